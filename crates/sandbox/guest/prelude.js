@@ -1,0 +1,287 @@
+// The guest side of the bridge. It runs once, when the image is made; every cell starts from the heap it leaves behind.
+//
+// Everything here must work after hostile code has replaced every prototype method and global it can reach. Hence:
+// intrinsics are captured first; own closures and null-prototype objects hold the state; there is no spread, no
+// destructuring of arrays, no `for…of` and no method call on a value that guest code can touch. What guest code can still
+// break this way is its own program. The host trusts nothing it gets from here.
+(function (emit) {
+  "use strict";
+
+  const { apply, ownKeys } = Reflect;
+  const { create, defineProperty, freeze } = Object;
+  const { parse, stringify } = JSON;
+  const { isArray, from: arrayFrom } = Array;
+  const { isError } = Error;
+  const { isView } = ArrayBuffer;
+  const { min, max } = Math;
+  const PlainError = Error;
+  const PlainMap = Map;
+  const PlainSet = Set;
+  const PlainPromise = Promise;
+  const PlainString = String;
+  const PlainNumber = Number;
+  const PlainDataView = DataView;
+  const WeakTable = WeakMap;
+  const { set: mapSet, delete: mapDelete, values: mapValues } = Map.prototype;
+  const { get: weakGet, set: weakSet } = WeakMap.prototype;
+  const mapNext = new Map().values().next;
+
+  // What `emit` may say. The same numbers are in `src/bridge.rs`.
+  const TEXT = 0, JSON_ITEM = 1, REQUEST = 2, CANCEL = 3, VALUE = 4, FAILURE = 5;
+
+  const none = freeze([]);
+  const constant = (value) => ({ __proto__: null, value, enumerable: true, writable: false, configurable: false });
+  const own = (value) => ({ __proto__: null, value, enumerable: true, writable: true, configurable: true });
+  const define = (name, value) => defineProperty(globalThis, name, constant(value));
+  const named = (name, fn) => freeze(defineProperty(fn, "name", constant(name)));
+
+  // ---- Values that leave: JSON, always ------------------------------------------------------------------------------
+
+  const nameOf = (fn) => {
+    const name = fn.name;
+    return typeof name === "string" && name !== "" ? ` ${name}` : "";
+  };
+
+  // Errors, maps, sets and binary arrays have no useful JSON form of their own: `JSON.stringify` makes `{}` of them.
+  const plain = (item) => {
+    if (isArray(item)) return item;
+    if (isError(item)) {
+      const copy = { __proto__: null, name: text(item.name), message: text(item.message) };
+      const keys = ownKeys(item);
+      for (let i = 0; i < keys.length; i++) {
+        const key = keys[i];
+        if (typeof key === "string" && key !== "stack") defineProperty(copy, key, own(item[key]));
+      }
+      return copy;
+    }
+    if (item instanceof PlainMap || item instanceof PlainSet) return arrayFrom(item);
+    if (isView(item) && !(item instanceof PlainDataView)) return arrayFrom(item);
+    return item;
+  };
+
+  const toJson = (value) => {
+    // The objects between the root and the current item: as found, and as `stringify` walks them.
+    const found = [], walked = [];
+    return stringify(value, function (_key, item) {
+      switch (typeof item) {
+        case "bigint": return `${item}`;
+        case "function": return `[function${nameOf(item)}]`;
+        case "symbol": return `[${PlainString(item)}]`;
+        case "object": break;
+        default: return item;
+      }
+      if (item === null) return item;
+      while (walked.length > 0 && walked[walked.length - 1] !== this) {
+        walked.length--;
+        found.length--;
+      }
+      for (let i = 0; i < found.length; i++) if (found[i] === item) return "[circular]";
+      const form = plain(item);
+      found[found.length] = item;
+      walked[walked.length] = form;
+      return form;
+    });
+  };
+
+  // A value as a person would want to read it in a log.
+  function text(value) {
+    if (typeof value === "string") return value;
+    if (value === undefined) return "undefined";
+    if (isError(value)) return `${text(value.name)}: ${text(value.message)}`;
+    const json = toJson(value);
+    return json === undefined ? "undefined" : json[0] === '"' ? parse(json) : json;
+  }
+
+  // ---- Requests: what only the host can do --------------------------------------------------------------------------
+
+  // id → how to settle it. The host assigns the ids and keeps its own table.
+  const unsettled = create(null);
+  // Errors that the host delivered → id of the request, so that a cell that ends on one can say which.
+  const delivered = new WeakTable();
+
+  const open = (method, args, entry) => {
+    const json = toJson(args);
+    entry.stack = new PlainError().stack;
+    const id = emit(REQUEST, method, json, entry.stack);
+    unsettled[id] = entry;
+    return id;
+  };
+
+  const request = (method, args) =>
+    new PlainPromise((resolve, reject) => {
+      open(method, args, { __proto__: null, resolve, reject, stack: "", timer: false });
+    });
+
+  const deliveredError = (id, fields, stack) => {
+    const error = new PlainError(fields.message);
+    const keys = ownKeys(fields);
+    for (let i = 0; i < keys.length; i++) defineProperty(error, keys[i], own(fields[keys[i]]));
+    // The stack of the call, not of the delivery: that is the line the author can do something about.
+    defineProperty(error, "stack", { __proto__: null, value: stack, enumerable: false, writable: true, configurable: true });
+    apply(weakSet, delivered, [error, id]);
+    return error;
+  };
+
+  // `[[id, 1, value] | [id, 0, {name, message, …}], …]`, in the order in which they settled.
+  const settle = (json) => {
+    const answers = parse(json);
+    for (let i = 0; i < answers.length; i++) {
+      const answer = answers[i], id = answer[0], entry = unsettled[id];
+      if (entry === undefined) continue;
+      delete unsettled[id];
+      if (answer[1] === 1) entry.resolve(answer[2]);
+      else entry.reject(deliveredError(id, answer[2], entry.stack));
+    }
+  };
+
+  // ---- The program and how it ends ----------------------------------------------------------------------------------
+
+  // What the program came to, kept until detached work is done too: a call of `emit`.
+  let outcome;
+  // Rejected promises nobody handles (yet): a handler may come later, so only the end of the cell judges them.
+  const rejections = new PlainMap();
+
+  const end = (kind, json) => {
+    outcome = { __proto__: null, kind, json };
+    emit(kind, json);
+  };
+
+  const failure = (kind, reason) => {
+    const out = { __proto__: null, kind };
+    try {
+      const error = isError(reason);
+      out.name = error ? text(reason.name) : "Error";
+      out.message = error ? text(reason.message) : text(reason);
+      out.stack = error ? text(reason.stack) : "";
+      const request = error ? apply(weakGet, delivered, [reason]) : undefined;
+      if (request !== undefined) {
+        out.request = request;
+        out.error = plain(reason);
+      }
+      return toJson(out);
+    } catch {
+      return stringify({ __proto__: null, kind, name: "Error", message: "the error itself cannot be read", stack: "" });
+    }
+  };
+
+  const run = async (program) => {
+    try {
+      end(VALUE, toJson(await program()));
+    } catch (reason) {
+      end(FAILURE, failure("thrown", reason));
+    }
+  };
+
+  const stalled = (message) =>
+    stringify({ __proto__: null, kind: "stalled", name: "Error", message, stack: "" });
+
+  // Called when no job is left and the host owes no answer: this is the end, one way or the other.
+  const conclude = () => {
+    const first = apply(mapNext, apply(mapValues, rejections, none), none);
+    if (!first.done) emit(FAILURE, failure("rejection", first.value));
+    else if (outcome !== undefined) emit(outcome.kind, outcome.json);
+    else emit(FAILURE, stalled("the program waits for a promise that nothing will ever settle"));
+  };
+
+  // ---- Globals ------------------------------------------------------------------------------------------------------
+
+  // A node is ["data", json] | ["call", method] | ["object", {name: node}].
+  const build = (name, node) => {
+    const kind = node[0], body = node[1];
+    if (kind === "call") {
+      return named(name, (...args) => request(body, args));
+    }
+    if (kind === "data") return deepFreeze(body);
+    const object = create(null);
+    const keys = ownKeys(body);
+    for (let i = 0; i < keys.length; i++) defineProperty(object, keys[i], constant(build(keys[i], body[keys[i]])));
+    return freeze(object);
+  };
+
+  const deepFreeze = (value) => {
+    if (value === null || typeof value !== "object") return value;
+    const keys = ownKeys(value);
+    for (let i = 0; i < keys.length; i++) if (keys[i] !== "length") deepFreeze(value[keys[i]]);
+    return freeze(value);
+  };
+
+  const install = (json) => {
+    const scope = parse(json);
+    const names = ownKeys(scope);
+    for (let i = 0; i < names.length; i++) define(names[i], build(names[i], scope[names[i]]));
+  };
+
+  const log = (...args) => {
+    let line = "";
+    for (let i = 0; i < args.length; i++) line += (i > 0 ? " " : "") + text(args[i]);
+    emit(TEXT, line);
+  };
+  const console = create(null);
+  for (const method of ["log", "info", "warn", "error", "debug"]) {
+    defineProperty(console, method, constant(named(method, (...args) => apply(log, undefined, args))));
+  }
+  define("console", freeze(console));
+
+  define("text", named("text", (value) => { emit(TEXT, text(value)); }));
+  define("json", named("json", (value) => {
+    const json = toJson(value);
+    emit(JSON_ITEM, json === undefined ? "null" : json);
+  }));
+
+  define("yield_control", named("yield_control", (reason) =>
+    request("yield", reason === undefined ? [] : [text(reason)])));
+
+  define("setTimeout", named("setTimeout", (callback, delay, ...args) => {
+    if (typeof callback !== "function") throw new TypeError("setTimeout needs a function to call");
+    const ms = min(max(PlainNumber(delay) || 0, 0), 0x7fffffff);
+    // An async function, so that what the callback throws is an unhandled rejection and fails the cell.
+    const fire = async () => { await apply(callback, undefined, args); };
+    return open("sleep", [ms], { __proto__: null, resolve: fire, reject: fire, stack: "", timer: true });
+  }));
+  define("clearTimeout", named("clearTimeout", (id) => {
+    if (typeof id !== "number") return;
+    const entry = unsettled[id];
+    if (entry === undefined || !entry.timer) return;
+    delete unsettled[id];
+    emit(CANCEL, id | 0);
+  }));
+
+  define("unwrap", named("unwrap", (result) => {
+    if (result === null || typeof result !== "object") return result;
+    const blocks = isArray(result.content) ? result.content : none;
+    let message = "";
+    for (let i = 0; i < blocks.length; i++) {
+      if (blocks[i]?.type === "text") message += (message === "" ? "" : "\n") + text(blocks[i].text);
+    }
+    if (result.isError === true) throw new PlainError(message === "" ? "the tool reported an error without a text" : message);
+    if (result.structuredContent !== undefined) return result.structuredContent;
+    if (!isArray(result.content)) return result;
+    if (blocks.length !== 1) return message;
+    try {
+      return parse(message);
+    } catch {
+      return message;
+    }
+  }));
+
+  // Neither ECMAScript nor ours. The clock of `performance` is finer than a guest may have.
+  for (const name of ["performance", "queueMicrotask", "DOMException", "InternalError"]) delete globalThis[name];
+  // A stack formatter would be handed this file's functions.
+  defineProperty(Error, "prepareStackTrace", constant(undefined));
+
+  // ---- What the host may call. The same numbers are in `src/bridge.rs`. -----------------------------------------------
+
+  return (op, a, b, c) => {
+    switch (op) {
+      case 0: install(a); break;
+      case 1: run(a); break;
+      case 2: settle(a); break;
+      case 3: end(FAILURE, failure("syntax", a)); break;
+      case 4: conclude(); break;
+      case 5:
+        if (c) apply(mapDelete, rejections, [a]);
+        else apply(mapSet, rejections, [a, b]);
+        break;
+    }
+  };
+})

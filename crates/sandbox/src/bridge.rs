@@ -1,0 +1,346 @@
+//! The host's half of the bridge: what the guest may import, and what it says through it.
+//!
+//! Every number, pointer and string here comes from a hostile guest. Pointers are only ever followed inside the guest's own
+//! memory, sizes are checked before anything is copied, and whatever does not make sense stops the cell.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use wasmtime::{Caller, Linker, ResourceLimiter};
+
+use crate::failure::{parse_failure, site_of};
+use crate::json::{JsonError, MAX_DEPTH};
+use crate::vm::{Exports, JsValue};
+use crate::{Failure, Json, Limit, Limits, Output, Request, RequestId};
+
+/// What `dispatch` in `guest/prelude.js` may be asked to do. The same numbers are there.
+#[derive(Clone, Copy)]
+pub(crate) enum Op {
+    Install = 0,
+    Run = 1,
+    Settle = 2,
+    SyntaxError = 3,
+    Conclude = 4,
+    Track = 5,
+}
+
+/// What `emit` in `guest/prelude.js` may say. The same numbers are there.
+#[derive(Clone, Copy)]
+enum Emit {
+    Text,
+    Json,
+    Request,
+    Cancel,
+    Value,
+    Failure,
+}
+
+impl Emit {
+    const ALL: [Self; 6] = [Self::Text, Self::Json, Self::Request, Self::Cancel, Self::Value, Self::Failure];
+}
+
+/// Why the host stopped the guest in the middle of its work. Travels through wasmtime as an error.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Stop {
+    #[error(transparent)]
+    Limit(#[from] Limit),
+    #[error("interrupted")]
+    Interrupted,
+    #[error("the guest broke the bridge: {0}")]
+    Broken(&'static str),
+}
+
+/// What the program came to, as the guest last said in this turn.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Value(Option<Json>),
+    Failed(Failure),
+}
+
+/// What one turn has brought so far.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub output: Vec<Output>,
+    pub requests: Vec<Request>,
+    pub cancelled: Vec<RequestId>,
+    pub ending: Option<Ending>,
+    /// Promises were rejected without a handler, so only the prelude can tell how the cell ends.
+    pub rejections: bool,
+    output_bytes: usize,
+    value_bytes: usize,
+}
+
+/// The unanswered requests, by the host's own count.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pending {
+    pub ids: BTreeSet<u32>,
+    pub next: u32,
+}
+
+/// The host's state of one cell, reachable from the imports.
+pub(crate) struct Host {
+    pub limits: Limits,
+    pub pending: Pending,
+    pub inbox: Inbox,
+    pub deadline: Option<Instant>,
+    /// Linear memory in the image, to which `limits.memory_bytes` is added.
+    pub image_bytes: usize,
+    /// Set once the instance exists. Imports that need it are only called after that.
+    pub exports: Option<Arc<Exports>>,
+    /// Fixed while an image is made, so that it is the same everywhere.
+    pub clock: Clock,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Clock {
+    Fixed,
+    Real,
+}
+
+impl Host {
+    pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
+        let (pending, inbox) = (Pending::default(), Inbox::default());
+        Self { limits, pending, inbox, deadline: None, image_bytes, exports: None, clock }
+    }
+
+    fn exports(&self) -> Result<Arc<Exports>, Stop> {
+        self.exports.clone().ok_or(Stop::Broken("an import was called before the engine was ready"))
+    }
+
+    fn spend_output(&mut self, bytes: usize) -> Result<(), Limit> {
+        let total = self.inbox.output_bytes.saturating_add(bytes);
+        if total > self.limits.output_bytes {
+            return Err(Limit::Output { bytes: total, limit: self.limits.output_bytes });
+        }
+        self.inbox.output_bytes = total;
+        Ok(())
+    }
+
+    fn spend_value(&mut self, bytes: usize) -> Result<(), Limit> {
+        let total = self.inbox.value_bytes.saturating_add(bytes);
+        if total > self.limits.value_bytes {
+            return Err(Limit::Value { bytes: total, limit: self.limits.value_bytes });
+        }
+        self.inbox.value_bytes = total;
+        Ok(())
+    }
+
+    fn open_request(&mut self, method: String, args: Json, stack: &str) -> Result<u32, Stop> {
+        if self.pending.ids.len() >= self.limits.pending_requests {
+            return Err(Limit::Requests { limit: self.limits.pending_requests }.into());
+        }
+        let id = self.pending.next;
+        self.pending.next = id.checked_add(1).ok_or(Stop::Broken("request ids are used up"))?;
+        self.pending.ids.insert(id);
+        self.inbox.requests.push(Request { id: RequestId(id), method, args, site: site_of(stack) });
+        Ok(id)
+    }
+
+    fn cancel(&mut self, id: u32) {
+        if !self.pending.ids.remove(&id) {
+            return;
+        }
+        // A request opened in this very turn has not been seen by anyone yet.
+        let before = self.inbox.requests.len();
+        self.inbox.requests.retain(|request| request.id.0 != id);
+        if self.inbox.requests.len() == before {
+            self.inbox.cancelled.push(RequestId(id));
+        }
+    }
+}
+
+/// A refused growth ends the cell. Telling the guest instead would let it catch the error and go on.
+impl ResourceLimiter for Host {
+    fn memory_growing(&mut self, _current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        let limit = self.limits.memory_bytes;
+        if desired > self.image_bytes.saturating_add(limit) {
+            return Err(stopped(Limit::Memory { limit }.into()));
+        }
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+        Ok(current == 0 || desired <= current)
+    }
+}
+
+fn stopped(stop: Stop) -> wasmtime::Error {
+    wasmtime::Error::new(stop)
+}
+
+const WASI_OK: i32 = 0;
+const WASI_BADF: i32 = 8;
+/// 2020-01-01T00:00:00Z: the moment at which every image is made.
+const IMAGE_TIME_MS: u64 = 1_577_836_800_000;
+
+/// Gives the engine its twelve imports. None of them reaches a file, the network or the environment.
+pub(crate) fn add_imports(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
+    const ENV: &str = "env";
+    const WASI: &str = "wasi_snapshot_preview1";
+    linker.func_wrap(ENV, "host_call", host_call)?;
+    linker.func_wrap(ENV, "host_promise_rejection", host_promise_rejection)?;
+    // The deadline is wasmtime's: QuickJS does not poll its own handler inside native loops.
+    linker.func_wrap(ENV, "host_interrupt", || 0i32)?;
+    linker.func_wrap(ENV, "host_module_normalize", |_: i32, _: i32| 0i32)?;
+    linker.func_wrap(ENV, "host_module_load", |_: i32, _: i32| 0i32)?;
+    linker.func_wrap(ENV, "host_get_timezone_offset", |_: i32, _: i32| 0i32)?;
+    linker.func_wrap(WASI, "clock_time_get", clock_time_get)?;
+    linker.func_wrap(WASI, "random_get", random_get)?;
+    linker.func_wrap(WASI, "fd_close", |_: i32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_fdstat_get", |_: i32, _: i32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_seek", |_: i32, _: i64, _: i32, _: i32| WASI_BADF)?;
+    linker.func_wrap(WASI, "fd_write", |_: i32, _: i32, _: i32, _: i32| WASI_BADF)?;
+    Ok(())
+}
+
+/// Whole milliseconds: a finer clock would let a guest time what it should not see.
+fn clock_time_get(mut caller: Caller<'_, Host>, _clock: i32, _precision: i64, out: i32) -> wasmtime::Result<i32> {
+    let millis = match caller.data().clock {
+        Clock::Fixed => IMAGE_TIME_MS,
+        Clock::Real => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+    };
+    write(&mut caller, out, &(millis * 1_000_000).to_le_bytes())?;
+    Ok(WASI_OK)
+}
+
+/// The engine asks only while it starts, in the image: there the bytes are zeros. `Math.random` is seeded per cell.
+fn random_get(mut caller: Caller<'_, Host>, out: i32, len: i32) -> wasmtime::Result<i32> {
+    for offset in 0..len as u32 {
+        write(&mut caller, (out as u32).wrapping_add(offset) as i32, &[0])?;
+    }
+    Ok(WASI_OK)
+}
+
+fn write(caller: &mut Caller<'_, Host>, at: i32, bytes: &[u8]) -> wasmtime::Result<()> {
+    let memory = match &caller.data().exports {
+        Some(exports) => exports.memory,
+        // Only `_initialize` of an image in the making gets here.
+        None => caller
+            .get_export("memory")
+            .and_then(wasmtime::Extern::into_memory)
+            .ok_or_else(|| stopped(Stop::Broken("no memory")))?,
+    };
+    memory.write(caller, at as u32 as usize, bytes).map_err(|_| stopped(Stop::Broken("a pointer outside memory")))
+}
+
+/// `emit(kind, …)` of the prelude. Arguments arrive as an array of pointers to boxed values.
+fn host_call(
+    mut caller: Caller<'_, Host>,
+    _name: i32,
+    _name_len: i32,
+    _this: i32,
+    argc: i32,
+    argv: i32,
+) -> wasmtime::Result<i32> {
+    let exports = caller.data().exports().map_err(stopped)?;
+    let argument = |caller: &Caller<'_, Host>, index: i32| -> Result<JsValue, Stop> {
+        if index >= argc {
+            return Ok(JsValue::UNDEFINED);
+        }
+        let pointer = exports.read_u32(caller, (argv as u32).wrapping_add(4 * index as u32))?;
+        Ok(JsValue(exports.read_u64(caller, pointer)?))
+    };
+    let kind = argument(&caller, 0)
+        .and_then(|kind| kind.as_index().and_then(|kind| Emit::ALL.get(kind as usize)).ok_or(Stop::Broken("unknown kind")))
+        .map_err(stopped)?;
+    let first = argument(&caller, 1).map_err(stopped)?;
+    let mut answer = None;
+    match kind {
+        Emit::Text => {
+            let text = read_text(&mut caller, first, Host::spend_output)?;
+            caller.data_mut().inbox.output.push(Output::Text { text });
+        }
+        Emit::Json => {
+            let value = read_json(&mut caller, first, Host::spend_output)?;
+            caller.data_mut().inbox.output.push(Output::Json { value });
+        }
+        Emit::Request => {
+            let args = argument(&caller, 2).map_err(stopped)?;
+            let stack = argument(&caller, 3).map_err(stopped)?;
+            let method = read_text(&mut caller, first, Host::spend_value)?;
+            let args = read_json(&mut caller, args, Host::spend_value)?;
+            let stack = read_text(&mut caller, stack, Host::spend_value)?;
+            answer = Some(caller.data_mut().open_request(method, args, &stack).map_err(stopped)?);
+        }
+        Emit::Cancel => {
+            let id = first.as_index().ok_or_else(|| stopped(Stop::Broken("not a request id")))?;
+            caller.data_mut().cancel(id);
+        }
+        Emit::Value => {
+            let value = match first {
+                JsValue::UNDEFINED => None,
+                _ => Some(read_json(&mut caller, first, |host, bytes| {
+                    host.spend_value(bytes)?;
+                    host.spend_output(bytes)
+                })?),
+            };
+            caller.data_mut().inbox.ending = Some(Ending::Value(value));
+        }
+        Emit::Failure => {
+            let failure = read_json(&mut caller, first, Host::spend_value)?;
+            let failure = parse_failure(&failure).map_err(stopped)?;
+            caller.data_mut().inbox.ending = Some(Ending::Failed(failure));
+        }
+    }
+    match answer {
+        Some(id) => exports.new_number.call(&mut caller, f64::from(id)),
+        None => exports.get_undefined.call(&mut caller, ()),
+    }
+}
+
+type Spend = fn(&mut Host, usize) -> Result<(), Limit>;
+
+/// Copies a guest string out, after its size has been paid for.
+fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Vec<u8>> {
+    let exports = caller.data().exports().map_err(stopped)?;
+    if !value.is_string() {
+        return Err(stopped(Stop::Broken("not a string")));
+    }
+    let roots = exports.roots;
+    let pointer = exports.to_c_string.call(&mut *caller, (roots.context, roots.scratch, value.0, 0))? as u32;
+    if pointer == 0 {
+        return Err(stopped(Stop::Broken("a string cannot be read")));
+    }
+    let len = exports.read_u32(&*caller, roots.scratch).map_err(stopped)? as usize;
+    spend(caller.data_mut(), len).map_err(|limit| stopped(limit.into()))?;
+    let range = pointer as usize..(pointer as usize).saturating_add(len);
+    let bytes = exports.memory.data(&*caller).get(range).ok_or_else(|| stopped(Stop::Broken("a string outside memory")))?;
+    let bytes = bytes.to_vec();
+    exports.free_c_string.call(caller, (roots.context, pointer))?;
+    Ok(bytes)
+}
+
+fn read_text(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<String> {
+    let bytes = read_bytes(caller, value, spend)?;
+    // A lone surrogate is the one thing a JavaScript string may hold that UTF-8 may not.
+    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+}
+
+fn read_json(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Json> {
+    let text = read_text(caller, value, spend)?;
+    Json::parse(text).map_err(|error| {
+        stopped(match error {
+            JsonError::TooDeep => Limit::Depth { limit: MAX_DEPTH }.into(),
+            JsonError::Syntax(_) => Stop::Broken("not JSON"),
+        })
+    })
+}
+
+/// QuickJS tells of promises rejected without a handler, and of handlers that came later. The prelude keeps the list, so that
+/// it is part of the heap and of every snapshot.
+fn host_promise_rejection(
+    mut caller: Caller<'_, Host>,
+    promise: i32,
+    reason: i32,
+    handled: i32,
+) -> wasmtime::Result<()> {
+    let exports = caller.data().exports().map_err(stopped)?;
+    caller.data_mut().inbox.rejections = true;
+    let value = |caller: &Caller<'_, Host>, at: i32| exports.read_u64(caller, at as u32).map(JsValue).map_err(stopped);
+    let arguments = [value(&caller, promise)?, value(&caller, reason)?, JsValue::bool(handled != 0)];
+    exports.dispatch(&mut caller, Op::Track, &arguments)?;
+    // The engine made these boxes for us to free.
+    exports.free_box.call(&mut caller, promise as u32)?;
+    exports.free_box.call(&mut caller, reason as u32)
+}

@@ -1,0 +1,287 @@
+//! A live cell: one program in one VM, moved on turn by turn.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
+
+use crate::bridge::{Clock, Ending, Host, Inbox, Op, Stop};
+use crate::engine::Inner;
+use crate::image::Image;
+use crate::program::scope_json;
+use crate::rewrite::{PAGE, WASM_PAGE};
+use crate::snapshot::{self, Header};
+use crate::vm::Exports;
+use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd, pages};
+
+/// One program in one VM.
+///
+/// It runs on the thread that calls [`run_turn`](Self::run_turn), which must have 2 MiB of stack, as Rust's threads do by
+/// default. Dropping it frees everything.
+pub struct Cell {
+    engine: Arc<Inner>,
+    image: Arc<Image>,
+    interrupted: Arc<AtomicBool>,
+    state: State,
+}
+
+enum State {
+    /// Made, but the program has not been looked at.
+    Fresh(Vm, Program),
+    /// At the frontier: no job is left, the host has something to answer. The answers delivered so far are with it.
+    Waiting(Vm, Vec<Answer>),
+    Ended,
+}
+
+struct Vm {
+    store: Store<Host>,
+    exports: Arc<Exports>,
+}
+
+/// Stops a cell from another thread.
+#[derive(Clone)]
+pub struct Interrupter {
+    engine: Arc<Inner>,
+    flag: Arc<AtomicBool>,
+}
+
+impl Interrupter {
+    /// Ends the cell: at once if it is running, otherwise when its next turn begins.
+    pub fn interrupt(&self) {
+        self.flag.store(true, Ordering::Release);
+        self.engine.watchdog.nudge();
+    }
+}
+
+impl Cell {
+    pub(crate) fn start(engine: &Arc<Inner>, program: Program, limits: Limits) -> Result<Self, Error> {
+        if program.source.len() > limits.source_bytes {
+            return Err(Error::SourceTooLong { bytes: program.source.len(), limit: limits.source_bytes });
+        }
+        let (mut cell, mut vm) = Self::instantiate(engine, &engine.image, limits)?;
+        let mut seed = [0; 8];
+        // Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
+        if getrandom::fill(&mut seed).is_err() {
+            seed = Instant::now().elapsed().as_nanos().to_le_bytes()[..8].try_into().unwrap_or_default();
+        }
+        // Zero is the one state that xorshift never leaves.
+        seed[0] |= 1;
+        vm.exports.write(&mut vm.store, cell.image.roots.seed, &seed).map_err(Error::Setup)?;
+        cell.state = State::Fresh(vm, program);
+        Ok(cell)
+    }
+
+    pub(crate) fn restore(engine: &Arc<Inner>, bytes: &[u8], limits: Limits) -> Result<Self, Error> {
+        let (header, difference) = snapshot::open(bytes)?;
+        if header.engine != engine.hash {
+            return Err(RestoreError::WrongEngine { needed: header.engine, present: engine.hash }.into());
+        }
+        let image = engine.image(header.image)?;
+        check(&header, &image, &limits)?;
+        let (mut cell, mut vm) = Self::instantiate(engine, &image, limits)?;
+        let grown = (header.memory_bytes() - image.memory.len()) / WASM_PAGE;
+        vm.exports.memory.grow(&mut vm.store, grown as u64).map_err(Error::Setup)?;
+        pages::apply(vm.exports.memory.data_mut(&mut vm.store), &header.runs, difference)
+            .map_err(|pages::Damaged(what)| RestoreError::Damaged(what))?;
+        vm.store.data_mut().pending = header.pending();
+        cell.state = State::Waiting(vm, Vec::new());
+        Ok(cell)
+    }
+
+    fn instantiate(engine: &Arc<Inner>, image: &Arc<Image>, limits: Limits) -> Result<(Self, Vm), Error> {
+        if limits.memory_bytes > MAX_MEMORY_BYTES {
+            return Err(Error::MemoryLimit { asked: limits.memory_bytes, most: MAX_MEMORY_BYTES });
+        }
+        let (mut store, exports) = image.instantiate(&engine.wasmtime, limits, Clock::Real).map_err(|error| {
+            match error.is::<PoolConcurrencyLimitError>() {
+                true => Error::Busy { live_cells: engine.live_cells },
+                false => Error::Setup(error),
+            }
+        })?;
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&interrupted);
+        store.epoch_deadline_callback(move |context| {
+            if flag.load(Ordering::Acquire) {
+                return Err(wasmtime::Error::new(Stop::Interrupted));
+            }
+            match context.data().deadline {
+                Some(deadline) if Instant::now() >= deadline => Err(wasmtime::Error::new(Stop::Limit(Limit::Time))),
+                _ => Ok(UpdateDeadline::Continue(1)),
+            }
+        });
+        let cell = Self { engine: Arc::clone(engine), image: Arc::clone(image), interrupted, state: State::Ended };
+        Ok((cell, Vm { store, exports }))
+    }
+
+    /// A handle that stops this cell from another thread.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter { engine: Arc::clone(&self.engine), flag: Arc::clone(&self.interrupted) }
+    }
+
+    /// The requests that have no answer yet, in the order they were made.
+    pub fn pending(&self) -> Vec<RequestId> {
+        match &self.state {
+            State::Waiting(vm, _) => vm.store.data().pending.ids.iter().copied().map(RequestId).collect(),
+            State::Fresh(..) | State::Ended => Vec::new(),
+        }
+    }
+
+    /// Hands over an answer. The guest sees it in its next turn, after those delivered before it.
+    pub fn deliver(&mut self, answer: Answer) -> Result<(), Error> {
+        let State::Waiting(vm, answers) = &mut self.state else {
+            return Err(match self.state {
+                State::Ended => Error::Ended,
+                _ => Error::UnknownRequest(answer.id),
+            });
+        };
+        if !vm.store.data_mut().pending.ids.remove(&answer.id.0) {
+            return Err(Error::UnknownRequest(answer.id));
+        }
+        answers.push(answer);
+        Ok(())
+    }
+
+    /// Runs the program until only the host can move it on, for at most `time`.
+    pub fn run_turn(&mut self, time: Duration) -> Result<Turn, Error> {
+        let (mut vm, step) = match std::mem::replace(&mut self.state, State::Ended) {
+            State::Fresh(vm, program) => (vm, Step::Begin(program)),
+            State::Waiting(vm, answers) => (vm, Step::Settle(answers)),
+            State::Ended => return Err(Error::Ended),
+        };
+        let deadline = Instant::now() + time;
+        vm.store.data_mut().deadline = Some(deadline);
+        vm.store.data_mut().inbox = Inbox::default();
+        vm.store.set_epoch_deadline(1);
+        let watch = self.engine.watchdog.watch(deadline);
+        let result = match self.interrupted.load(Ordering::Acquire) {
+            true => Err(wasmtime::Error::new(Stop::Interrupted)),
+            false => vm.advance(step),
+        };
+        drop(watch);
+        let inbox = std::mem::take(&mut vm.store.data_mut().inbox);
+        let end = result.unwrap_or_else(end_of);
+        if !end.is_final() {
+            self.state = State::Waiting(vm, Vec::new());
+        }
+        Ok(Turn { output: inbox.output, requests: inbox.requests, cancelled: inbox.cancelled, end })
+    }
+
+    /// Turns the cell into bytes from which [`Engine::restore`](crate::Engine::restore) makes it again. The cell stays as it
+    /// is and can go on.
+    pub fn park(&mut self) -> Result<Vec<u8>, Error> {
+        let vm = match &mut self.state {
+            State::Waiting(vm, answers) if answers.is_empty() => vm,
+            State::Ended => return Err(Error::Ended),
+            _ => return Err(Error::NotWaiting),
+        };
+        let limit = vm.store.data().limits.snapshot_bytes;
+        let stack_pointer = vm.exports.stack_pointer(&mut vm.store);
+        if stack_pointer != self.image.stack_pointer {
+            return Err(Error::NotWaiting);
+        }
+        let (memory, base) = (vm.exports.memory.data(&vm.store), &self.image.memory);
+        let pending = &vm.store.data().pending;
+        let header = Header {
+            engine: self.engine.hash,
+            image: self.image.hash,
+            stack_pointer,
+            wasm_pages: (memory.len() / WASM_PAGE) as u32,
+            next_request: pending.next,
+            pending: pending.ids.iter().copied().collect(),
+            // What lies below the stack pointer is dead.
+            runs: pages::changed(memory, base, stack_pointer as usize / PAGE),
+        };
+        let mut out = snapshot::begin(&header);
+        let room = limit.saturating_sub(snapshot::CHECKSUM_BYTES);
+        pages::compress(memory, base, &header.runs, &mut out, room)
+            .map_err(|pages::TooLarge| Error::SnapshotTooLarge { limit })?;
+        snapshot::seal(&mut out);
+        Ok(out)
+    }
+}
+
+/// Whether a sound snapshot also fits its image and what a cell may use now.
+fn check(header: &Header, image: &Image, limits: &Limits) -> Result<(), RestoreError> {
+    if header.stack_pointer != image.stack_pointer {
+        return Err(RestoreError::Damaged("its stack pointer is not where a waiting cell's is"));
+    }
+    let over = |what, needed, limit| match needed > limit {
+        true => Err(RestoreError::OverLimit { what, needed, limit }),
+        false => Ok(()),
+    };
+    let grown = header.memory_bytes().checked_sub(image.memory.len());
+    let grown = grown.ok_or(RestoreError::Damaged("its memory is smaller than its image"))?;
+    over("bytes of memory", grown, limits.memory_bytes)?;
+    over("pending requests", header.pending.len(), limits.pending_requests)
+}
+
+/// What a turn begins with.
+enum Step {
+    Begin(Program),
+    Settle(Vec<Answer>),
+}
+
+impl Vm {
+    fn advance(&mut self, step: Step) -> wasmtime::Result<TurnEnd> {
+        let Self { store, exports } = self;
+        match step {
+            Step::Begin(program) => {
+                if !program.scope.is_empty() {
+                    exports.dispatch_text(&mut *store, Op::Install, &scope_json(&program.scope))?;
+                }
+                exports.run_program(&mut *store, &program.source)?;
+            }
+            Step::Settle(answers) if answers.is_empty() => {}
+            Step::Settle(answers) => exports.dispatch_text(&mut *store, Op::Settle, &answers_json(&answers))?,
+        }
+        while !matches!(store.data().inbox.ending, Some(Ending::Failed(_))) && exports.run_job(&mut *store)? {}
+
+        let inbox = &store.data().inbox;
+        if !matches!(inbox.ending, Some(Ending::Failed(_))) {
+            if !store.data().pending.ids.is_empty() {
+                return Ok(TurnEnd::Waiting);
+            }
+            // The guest may have said how it ends in an earlier turn, or a rejection may overrule what it said in this one.
+            if inbox.ending.is_none() || inbox.rejections {
+                exports.dispatch(&mut *store, Op::Conclude, &[])?;
+            }
+        }
+        match store.data_mut().inbox.ending.take() {
+            Some(Ending::Value(value)) => Ok(TurnEnd::Value(value)),
+            Some(Ending::Failed(failure)) => Ok(TurnEnd::Failed(failure)),
+            None => Err(wasmtime::Error::new(Stop::Broken("the program ended without a word"))),
+        }
+    }
+}
+
+/// `[[id, 1, value] | [id, 0, fault], …]`, as the prelude reads it.
+fn answers_json(answers: &[Answer]) -> String {
+    let mut out = String::from("[");
+    for (index, Answer { id, outcome }) in answers.iter().enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        match outcome {
+            Ok(value) => out.push_str(&format!("{comma}[{id},1,{value}]")),
+            Err(fault) => {
+                // A map of strings and JSON values always has a JSON form.
+                let fault = serde_json::to_string(fault).unwrap_or_else(|_| "{}".into());
+                out.push_str(&format!("{comma}[{id},0,{fault}]"));
+            }
+        }
+    }
+    out.push(']');
+    out
+}
+
+/// What stopped the guest in the middle of its work.
+fn end_of(error: wasmtime::Error) -> TurnEnd {
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::Limit(limit)) => return TurnEnd::Limit(*limit),
+        Some(Stop::Interrupted) => return TurnEnd::Interrupted,
+        Some(Stop::Broken(_)) | None => {}
+    }
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::StackOverflow) => TurnEnd::Limit(Limit::Stack),
+        _ => TurnEnd::Crashed(format!("{error:#}")),
+    }
+}

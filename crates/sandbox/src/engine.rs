@@ -1,0 +1,207 @@
+//! The engine: loaded once per process, it makes cells.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use wasmtime::{Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
+
+use crate::cache::{Cache, CacheProblem};
+use crate::cell::Cell;
+use crate::image::{ENGINE_WASM, Image};
+use crate::watchdog::Watchdog;
+use crate::{ContentHash, Error, ImageError, Limits, MAX_MEMORY_BYTES, Program, RestoreError, compile, image};
+
+/// Native stack of a running cell. The caller's thread must have this much and some more; Rust's default threads do.
+const NATIVE_STACK_BYTES: usize = 1 << 20;
+/// Dirty pages up to this size are reset by copying when a cell ends. Giving them back to the system instead would cost the
+/// next cell a page fault for each.
+const KEEP_RESIDENT_BYTES: usize = 4 << 20;
+
+/// How to load an engine.
+pub struct Options {
+    /// Where to keep the image and the compiled code. `None` makes both anew in this process, which takes a second or two.
+    pub cache_dir: Option<PathBuf>,
+    /// How many cells may be live (started or restored, and not dropped) at a time.
+    pub live_cells: u32,
+    /// Told before each step that takes long. Silent when everything comes from the cache.
+    pub progress: Option<Box<dyn Fn(Progress)>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { cache_dir: None, live_cells: 512, progress: None }
+    }
+}
+
+/// A step of loading that takes long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Starting the JavaScript engine and running the prelude.
+    MakingImage,
+    /// Compiling the image to machine code.
+    Compiling,
+}
+
+impl fmt::Display for Progress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::MakingImage => "preparing the JavaScript engine",
+            Self::Compiling => "compiling the JavaScript engine",
+        })
+    }
+}
+
+/// QuickJS, ready to run. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub wasmtime: wasmtime::Engine,
+    pub watchdog: Watchdog,
+    pub image: Arc<Image>,
+    pub live_cells: u32,
+    pub hash: ContentHash,
+    cache: Option<Cache>,
+    problems: Vec<CacheProblem>,
+    /// Images of other builds that snapshots needed.
+    others: Mutex<HashMap<ContentHash, Arc<Image>>>,
+}
+
+impl Engine {
+    /// Loads the engine, from the cache if there is one.
+    pub fn load(options: Options) -> Result<Self, Error> {
+        let wasmtime = wasmtime::Engine::new(&config(options.live_cells)).map_err(Error::Setup)?;
+        let watchdog = Watchdog::start(&wasmtime).map_err(Error::Watchdog)?;
+        let mut problems = Vec::new();
+        let cache = options.cache_dir.and_then(|directory| Cache::open(&directory).map_err(|p| problems.push(p)).ok());
+        let progress = |step| options.progress.as_ref().into_iter().for_each(|told| told(step));
+
+        let (bytes, hash) = match cache.as_ref().and_then(stored_image) {
+            Some(found) => found,
+            None => {
+                progress(Progress::MakingImage);
+                let bytes = make_image()?;
+                let hash = ContentHash::of(&bytes);
+                if let Some(cache) = &cache {
+                    let stored = cache.write(&image_file(hash), &bytes).and_then(|()| cache.write(&recipe_file(), &hash.0));
+                    problems.extend(stored.err());
+                }
+                (bytes, hash)
+            }
+        };
+        let (module, problem) =
+            compile::module(&wasmtime, cache.as_ref(), hash, &bytes, || progress(Progress::Compiling))
+                .map_err(ImageError::Start)?;
+        problems.extend(problem);
+        let image = Arc::new(Image::open(&wasmtime, &bytes, &module)?);
+        let inner = Inner {
+            wasmtime,
+            watchdog,
+            image,
+            live_cells: options.live_cells,
+            hash: ContentHash::of(ENGINE_WASM),
+            cache,
+            problems,
+            others: Mutex::default(),
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// Makes a cell. The program does not run before the cell's first turn.
+    pub fn start(&self, program: Program, limits: Limits) -> Result<Cell, Error> {
+        Cell::start(&self.inner, program, limits)
+    }
+
+    /// Makes a cell out of a snapshot, as it was when it was parked.
+    pub fn restore(&self, snapshot: &[u8], limits: Limits) -> Result<Cell, Error> {
+        Cell::restore(&self.inner, snapshot, limits)
+    }
+
+    /// Names the image that this build's cells start from.
+    pub fn image_hash(&self) -> ContentHash {
+        self.inner.image.hash
+    }
+
+    /// Names the build of the JavaScript engine.
+    pub fn engine_hash(&self) -> ContentHash {
+        self.inner.hash
+    }
+
+    /// Why the cache was not used, or not in full. Empty if all is well, or if no cache was asked for.
+    pub fn cache_problems(&self) -> &[CacheProblem] {
+        &self.inner.problems
+    }
+}
+
+impl Inner {
+    /// The image a snapshot was parked against: ours, or one that an earlier build left in the cache.
+    pub fn image(&self, hash: ContentHash) -> Result<Arc<Image>, Error> {
+        if hash == self.image.hash {
+            return Ok(Arc::clone(&self.image));
+        }
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(image) = others.get(&hash) {
+            return Ok(Arc::clone(image));
+        }
+        let bytes = self.cache.as_ref().and_then(|cache| cache.read(&image_file(hash)));
+        let bytes = bytes
+            .filter(|bytes| ContentHash::of(bytes) == hash)
+            .ok_or(RestoreError::UnknownImage { needed: hash })?;
+        let (module, _) =
+            compile::module(&self.wasmtime, self.cache.as_ref(), hash, &bytes, || ()).map_err(ImageError::Start)?;
+        let image = Arc::new(Image::open(&self.wasmtime, &bytes, &module)?);
+        others.insert(hash, Arc::clone(&image));
+        Ok(image)
+    }
+}
+
+fn image_file(hash: ContentHash) -> String {
+    format!("{hash}.image")
+}
+
+fn recipe_file() -> String {
+    format!("{}.recipe", image::recipe())
+}
+
+fn stored_image(cache: &Cache) -> Option<(Vec<u8>, ContentHash)> {
+    let hash = ContentHash(cache.read(&recipe_file())?.try_into().ok()?);
+    let bytes = cache.read(&image_file(hash))?;
+    (ContentHash::of(&bytes) == hash).then_some((bytes, hash))
+}
+
+/// On an engine of its own: code that runs once is not worth optimising.
+fn make_image() -> Result<Vec<u8>, ImageError> {
+    let mut config = base_config();
+    config.cranelift_opt_level(OptLevel::None);
+    image::make(&wasmtime::Engine::new(&config)?)
+}
+
+fn base_config() -> Config {
+    let mut config = Config::new();
+    config
+        .epoch_interruption(true)
+        .max_wasm_stack(NATIVE_STACK_BYTES)
+        .wasm_backtrace_max_frames(None)
+        .generate_address_map(false)
+        .native_unwind_info(false);
+    config
+}
+
+fn config(live_cells: u32) -> Config {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_core_instances(live_cells)
+        .total_memories(live_cells)
+        .total_tables(live_cells)
+        .max_memory_size(MAX_MEMORY_BYTES + (16 << 20))
+        .max_unused_warm_slots(16)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .table_keep_resident(64 << 10)
+        .pagemap_scan(Enabled::Auto);
+    let mut config = base_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
+    config
+}

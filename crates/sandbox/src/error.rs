@@ -1,0 +1,116 @@
+//! What can go wrong for the host. What goes wrong for the guest is a [`TurnEnd`](crate::TurnEnd).
+
+use std::io;
+
+use crate::{ContentHash, ImageError, RequestId};
+
+/// Why the host's own call did not work.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The engine cannot be used on this machine.
+    #[error("the JavaScript engine cannot be loaded")]
+    Load(#[from] ImageError),
+    /// wasmtime cannot be set up as needed, for instance for want of address space.
+    #[error("the sandbox cannot be set up: {0:#}")]
+    Setup(wasmtime::Error),
+    /// The thread that watches deadlines cannot be started.
+    #[error("the watchdog thread cannot be started")]
+    Watchdog(#[source] io::Error),
+    /// All places for live cells are taken. Park some, or give the engine more.
+    #[error("all {live_cells} places for live cells are taken: park or end some, or raise `live_cells`")]
+    Busy {
+        /// How many the engine has.
+        live_cells: u32,
+    },
+    /// The cell's memory limit is larger than the engine can give.
+    #[error("a memory limit of {asked} bytes is more than an engine can give ({most})")]
+    MemoryLimit {
+        /// What was asked for.
+        asked: usize,
+        /// The most there is.
+        most: usize,
+    },
+    /// The program is longer than allowed.
+    #[error("the program has {bytes} bytes, {limit} are allowed")]
+    SourceTooLong {
+        /// Its length.
+        bytes: usize,
+        /// The cap.
+        limit: usize,
+    },
+    /// An answer names a request that is not pending: never made, answered before, or cancelled.
+    #[error("no request {0} is pending in this cell")]
+    UnknownRequest(RequestId),
+    /// The cell has ended; nothing more can be done with it.
+    #[error("the cell has ended")]
+    Ended,
+    /// The cell has not come to a point where it can be parked: it has not run yet, or has answers it has not seen.
+    #[error("the cell is not waiting: run a turn first")]
+    NotWaiting,
+    /// The snapshot would be larger than allowed.
+    #[error("the snapshot would be larger than {limit} bytes")]
+    SnapshotTooLarge {
+        /// The cap.
+        limit: usize,
+    },
+    /// A snapshot cannot be continued.
+    #[error("the snapshot cannot be continued")]
+    Restore(#[from] RestoreError),
+}
+
+impl Error {
+    /// The code-mode error code that this is reported under.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Load(_) | Self::Setup(_) | Self::Watchdog(_) | Self::Busy { .. } => "runtime_unavailable",
+            Self::MemoryLimit { .. } => "invalid_config",
+            Self::SourceTooLong { .. } => "invalid_input",
+            Self::SnapshotTooLarge { .. } => "snapshot_limit_exceeded",
+            Self::Restore(_) => "snapshot_restore_failed",
+            Self::UnknownRequest(_) | Self::Ended | Self::NotWaiting => "internal_error",
+        }
+    }
+}
+
+/// Why a snapshot cannot be continued. None of it has reached a VM.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The bytes are something else.
+    #[error("not a snapshot")]
+    NotASnapshot,
+    /// It was written by another version of the format.
+    #[error("snapshot format {found} is not known to this build, which knows {known}")]
+    Version {
+        /// The snapshot's.
+        found: u16,
+        /// Ours.
+        known: u16,
+    },
+    /// It was changed or cut off since it was written.
+    #[error("the snapshot is damaged: {0}")]
+    Damaged(&'static str),
+    /// It belongs to another build of the JavaScript engine.
+    #[error("the snapshot needs engine {needed}, this build has {present}")]
+    WrongEngine {
+        /// The snapshot's.
+        needed: ContentHash,
+        /// Ours.
+        present: ContentHash,
+    },
+    /// The image it was parked against is not there (any more).
+    #[error("the snapshot needs image {needed}, which is neither this build's nor stored")]
+    UnknownImage {
+        /// The snapshot's.
+        needed: ContentHash,
+    },
+    /// It is sound, but needs more than the limits now allow.
+    #[error("the snapshot needs {needed} {what}, {limit} are allowed")]
+    OverLimit {
+        /// Of what.
+        what: &'static str,
+        /// How much.
+        needed: usize,
+        /// The cap.
+        limit: usize,
+    },
+}

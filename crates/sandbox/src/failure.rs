@@ -1,0 +1,56 @@
+//! Reads what the guest says of its own failure, and finds the program's line in a guest stack.
+
+use serde::Deserialize;
+
+use crate::bridge::Stop;
+use crate::program::FILE_NAME;
+use crate::{Failure, FailureKind, Json, RequestId, Site};
+
+#[derive(Deserialize)]
+struct Wire {
+    kind: FailureKind,
+    name: String,
+    message: String,
+    stack: String,
+    request: Option<u32>,
+    error: Option<Json>,
+}
+
+pub(crate) fn parse_failure(json: &Json) -> Result<Failure, Stop> {
+    let wire: Wire = json.to().map_err(|_| Stop::Broken("a failure that makes no sense"))?;
+    let stack: Vec<&str> = wire.stack.lines().filter(|line| line.contains(FILE_NAME)).collect();
+    Ok(Failure {
+        kind: wire.kind,
+        name: wire.name,
+        message: wire.message,
+        site: site_of(&wire.stack),
+        stack: stack.join("\n"),
+        request: wire.request.map(RequestId).zip(wire.error),
+    })
+}
+
+/// The innermost frame of the program itself: `    at name (cell.js:3:14)`.
+pub(crate) fn site_of(stack: &str) -> Option<Site> {
+    stack.lines().find_map(|line| {
+        let (_, place) = line.rsplit_once(FILE_NAME)?;
+        let mut numbers = place.trim_end_matches(')').strip_prefix(':')?.split(':').map(str::parse);
+        match (numbers.next(), numbers.next(), numbers.next()) {
+            (Some(Ok(line)), Some(Ok(column)), None) => Some(Site { line, column }),
+            _ => None,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_frame_of_the_program_is_the_site() {
+        let stack = "    at request (<pincer>:9:1)\n    at f (cell.js:3:14)\n    at <anonymous> (cell.js:7:2)\n";
+        assert_eq!(site_of(stack), Some(Site { line: 3, column: 14 }));
+        assert_eq!(site_of("    at cell.js:1:9\n"), Some(Site { line: 1, column: 9 }));
+        assert_eq!(site_of("    at f (cell.js)\n    at f (cell.js:x:1)\n    at f (cell.js:-1:1)"), None);
+        assert_eq!(site_of(""), None);
+    }
+}

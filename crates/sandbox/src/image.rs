@@ -1,0 +1,242 @@
+//! The image: the engine's module with a heap in which the prelude has already run.
+//!
+//! An image is one WebAssembly file, named by its hash. Making it is deterministic, so the same build has the same image on
+//! every machine; wasmtime maps its data segments copy-on-write, so a fresh cell costs the pages it changes.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use wasmtime::{AsContextMut, Engine, InstancePre, Linker, Module, Store};
+
+use crate::bridge::{Clock, Host, add_imports};
+use crate::program::FILE_NAME;
+use crate::rewrite::{Initialised, PAGE, RewriteError, read_state, rewrite};
+use crate::vm::{ExportTable, Exports, FUNCTIONS, JsValue, Roots, SCRATCH_BYTES};
+use crate::{Limits, bridge::Stop};
+
+/// The engine, as the build verified it.
+pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"));
+
+/// Scripts that run in every image, in this order; the last one returns the bridge.
+const GUEST: [&str; 3] =
+    [include_str!("../guest/encoding.js"), include_str!("../guest/clone.js"), include_str!("../guest/prelude.js")];
+
+/// Of the shadow stack's 1 MiB. Deep enough for honest recursion, and reached before wasmtime's own stack ends, so that
+/// runaway recursion is an ordinary `RangeError`.
+const STACK_BYTES: u32 = 256 << 10;
+/// QuickJS looks for cycles when the heap has grown to this size. An image alone passes the engine's default.
+const GC_THRESHOLD: u32 = 1 << 20;
+
+/// A SHA-256, the name of an engine or an image.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ContentHash(pub(crate) [u8; 32]);
+
+impl ContentHash {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+}
+
+impl fmt::Display for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for ContentHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Why an image cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// The engine's module, or a stored image, has an unexpected shape.
+    #[error("the engine module cannot be used")]
+    Module(#[from] RewriteError),
+    /// wasmtime refused it, or it failed while it started.
+    #[error("the engine does not start: {0:#}")]
+    Start(wasmtime::Error),
+    /// One of the scripts under `guest/` failed: a bug of this crate.
+    #[error("the prelude failed: {0}")]
+    Prelude(String),
+}
+
+impl From<wasmtime::Error> for ImageError {
+    fn from(error: wasmtime::Error) -> Self {
+        Self::Start(error)
+    }
+}
+
+/// An image that cells can be made of.
+pub(crate) struct Image {
+    pub hash: ContentHash,
+    pub roots: Roots,
+    pub exports: ExportTable,
+    pub pre: InstancePre<Host>,
+    /// Linear memory as every cell starts with it.
+    pub memory: Vec<u8>,
+    /// Where the stack pointer stands when the guest is not running. Below it there is only dead stack.
+    pub stack_pointer: u32,
+}
+
+/// Names the inputs that an image is made of, so that a stored one can be found without making it.
+pub(crate) fn recipe() -> ContentHash {
+    let mut hash = Sha256::new();
+    hash.update(env!("CARGO_PKG_VERSION"));
+    for part in [ENGINE_WASM, GUEST[0].as_bytes(), GUEST[1].as_bytes(), GUEST[2].as_bytes()] {
+        hash.update(part.len().to_le_bytes());
+        hash.update(part);
+    }
+    for number in [STACK_BYTES, GC_THRESHOLD, SCRATCH_BYTES] {
+        hash.update(number.to_le_bytes());
+    }
+    ContentHash(hash.finalize().into())
+}
+
+impl Image {
+    /// Prepares a stored or freshly made image. `module` is `bytes`, compiled.
+    pub fn open(engine: &Engine, bytes: &[u8], module: &Module) -> Result<Self, ImageError> {
+        let (memory, roots) = read_state(bytes)?;
+        let roots = Roots::from_bytes(&roots).ok_or(RewriteError::Shape("its roots are damaged"))?;
+        let mut linker = Linker::new(engine);
+        add_imports(&mut linker)?;
+        let pre = linker.instantiate_pre(module)?;
+        let exports = ExportTable::of(module).map_err(wasmtime::Error::new)?;
+        let mut image = Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, stack_pointer: 0 };
+        let (mut store, bound) = image.instantiate(engine, Limits::default(), Clock::Fixed)?;
+        image.stack_pointer = bound.stack_pointer(&mut store);
+        if image.stack_pointer as usize % PAGE != 0 || image.stack_pointer as usize > image.memory.len() {
+            return Err(RewriteError::Shape("its stack is not where it should be").into());
+        }
+        Ok(image)
+    }
+
+    /// A fresh instance, with the host's state around it.
+    pub fn instantiate(
+        &self,
+        engine: &Engine,
+        limits: Limits,
+        clock: Clock,
+    ) -> Result<(Store<Host>, Arc<Exports>), wasmtime::Error> {
+        let mut store = Store::new(engine, Host::new(limits, self.memory.len(), clock));
+        store.limiter(|host| host);
+        store.set_epoch_deadline(u64::MAX / 2);
+        let instance = self.pre.instantiate(&mut store)?;
+        let exports = Arc::new(self.exports.bind(&mut store, instance, self.roots)?);
+        store.data_mut().exports = Some(Arc::clone(&exports));
+        Ok((store, exports))
+    }
+}
+
+/// Starts the engine, runs the prelude, and freezes what there is.
+pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
+    const START: [&str; 9] = [
+        "_initialize",
+        "qjs_init",
+        "qjs_set_max_stack_size",
+        "qjs_set_gc_threshold",
+        "qjs_set_promise_rejection_handler",
+        "qjs_get_context_ptr",
+        "qjs_get_runtime_ptr",
+        "qjs_new_host_function",
+        "qjs_run_gc",
+    ];
+    let needed = |name: &str| FUNCTIONS.contains(&name) || name == "memory" || name == "__stack_pointer";
+    let base = rewrite(ENGINE_WASM, |name| needed(name) || START.contains(&name), None)?;
+    let module = Module::new(engine, &base)?;
+    let mut linker = Linker::new(engine);
+    add_imports(&mut linker)?;
+    let mut store = Store::new(engine, Host::new(Limits::default(), 16 << 20, Clock::Fixed));
+    store.limiter(|host| host);
+    store.set_epoch_deadline(u64::MAX / 2);
+    let instance = linker.instantiate(&mut store, &module)?;
+
+    instance.get_typed_func::<(), ()>(&mut store, "_initialize")?.call(&mut store, ())?;
+    instance.get_typed_func::<(), i32>(&mut store, "qjs_init")?.call(&mut store, ())?;
+    for (name, value) in [("qjs_set_max_stack_size", STACK_BYTES), ("qjs_set_gc_threshold", GC_THRESHOLD)] {
+        instance.get_typed_func::<u32, ()>(&mut store, name)?.call(&mut store, value)?;
+    }
+    instance.get_typed_func::<i32, ()>(&mut store, "qjs_set_promise_rejection_handler")?.call(&mut store, 1)?;
+    let runtime = instance.get_typed_func::<(), u32>(&mut store, "qjs_get_runtime_ptr")?.call(&mut store, ())?;
+    let context = instance.get_typed_func::<(), u32>(&mut store, "qjs_get_context_ptr")?.call(&mut store, ())?;
+
+    let roots = Roots { runtime, context, scratch: 0, file_name: 0, seed: 0, dispatch: 0 };
+    let mut vm = ExportTable::of(&module).map_err(wasmtime::Error::new)?.bind(&mut store, instance, roots)?;
+    vm.roots.scratch = vm.malloc.call(&mut store, SCRATCH_BYTES)?;
+    vm.write(&mut store, vm.roots.scratch, &[0; SCRATCH_BYTES as usize])?;
+    vm.roots.file_name = vm.copy_in(&mut store, &[FILE_NAME])?.0;
+    vm.roots.seed = find_seed(&mut store, &vm)?;
+
+    let (name, len) = vm.copy_in(&mut store, &["emit"])?;
+    let emit = instance
+        .get_typed_func::<(u32, u32, u32), u32>(&mut store, "qjs_new_host_function")?
+        .call(&mut store, (name, len, 0))?;
+    vm.free.call(&mut store, name)?;
+    let emit = vm.read_u64(&store, emit).map_err(wasmtime::Error::new)?;
+
+    let file_name = vm.copy_in(&mut store, &["<pincer>"])?.0;
+    let mut last = JsValue::UNDEFINED;
+    for script in GUEST {
+        last = guest_value(&mut store, &vm, |store| vm.eval(store, &[script], file_name, 1))?;
+    }
+    let list = vm.copy_in(&mut store, &["12345678"])?.0;
+    vm.write(&mut store, list, &emit.to_le_bytes())?;
+    vm.roots.dispatch = guest_value(&mut store, &vm, |store| {
+        Ok(JsValue(vm.call.call(store, (context, last.0, JsValue::UNDEFINED.0, 1, list))?))
+    })?
+    .0;
+    vm.free.call(&mut store, list)?;
+    instance.get_typed_func::<(), ()>(&mut store, "qjs_run_gc")?.call(&mut store, ())?;
+
+    let stack_pointer = vm.stack_pointer(&mut store) as usize;
+    let mut memory = vm.memory.data(&store).to_vec();
+    memory[..stack_pointer].fill(0);
+    let state = Initialised { memory: &memory, roots: &vm.roots.to_bytes() };
+    Ok(rewrite(&base, needed, Some(state))?)
+}
+
+/// Runs something of ours in the guest; a guest exception there is our bug and carries its message.
+fn guest_value(
+    store: &mut Store<Host>,
+    vm: &Exports,
+    work: impl FnOnce(&mut Store<Host>) -> wasmtime::Result<JsValue>,
+) -> Result<JsValue, ImageError> {
+    let value = work(store)?;
+    if !value.is_exception() {
+        return Ok(value);
+    }
+    let error = vm.get_exception.call(store.as_context_mut(), vm.roots.context)?;
+    let text = vm.to_c_string.call(store.as_context_mut(), (vm.roots.context, vm.roots.scratch, error, 0))? as u32;
+    let len = vm.read_u32(&*store, vm.roots.scratch).map_err(wasmtime::Error::new)? as usize;
+    let bytes = vm.memory.data(&*store).get(text as usize..text as usize + len).unwrap_or_default();
+    Err(ImageError::Prelude(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// Finds the state of `Math.random` in the context by what it does: one step of xorshift64 between two looks.
+///
+/// The engine has no call to seed it, and a replacement in JavaScript would be ten times slower.
+fn find_seed(store: &mut Store<Host>, vm: &Exports) -> Result<u32, ImageError> {
+    const CONTEXT_BYTES: u32 = 4096;
+    let words = |store: &Store<Host>| -> Vec<u64> {
+        let places = (0..CONTEXT_BYTES).step_by(8);
+        places.map(|at| vm.read_u64(store, vm.roots.context + at).unwrap_or_default()).collect()
+    };
+    let before = words(store);
+    guest_value(store, vm, |store| vm.eval(store, &["Math.random()"], vm.roots.file_name, 1))?;
+    let after = words(store);
+    let step = |mut x: u64| {
+        x ^= x >> 12;
+        x ^= x << 25;
+        x ^ (x >> 27)
+    };
+    let found: Vec<usize> = (0..before.len()).filter(|i| before[*i] != 0 && after[*i] == step(before[*i])).collect();
+    let [index] = found[..] else {
+        return Err(ImageError::Start(wasmtime::Error::new(Stop::Broken("the seed of Math.random was not found"))));
+    };
+    let at = vm.roots.context + 8 * index as u32;
+    vm.write(store, at, &before[index].to_le_bytes())?;
+    Ok(at)
+}

@@ -1,0 +1,148 @@
+//! Makes a WebAssembly module out of another one: fewer exports, and a memory that is already initialised.
+
+use wasm_encoder::{ConstExpr, CustomSection, DataSection, ExportKind, ExportSection, MemorySection, MemoryType, RawSection};
+use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
+
+/// Why a module is not the engine we know how to rewrite, or an image not one we know how to read.
+#[derive(Debug, thiserror::Error)]
+pub enum RewriteError {
+    /// It is not WebAssembly.
+    #[error("not a WebAssembly module: {0}")]
+    Parse(#[from] wasmparser::BinaryReaderError),
+    /// It is, but of a shape that the engine does not have.
+    #[error("not a module of the expected shape: {0}")]
+    Shape(&'static str),
+}
+
+/// The guest's unit of comparison. Also the host's page size almost everywhere, but that is not relied on.
+pub(crate) const PAGE: usize = 4096;
+/// WebAssembly's unit of memory size.
+pub(crate) const WASM_PAGE: usize = 65536;
+const ROOTS_SECTION: &str = "pincer.roots";
+
+/// What an initialised memory adds to a module.
+pub(crate) struct Initialised<'a> {
+    pub memory: &'a [u8],
+    pub roots: &'a [u8],
+}
+
+/// Copies `module` with only the exports in `keep`, and, if given, with its memory already initialised.
+///
+/// `__stack_pointer` must be the only mutable global: then memory is all the state there is. It stands at its first value
+/// whenever the guest is not running, so it is not rewritten.
+pub(crate) fn rewrite(
+    module: &[u8],
+    keep: impl Fn(&str) -> bool,
+    state: Option<Initialised<'_>>,
+) -> Result<Vec<u8>, RewriteError> {
+    let mut out = wasm_encoder::Module::new();
+    let data = state.as_ref().map(|state| segments(state.memory));
+    for payload in Parser::new(0).parse_all(module) {
+        match payload? {
+            Payload::StartSection { .. } => return Err(RewriteError::Shape("it runs code when it is instantiated")),
+            Payload::CustomSection(_) => {}
+            Payload::ExportSection(reader) => {
+                let mut exports = ExportSection::new();
+                for export in reader {
+                    let export = export?;
+                    let kind = match export.kind {
+                        ExternalKind::Func => ExportKind::Func,
+                        ExternalKind::Memory => ExportKind::Memory,
+                        ExternalKind::Global => ExportKind::Global,
+                        _ => continue,
+                    };
+                    if keep(export.name) {
+                        exports.export(export.name, kind, export.index);
+                    }
+                }
+                out.section(&exports);
+            }
+            Payload::GlobalSection(reader) => {
+                let mut mutable = 0;
+                for global in reader.clone() {
+                    mutable += usize::from(global?.ty.mutable);
+                }
+                if mutable != 1 {
+                    return Err(RewriteError::Shape("it has other mutable globals than its stack pointer"));
+                }
+                out.section(&RawSection { id: 6, data: &module[reader.range()] });
+            }
+            Payload::MemorySection(reader) if state.is_some() => {
+                let memory = state.as_ref().map_or(0, |state| state.memory.len());
+                if reader.count() != 1 {
+                    return Err(RewriteError::Shape("it has more than one memory"));
+                }
+                let mut section = MemorySection::new();
+                let minimum = (memory / WASM_PAGE) as u64;
+                section.memory(MemoryType { minimum, maximum: None, memory64: false, shared: false, page_size_log2: None });
+                out.section(&section);
+            }
+            // The count is only there for code that initialises memory itself; without it such code does not validate.
+            Payload::DataCountSection { .. } | Payload::DataSection(_) if data.is_some() => {}
+            other => {
+                if let Some((id, range)) = other.as_section() {
+                    out.section(&RawSection { id, data: &module[range] });
+                }
+            }
+        }
+    }
+    if let Some(data) = data {
+        out.section(&data);
+    }
+    if let Some(state) = state {
+        out.section(&CustomSection { name: ROOTS_SECTION.into(), data: state.roots.into() });
+    }
+    Ok(out.finish())
+}
+
+/// One segment for each run of pages that are not all zero.
+fn segments(memory: &[u8]) -> DataSection {
+    let mut section = DataSection::new();
+    let mut start = None;
+    for (index, page) in memory.chunks(PAGE).chain(std::iter::once(&[][..])).enumerate() {
+        match (start, page.iter().all(|byte| *byte == 0)) {
+            (None, false) => start = Some(index * PAGE),
+            (Some(from), true) => {
+                let until = (index * PAGE).min(memory.len());
+                section.active(0, &ConstExpr::i32_const(from as i32), memory[from..until].iter().copied());
+                start = None;
+            }
+            _ => {}
+        }
+    }
+    section
+}
+
+/// The initialised memory and the roots of a module made by [`rewrite`].
+pub(crate) fn read_state(module: &[u8]) -> Result<(Vec<u8>, Vec<u8>), RewriteError> {
+    let (mut memory, mut roots) = (Vec::new(), None);
+    for payload in Parser::new(0).parse_all(module) {
+        match payload? {
+            Payload::MemorySection(reader) => {
+                for ty in reader {
+                    let pages = usize::try_from(ty?.initial).ok().filter(|pages| *pages <= 1024);
+                    memory.resize(pages.ok_or(RewriteError::Shape("its memory is too large"))? * WASM_PAGE, 0);
+                }
+            }
+            Payload::DataSection(reader) => {
+                for segment in reader {
+                    let segment = segment?;
+                    let DataKind::Active { memory_index: 0, offset_expr } = segment.kind else {
+                        return Err(RewriteError::Shape("it has passive data"));
+                    };
+                    let Operator::I32Const { value } = offset_expr.get_operators_reader().read()? else {
+                        return Err(RewriteError::Shape("its data has no constant address"));
+                    };
+                    let start = value as u32 as usize;
+                    memory
+                        .get_mut(start..start.saturating_add(segment.data.len()))
+                        .ok_or(RewriteError::Shape("its data lies outside memory"))?
+                        .copy_from_slice(segment.data);
+                }
+            }
+            Payload::CustomSection(section) if section.name() == ROOTS_SECTION => roots = Some(section.data().to_vec()),
+            _ => {}
+        }
+    }
+    Ok((memory, roots.ok_or(RewriteError::Shape("it has no roots"))?))
+}
