@@ -56,7 +56,7 @@ fn main() {
     }
     for x in [&mut v, &mut p, &mut r] { x.sort(); }
     println!("fresh {:?} park {:?} restore {:?} bytes {s}", v[n/2], p[n/2], r[n/2]);
-    let mut cell = engine.start(Program::new("for (let i=0;i<10000;i++) await call(i); return 1"), Limits::default()).unwrap();
+    let mut cell = engine.start(Program::new("for (let i=0;i<10000;i++) await call(i); return 1").function("call"), Limits::default()).unwrap();
     let t = Instant::now();
     let mut turn = cell.run_turn(Duration::from_secs(10)).unwrap();
     while let TurnEnd::Waiting = turn.end { for q in turn.requests { cell.deliver(Answer::value(q.id, Json::null())).unwrap(); } turn = cell.run_turn(Duration::from_secs(10)).unwrap(); }

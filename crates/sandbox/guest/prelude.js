@@ -18,6 +18,7 @@
   const PlainMap = Map;
   const PlainSet = Set;
   const PlainPromise = Promise;
+  const { withResolvers } = Promise;
   const PlainString = String;
   const PlainNumber = Number;
   const PlainDataView = DataView;
@@ -99,18 +100,19 @@
   // Errors that the host delivered → id of the request, so that a cell that ends on one can say which.
   const delivered = new WeakTable();
 
-  const open = (method, args, entry) => {
+  const open = (method, args, resolve, reject, timer) => {
     const json = toJson(args);
-    entry.stack = new PlainError().stack;
-    const id = emit(REQUEST, method, json, entry.stack);
-    unsettled[id] = entry;
+    const stack = new PlainError().stack;
+    const id = emit(REQUEST, method, json, stack);
+    unsettled[id] = { __proto__: null, resolve, reject, stack, timer };
     return id;
   };
 
-  const request = (method, args) =>
-    new PlainPromise((resolve, reject) => {
-      open(method, args, { __proto__: null, resolve, reject, stack: "", timer: false });
-    });
+  const request = (method, args) => {
+    const promise = apply(withResolvers, PlainPromise, none);
+    open(method, args, promise.resolve, promise.reject, false);
+    return promise.promise;
+  };
 
   const deliveredError = (id, fields, stack) => {
     const error = new PlainError(fields.message);
@@ -236,7 +238,7 @@
     const ms = min(max(PlainNumber(delay) || 0, 0), 0x7fffffff);
     // An async function, so that what the callback throws is an unhandled rejection and fails the cell.
     const fire = async () => { await apply(callback, undefined, args); };
-    return open("sleep", [ms], { __proto__: null, resolve: fire, reject: fire, stack: "", timer: true });
+    return open("sleep", [ms], fire, fire, true);
   }));
   define("clearTimeout", named("clearTimeout", (id) => {
     if (typeof id !== "number") return;

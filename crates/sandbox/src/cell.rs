@@ -13,7 +13,7 @@ use crate::program::scope_json;
 use crate::rewrite::{PAGE, WASM_PAGE};
 use crate::snapshot::{self, Header};
 use crate::vm::Exports;
-use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd, pages};
+use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd, delta};
 
 /// One program in one VM.
 ///
@@ -82,8 +82,8 @@ impl Cell {
         let (mut cell, mut vm) = Self::instantiate(engine, &image, limits)?;
         let grown = (header.memory_bytes() - image.memory.len()) / WASM_PAGE;
         vm.exports.memory.grow(&mut vm.store, grown as u64).map_err(Error::Setup)?;
-        pages::apply(vm.exports.memory.data_mut(&mut vm.store), &header.runs, difference)
-            .map_err(|pages::Damaged(what)| RestoreError::Damaged(what))?;
+        delta::apply(vm.exports.memory.data_mut(&mut vm.store), &header.runs, &image.dictionary, difference)
+            .map_err(|delta::Damaged(what)| RestoreError::Damaged(what))?;
         vm.store.data_mut().pending = header.pending();
         cell.state = State::Waiting(vm, Vec::new());
         Ok(cell)
@@ -190,12 +190,12 @@ impl Cell {
             next_request: pending.next,
             pending: pending.ids.iter().copied().collect(),
             // What lies below the stack pointer is dead.
-            runs: pages::changed(memory, base, stack_pointer as usize / PAGE),
+            runs: delta::changed(memory, base, stack_pointer as usize / PAGE),
         };
         let mut out = snapshot::begin(&header);
         let room = limit.saturating_sub(snapshot::CHECKSUM_BYTES);
-        pages::compress(memory, base, &header.runs, &mut out, room)
-            .map_err(|pages::TooLarge| Error::SnapshotTooLarge { limit })?;
+        delta::compress(memory, base, &header.runs, &self.image.dictionary, &mut out, room)
+            .map_err(|delta::TooLarge| Error::SnapshotTooLarge { limit })?;
         snapshot::seal(&mut out);
         Ok(out)
     }

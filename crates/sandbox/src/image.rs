@@ -7,13 +7,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
-use wasmtime::{AsContextMut, Engine, InstancePre, Linker, Module, Store};
+use wasmtime::{AsContextMut, Engine, Instance, InstancePre, Linker, Module, Store};
 
-use crate::bridge::{Clock, Host, add_imports};
-use crate::program::FILE_NAME;
-use crate::rewrite::{Initialised, PAGE, RewriteError, read_state, rewrite};
+use crate::bridge::{Clock, Host, Op, Stop, add_imports};
+use crate::delta::{self, Dictionary};
+use crate::program::{FILE_NAME, scope_json};
+use crate::rewrite::{PAGE, RewriteError, State, read_state, rewrite};
 use crate::vm::{ExportTable, Exports, FUNCTIONS, JsValue, Roots, SCRATCH_BYTES};
-use crate::{Limits, bridge::Stop};
+use crate::{Limits, Scope};
 
 /// The engine, as the build verified it.
 pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"));
@@ -27,6 +28,11 @@ const GUEST: [&str; 3] =
 const STACK_BYTES: u32 = 256 << 10;
 /// QuickJS looks for cycles when the heap has grown to this size. An image alone passes the engine's default.
 const GC_THRESHOLD: u32 = 1 << 20;
+
+/// What the dictionary for differences is made of: the things that most programs do before they first wait.
+const TYPICAL: &str = include_str!("../guest/typical.js");
+/// What an image has free at its end.
+const FREE_BYTES: u32 = 256 << 10;
 
 /// A SHA-256, the name of an engine or an image.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -78,6 +84,7 @@ pub(crate) struct Image {
     pub pre: InstancePre<Host>,
     /// Linear memory as every cell starts with it.
     pub memory: Vec<u8>,
+    pub dictionary: Dictionary,
     /// Where the stack pointer stands when the guest is not running. Below it there is only dead stack.
     pub stack_pointer: u32,
 }
@@ -86,11 +93,11 @@ pub(crate) struct Image {
 pub(crate) fn recipe() -> ContentHash {
     let mut hash = Sha256::new();
     hash.update(env!("CARGO_PKG_VERSION"));
-    for part in [ENGINE_WASM, GUEST[0].as_bytes(), GUEST[1].as_bytes(), GUEST[2].as_bytes()] {
+    for part in [ENGINE_WASM, TYPICAL.as_bytes()].into_iter().chain(GUEST.map(str::as_bytes)) {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    for number in [STACK_BYTES, GC_THRESHOLD, SCRATCH_BYTES] {
+    for number in [STACK_BYTES, GC_THRESHOLD, SCRATCH_BYTES, FREE_BYTES] {
         hash.update(number.to_le_bytes());
     }
     ContentHash(hash.finalize().into())
@@ -99,13 +106,14 @@ pub(crate) fn recipe() -> ContentHash {
 impl Image {
     /// Prepares a stored or freshly made image. `module` is `bytes`, compiled.
     pub fn open(engine: &Engine, bytes: &[u8], module: &Module) -> Result<Self, ImageError> {
-        let (memory, roots) = read_state(bytes)?;
-        let roots = Roots::from_bytes(&roots).ok_or(RewriteError::Shape("its roots are damaged"))?;
+        let State { memory, roots, dictionary } = read_state(bytes)?;
+        let dictionary = Dictionary::new(dictionary);
+        let roots = Roots::from_bytes(roots).ok_or(RewriteError::Shape("its roots are damaged"))?;
         let mut linker = Linker::new(engine);
         add_imports(&mut linker)?;
         let pre = linker.instantiate_pre(module)?;
         let exports = ExportTable::of(module).map_err(wasmtime::Error::new)?;
-        let mut image = Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, stack_pointer: 0 };
+        let mut image = Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary, stack_pointer: 0 };
         let (mut store, bound) = image.instantiate(engine, Limits::default(), Clock::Fixed)?;
         image.stack_pointer = bound.stack_pointer(&mut store);
         if image.stack_pointer as usize % PAGE != 0 || image.stack_pointer as usize > image.memory.len() {
@@ -133,7 +141,9 @@ impl Image {
 
 /// Starts the engine, runs the prelude, and freezes what there is.
 pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
-    const START: [&str; 9] = [
+    const START: [&str; 11] = [
+        "js_malloc_rt",
+        "js_free_rt",
         "_initialize",
         "qjs_init",
         "qjs_set_max_stack_size",
@@ -191,10 +201,14 @@ pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
     vm.free.call(&mut store, list)?;
     instance.get_typed_func::<(), ()>(&mut store, "qjs_run_gc")?.call(&mut store, ())?;
 
+    clean_holes(&mut store, instance, &vm)?;
+
     let stack_pointer = vm.stack_pointer(&mut store) as usize;
     let mut memory = vm.memory.data(&store).to_vec();
     memory[..stack_pointer].fill(0);
-    let state = Initialised { memory: &memory, roots: &vm.roots.to_bytes() };
+    let roots = vm.roots.to_bytes();
+    let dictionary = typical_difference(&mut store, vm, &memory)?;
+    let state = State { memory, roots: &roots, dictionary: &dictionary };
     Ok(rewrite(&base, needed, Some(state))?)
 }
 
@@ -213,6 +227,47 @@ fn guest_value(
     let len = vm.read_u32(&*store, vm.roots.scratch).map_err(wasmtime::Error::new)? as usize;
     let bytes = vm.memory.data(&*store).get(text as usize..text as usize + len).unwrap_or_default();
     Err(ImageError::Prelude(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// Zeroes every free block of the heap and leaves them free, lowest address first.
+///
+/// Starting the engine leaves thousands of holes full of old text. What a cell puts there would be stored as the XOR of new
+/// and old text, which does not compress.
+fn clean_holes(store: &mut Store<Host>, instance: Instance, vm: &Exports) -> Result<(), ImageError> {
+    let allocate = instance.get_typed_func::<(u32, u32), u32>(&mut *store, "js_malloc_rt")?;
+    let release = instance.get_typed_func::<(u32, u32), ()>(&mut *store, "js_free_rt")?;
+    let runtime = vm.roots.runtime;
+    // All holes are below the first large block, which stays free for cells: a small one need not grow its memory.
+    let top = vm.malloc.call(&mut *store, FREE_BYTES)?;
+    vm.free.call(&mut *store, top)?;
+    let mut holes = Vec::new();
+    for size in (8..2048u32).rev().step_by(8) {
+        loop {
+            let block = allocate.call(&mut *store, (runtime, size))?;
+            if block >= top {
+                release.call(&mut *store, (runtime, block))?;
+                break;
+            }
+            vm.write(&mut *store, block, &vec![0; size as usize])?;
+            holes.push(block);
+        }
+    }
+    holes.sort_unstable_by(|a, b| b.cmp(a));
+    for block in holes {
+        release.call(&mut *store, (runtime, block))?;
+    }
+    Ok(())
+}
+
+/// Runs a typical small program on top of the finished heap until it waits, and returns what it changed.
+fn typical_difference(store: &mut Store<Host>, vm: Exports, memory: &[u8]) -> Result<Vec<u8>, ImageError> {
+    let vm = Arc::new(vm);
+    store.data_mut().exports = Some(Arc::clone(&vm));
+    vm.dispatch_text(&mut *store, Op::Install, &scope_json(&[("call".into(), Scope::Call("call".into()))]))?;
+    vm.run_program(&mut *store, TYPICAL)?;
+    while vm.run_job(&mut *store)? {}
+    let first = vm.stack_pointer(&mut *store) as usize / PAGE;
+    Ok(delta::difference(vm.memory.data(&*store), memory, first))
 }
 
 /// Finds the state of `Math.random` in the context by what it does: one step of xorshift64 between two looks.

@@ -19,11 +19,13 @@ pub(crate) const PAGE: usize = 4096;
 /// WebAssembly's unit of memory size.
 pub(crate) const WASM_PAGE: usize = 65536;
 const ROOTS_SECTION: &str = "pincer.roots";
+const DICTIONARY_SECTION: &str = "pincer.dictionary";
 
-/// What an initialised memory adds to a module.
-pub(crate) struct Initialised<'a> {
-    pub memory: &'a [u8],
+/// What an image has beyond the engine's module.
+pub(crate) struct State<'a> {
+    pub memory: Vec<u8>,
     pub roots: &'a [u8],
+    pub dictionary: &'a [u8],
 }
 
 /// Copies `module` with only the exports in `keep`, and, if given, with its memory already initialised.
@@ -33,10 +35,10 @@ pub(crate) struct Initialised<'a> {
 pub(crate) fn rewrite(
     module: &[u8],
     keep: impl Fn(&str) -> bool,
-    state: Option<Initialised<'_>>,
+    state: Option<State<'_>>,
 ) -> Result<Vec<u8>, RewriteError> {
     let mut out = wasm_encoder::Module::new();
-    let data = state.as_ref().map(|state| segments(state.memory));
+    let data = state.as_ref().map(|state| segments(&state.memory));
     for payload in Parser::new(0).parse_all(module) {
         match payload? {
             Payload::StartSection { .. } => return Err(RewriteError::Shape("it runs code when it is instantiated")),
@@ -90,7 +92,9 @@ pub(crate) fn rewrite(
         out.section(&data);
     }
     if let Some(state) = state {
-        out.section(&CustomSection { name: ROOTS_SECTION.into(), data: state.roots.into() });
+        for (name, data) in [(ROOTS_SECTION, state.roots), (DICTIONARY_SECTION, state.dictionary)] {
+            out.section(&CustomSection { name: name.into(), data: data.into() });
+        }
     }
     Ok(out.finish())
 }
@@ -113,9 +117,9 @@ fn segments(memory: &[u8]) -> DataSection {
     section
 }
 
-/// The initialised memory and the roots of a module made by [`rewrite`].
-pub(crate) fn read_state(module: &[u8]) -> Result<(Vec<u8>, Vec<u8>), RewriteError> {
-    let (mut memory, mut roots) = (Vec::new(), None);
+/// What [`rewrite`] put into a module.
+pub(crate) fn read_state(module: &[u8]) -> Result<State<'_>, RewriteError> {
+    let (mut memory, mut roots, mut dictionary) = (Vec::new(), None, None);
     for payload in Parser::new(0).parse_all(module) {
         match payload? {
             Payload::MemorySection(reader) => {
@@ -140,9 +144,16 @@ pub(crate) fn read_state(module: &[u8]) -> Result<(Vec<u8>, Vec<u8>), RewriteErr
                         .copy_from_slice(segment.data);
                 }
             }
-            Payload::CustomSection(section) if section.name() == ROOTS_SECTION => roots = Some(section.data().to_vec()),
+            Payload::CustomSection(section) => match section.name() {
+                ROOTS_SECTION => roots = Some(section.data()),
+                DICTIONARY_SECTION => dictionary = Some(section.data()),
+                _ => {}
+            },
             _ => {}
         }
     }
-    Ok((memory, roots.ok_or(RewriteError::Shape("it has no roots"))?))
+    match (roots, dictionary) {
+        (Some(roots), Some(dictionary)) => Ok(State { memory, roots, dictionary }),
+        _ => Err(RewriteError::Shape("it has no roots or no dictionary")),
+    }
 }

@@ -10,7 +10,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::bridge::Pending;
-use crate::pages::Run;
+use crate::delta::Run;
 use crate::rewrite::{PAGE, WASM_PAGE};
 use crate::{ContentHash, RestoreError};
 
