@@ -1,1 +1,29 @@
-fn main() {}
+//! The `pincer` binary: parse arguments, call the crates, print.
+
+mod cells;
+mod commands;
+mod engine;
+mod print;
+mod usage;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::usage::{BenchCommand, Cli, Command};
+
+/// Exit codes of the contract.
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
+    let cli = Cli::parse();
+    let code = match cli.command {
+        Command::Exec(arguments) => commands::exec::run(&arguments),
+        Command::Demo => commands::demo::run(),
+        Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench::run(&arguments),
+    };
+    ExitCode::from(code)
+}

@@ -11,7 +11,7 @@
   const { create, defineProperty, freeze } = Object;
   const { parse, stringify } = JSON;
   const { isArray, from: arrayFrom } = Array;
-  const { isError } = Error;
+  const { isError, captureStackTrace } = Error;
   const { isView } = ArrayBuffer;
   const { min, max } = Math;
   const PlainError = Error;
@@ -100,17 +100,19 @@
   // Errors that the host delivered → id of the request, so that a cell that ends on one can say which.
   const delivered = new WeakTable();
 
-  const open = (method, args, resolve, reject, timer) => {
+  // `entrance` is the function that guest code called: the stack begins with its caller.
+  const open = (entrance, method, args, resolve, reject, timer) => {
     const json = toJson(args);
-    const stack = new PlainError().stack;
-    const id = emit(REQUEST, method, json, stack);
-    unsettled[id] = { __proto__: null, resolve, reject, stack, timer };
+    const site = { __proto__: null, stack: "" };
+    captureStackTrace(site, entrance);
+    const id = emit(REQUEST, method, json, site.stack);
+    unsettled[id] = { __proto__: null, resolve, reject, stack: site.stack, timer };
     return id;
   };
 
-  const request = (method, args) => {
+  const request = (entrance, method, args) => {
     const promise = apply(withResolvers, PlainPromise, none);
-    open(method, args, promise.resolve, promise.reject, false);
+    open(entrance, method, args, promise.resolve, promise.reject, false);
     return promise.promise;
   };
 
@@ -191,7 +193,8 @@
   const build = (name, node) => {
     const kind = node[0], body = node[1];
     if (kind === "call") {
-      return named(name, (...args) => request(body, args));
+      const call = named(name, (...args) => request(call, body, args));
+      return call;
     }
     if (kind === "data") return deepFreeze(body);
     const object = create(null);
@@ -230,16 +233,18 @@
     emit(JSON_ITEM, json === undefined ? "null" : json);
   }));
 
-  define("yield_control", named("yield_control", (reason) =>
-    request("yield", reason === undefined ? [] : [text(reason)])));
+  const yieldControl = named("yield_control", (reason) =>
+    request(yieldControl, "yield", reason === undefined ? [] : [text(reason)]));
+  define("yield_control", yieldControl);
 
-  define("setTimeout", named("setTimeout", (callback, delay, ...args) => {
+  const setTimeout = named("setTimeout", (callback, delay, ...args) => {
     if (typeof callback !== "function") throw new TypeError("setTimeout needs a function to call");
     const ms = min(max(PlainNumber(delay) || 0, 0), 0x7fffffff);
     // An async function, so that what the callback throws is an unhandled rejection and fails the cell.
     const fire = async () => { await apply(callback, undefined, args); };
-    return open("sleep", [ms], fire, fire, true);
-  }));
+    return open(setTimeout, "sleep", [ms], fire, fire, true);
+  });
+  define("setTimeout", setTimeout);
   define("clearTimeout", named("clearTimeout", (id) => {
     if (typeof id !== "number") return;
     const entry = unsettled[id];

@@ -67,7 +67,6 @@ pub(crate) struct Inbox {
     pub ending: Option<Ending>,
     /// Promises were rejected without a handler, so only the prelude can tell how the cell ends.
     pub rejections: bool,
-    output_bytes: usize,
     value_bytes: usize,
 }
 
@@ -84,6 +83,8 @@ pub(crate) struct Host {
     pub pending: Pending,
     pub inbox: Inbox,
     pub deadline: Option<Instant>,
+    /// Of `limits.output_bytes`, what has been used since the host last renewed it.
+    pub output_spent: usize,
     /// Linear memory in the image, to which `limits.memory_bytes` is added.
     pub image_bytes: usize,
     /// Set once the instance exists. Imports that need it are only called after that.
@@ -101,7 +102,7 @@ pub(crate) enum Clock {
 impl Host {
     pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
         let (pending, inbox) = (Pending::default(), Inbox::default());
-        Self { limits, pending, inbox, deadline: None, image_bytes, exports: None, clock }
+        Self { limits, pending, inbox, deadline: None, output_spent: 0, image_bytes, exports: None, clock }
     }
 
     fn exports(&self) -> Result<Arc<Exports>, Stop> {
@@ -109,21 +110,31 @@ impl Host {
     }
 
     fn spend_output(&mut self, bytes: usize) -> Result<(), Limit> {
-        let total = self.inbox.output_bytes.saturating_add(bytes);
-        if total > self.limits.output_bytes {
-            return Err(Limit::Output { bytes: total, limit: self.limits.output_bytes });
-        }
-        self.inbox.output_bytes = total;
+        self.output_spent = self.output_with(bytes)?;
         Ok(())
     }
 
+    fn output_with(&self, bytes: usize) -> Result<usize, Limit> {
+        let (total, limit) = (self.output_spent.saturating_add(bytes), self.limits.output_bytes);
+        if total > limit { Err(Limit::Output { bytes: total, limit }) } else { Ok(total) }
+    }
+
     fn spend_value(&mut self, bytes: usize) -> Result<(), Limit> {
-        let total = self.inbox.value_bytes.saturating_add(bytes);
-        if total > self.limits.value_bytes {
-            return Err(Limit::Value { bytes: total, limit: self.limits.value_bytes });
+        let (total, limit) = (self.inbox.value_bytes.saturating_add(bytes), self.limits.value_bytes);
+        if total > limit {
+            return Err(Limit::Value { bytes: total, limit });
         }
         self.inbox.value_bytes = total;
         Ok(())
+    }
+
+    /// The guest may say several times how it ends, so this is not spent; the last word must fit beside the output.
+    fn admit_value(&mut self, bytes: usize) -> Result<(), Limit> {
+        let limit = self.limits.value_bytes;
+        if bytes > limit {
+            return Err(Limit::Value { bytes, limit });
+        }
+        self.output_with(bytes).map(drop)
     }
 
     fn open_request(&mut self, method: String, args: Json, stack: &str) -> Result<u32, Stop> {
@@ -135,6 +146,11 @@ impl Host {
         self.pending.ids.insert(id);
         self.inbox.requests.push(Request { id: RequestId(id), method, args, site: site_of(stack) });
         Ok(id)
+    }
+
+    /// Whether the value still fits, after what detached work printed since it was returned.
+    pub fn admit_ending(&mut self, value: Option<&Json>) -> Result<(), Limit> {
+        value.map_or(Ok(()), |value| self.admit_value(value.as_str().len()))
     }
 
     fn cancel(&mut self, id: u32) {
@@ -242,7 +258,9 @@ fn host_call(
         Ok(JsValue(exports.read_u64(caller, pointer)?))
     };
     let kind = argument(&caller, 0)
-        .and_then(|kind| kind.as_index().and_then(|kind| Emit::ALL.get(kind as usize)).ok_or(Stop::Broken("unknown kind")))
+        .and_then(|kind| {
+            kind.as_index().and_then(|kind| Emit::ALL.get(kind as usize)).ok_or(Stop::Broken("unknown kind"))
+        })
         .map_err(stopped)?;
     let first = argument(&caller, 1).map_err(stopped)?;
     let mut answer = None;
@@ -270,10 +288,7 @@ fn host_call(
         Emit::Value => {
             let value = match first {
                 JsValue::UNDEFINED => None,
-                _ => Some(read_json(&mut caller, first, |host, bytes| {
-                    host.spend_value(bytes)?;
-                    host.spend_output(bytes)
-                })?),
+                _ => Some(read_json(&mut caller, first, Host::admit_value)?),
             };
             caller.data_mut().inbox.ending = Some(Ending::Value(value));
         }
@@ -305,7 +320,8 @@ fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wa
     let len = exports.read_u32(&*caller, roots.scratch).map_err(stopped)? as usize;
     spend(caller.data_mut(), len).map_err(|limit| stopped(limit.into()))?;
     let range = pointer as usize..(pointer as usize).saturating_add(len);
-    let bytes = exports.memory.data(&*caller).get(range).ok_or_else(|| stopped(Stop::Broken("a string outside memory")))?;
+    let bytes =
+        exports.memory.data(&*caller).get(range).ok_or_else(|| stopped(Stop::Broken("a string outside memory")))?;
     let bytes = bytes.to_vec();
     exports.free_c_string.call(caller, (roots.context, pointer))?;
     Ok(bytes)

@@ -4,16 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use pincer_snapshot::{Header, Parked, Unreadable, WASM_PAGE, read, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
-use crate::bridge::{Clock, Ending, Host, Inbox, Op, Stop};
+use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
 use crate::engine::Inner;
 use crate::image::Image;
 use crate::program::scope_json;
-use crate::rewrite::{PAGE, WASM_PAGE};
-use crate::snapshot::{self, Header};
 use crate::vm::Exports;
-use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd, delta};
+use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd};
 
 /// One program in one VM.
 ///
@@ -73,18 +72,18 @@ impl Cell {
     }
 
     pub(crate) fn restore(engine: &Arc<Inner>, bytes: &[u8], limits: Limits) -> Result<Self, Error> {
-        let (header, difference) = snapshot::open(bytes)?;
+        let parked = read(bytes).map_err(RestoreError::from)?;
+        let header = &parked.header;
         if header.engine != engine.hash {
             return Err(RestoreError::WrongEngine { needed: header.engine, present: engine.hash }.into());
         }
         let image = engine.image(header.image)?;
-        check(&header, &image, &limits)?;
+        let grown = check(&parked, &image, &limits)?;
         let (mut cell, mut vm) = Self::instantiate(engine, &image, limits)?;
-        let grown = (header.memory_bytes() - image.memory.len()) / WASM_PAGE;
-        vm.exports.memory.grow(&mut vm.store, grown as u64).map_err(Error::Setup)?;
-        delta::apply(vm.exports.memory.data_mut(&mut vm.store), &header.runs, &image.dictionary, difference)
-            .map_err(|delta::Damaged(what)| RestoreError::Damaged(what))?;
-        vm.store.data_mut().pending = header.pending();
+        vm.exports.memory.grow(&mut vm.store, (grown / WASM_PAGE) as u64).map_err(Error::Setup)?;
+        parked.apply(vm.exports.memory.data_mut(&mut vm.store), &image.dictionary).map_err(RestoreError::from)?;
+        vm.store.data_mut().pending =
+            Pending { ids: header.pending.iter().copied().collect(), next: header.next_request };
         cell.state = State::Waiting(vm, Vec::new());
         Ok(cell)
     }
@@ -93,12 +92,13 @@ impl Cell {
         if limits.memory_bytes > MAX_MEMORY_BYTES {
             return Err(Error::MemoryLimit { asked: limits.memory_bytes, most: MAX_MEMORY_BYTES });
         }
-        let (mut store, exports) = image.instantiate(&engine.wasmtime, limits, Clock::Real).map_err(|error| {
-            match error.is::<PoolConcurrencyLimitError>() {
+        let (mut store, exports) =
+            image.instantiate(&engine.wasmtime, limits, Clock::Real).map_err(|error| match error
+                .is::<PoolConcurrencyLimitError>(
+            ) {
                 true => Error::Busy { live_cells: engine.live_cells },
                 false => Error::Setup(error),
-            }
-        })?;
+            })?;
         let interrupted = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&interrupted);
         store.epoch_deadline_callback(move |context| {
@@ -142,6 +142,13 @@ impl Cell {
         Ok(())
     }
 
+    /// Gives the guest its whole `output_bytes` again: the host has passed on what was printed so far.
+    pub fn renew_output(&mut self) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
+            vm.store.data_mut().output_spent = 0;
+        }
+    }
+
     /// Runs the program until only the host can move it on, for at most `time`.
     pub fn run_turn(&mut self, time: Duration) -> Result<Turn, Error> {
         let (mut vm, step) = match std::mem::replace(&mut self.state, State::Ended) {
@@ -175,13 +182,12 @@ impl Cell {
             State::Ended => return Err(Error::Ended),
             _ => return Err(Error::NotWaiting),
         };
-        let limit = vm.store.data().limits.snapshot_bytes;
         let stack_pointer = vm.exports.stack_pointer(&mut vm.store);
         if stack_pointer != self.image.stack_pointer {
             return Err(Error::NotWaiting);
         }
-        let (memory, base) = (vm.exports.memory.data(&vm.store), &self.image.memory);
-        let pending = &vm.store.data().pending;
+        let Host { pending, limits, .. } = vm.store.data();
+        let memory = vm.exports.memory.data(&vm.store);
         let header = Header {
             engine: self.engine.hash,
             image: self.image.hash,
@@ -189,31 +195,25 @@ impl Cell {
             wasm_pages: (memory.len() / WASM_PAGE) as u32,
             next_request: pending.next,
             pending: pending.ids.iter().copied().collect(),
-            // What lies below the stack pointer is dead.
-            runs: delta::changed(memory, base, stack_pointer as usize / PAGE),
         };
-        let mut out = snapshot::begin(&header);
-        let room = limit.saturating_sub(snapshot::CHECKSUM_BYTES);
-        delta::compress(memory, base, &header.runs, &self.image.dictionary, &mut out, room)
-            .map_err(|delta::TooLarge| Error::SnapshotTooLarge { limit })?;
-        snapshot::seal(&mut out);
-        Ok(out)
+        Ok(write(&header, memory, &self.image.memory, &self.image.dictionary, limits.snapshot_bytes)?)
     }
 }
 
-/// Whether a sound snapshot also fits its image and what a cell may use now.
-fn check(header: &Header, image: &Image, limits: &Limits) -> Result<(), RestoreError> {
-    if header.stack_pointer != image.stack_pointer {
-        return Err(RestoreError::Damaged("its stack pointer is not where a waiting cell's is"));
+/// Whether a sound snapshot also fits its image and what a cell may use now; by how many bytes its memory has grown.
+fn check(parked: &Parked<'_>, image: &Image, limits: &Limits) -> Result<usize, RestoreError> {
+    if parked.header.stack_pointer != image.stack_pointer {
+        return Err(Unreadable::Damaged("its stack pointer is not where a waiting cell's is").into());
     }
     let over = |what, needed, limit| match needed > limit {
         true => Err(RestoreError::OverLimit { what, needed, limit }),
         false => Ok(()),
     };
-    let grown = header.memory_bytes().checked_sub(image.memory.len());
-    let grown = grown.ok_or(RestoreError::Damaged("its memory is smaller than its image"))?;
+    let grown = parked.memory_bytes().checked_sub(image.memory.len());
+    let grown = grown.ok_or(Unreadable::Damaged("its memory is smaller than its image"))?;
     over("bytes of memory", grown, limits.memory_bytes)?;
-    over("pending requests", header.pending.len(), limits.pending_requests)
+    over("pending requests", parked.header.pending.len(), limits.pending_requests)?;
+    Ok(grown)
 }
 
 /// What a turn begins with.
@@ -248,7 +248,13 @@ impl Vm {
             }
         }
         match store.data_mut().inbox.ending.take() {
-            Some(Ending::Value(value)) => Ok(TurnEnd::Value(value)),
+            Some(Ending::Value(value)) => {
+                store
+                    .data_mut()
+                    .admit_ending(value.as_ref())
+                    .map_err(|limit| wasmtime::Error::new(Stop::from(limit)))?;
+                Ok(TurnEnd::Value(value))
+            }
             Some(Ending::Failed(failure)) => Ok(TurnEnd::Failed(failure)),
             None => Err(wasmtime::Error::new(Stop::Broken("the program ended without a word"))),
         }

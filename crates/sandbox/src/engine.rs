@@ -87,7 +87,8 @@ impl Engine {
                 let bytes = make_image()?;
                 let hash = ContentHash::of(&bytes);
                 if let Some(cache) = &cache {
-                    let stored = cache.write(&image_file(hash), &bytes).and_then(|()| cache.write(&recipe_file(), &hash.0));
+                    let stored =
+                        cache.write(&image_file(hash), &bytes).and_then(|()| cache.write(&recipe_file(), &hash.0));
                     problems.extend(stored.err());
                 }
                 (bytes, hash)
@@ -148,9 +149,8 @@ impl Inner {
             return Ok(Arc::clone(image));
         }
         let bytes = self.cache.as_ref().and_then(|cache| cache.read(&image_file(hash)));
-        let bytes = bytes
-            .filter(|bytes| ContentHash::of(bytes) == hash)
-            .ok_or(RestoreError::UnknownImage { needed: hash })?;
+        let bytes =
+            bytes.filter(|bytes| ContentHash::of(bytes) == hash).ok_or(RestoreError::UnknownImage { needed: hash })?;
         let (module, _) =
             compile::module(&self.wasmtime, self.cache.as_ref(), hash, &bytes, || ()).map_err(ImageError::Start)?;
         let image = Arc::new(Image::open(&self.wasmtime, &bytes, &module)?);

@@ -2,7 +2,9 @@
 
 use std::io;
 
-use crate::{ContentHash, ImageError, RequestId};
+use pincer_snapshot::{ContentHash, TooLarge, Unreadable};
+
+use crate::{ImageError, RequestId};
 
 /// Why the host's own call did not work.
 #[derive(Debug, thiserror::Error)]
@@ -48,11 +50,8 @@ pub enum Error {
     #[error("the cell is not waiting: run a turn first")]
     NotWaiting,
     /// The snapshot would be larger than allowed.
-    #[error("the snapshot would be larger than {limit} bytes")]
-    SnapshotTooLarge {
-        /// The cap.
-        limit: usize,
-    },
+    #[error(transparent)]
+    SnapshotTooLarge(#[from] TooLarge),
     /// A snapshot cannot be continued.
     #[error("the snapshot cannot be continued")]
     Restore(#[from] RestoreError),
@@ -65,7 +64,7 @@ impl Error {
             Self::Load(_) | Self::Setup(_) | Self::Watchdog(_) | Self::Busy { .. } => "runtime_unavailable",
             Self::MemoryLimit { .. } => "invalid_config",
             Self::SourceTooLong { .. } => "invalid_input",
-            Self::SnapshotTooLarge { .. } => "snapshot_limit_exceeded",
+            Self::SnapshotTooLarge(_) => "snapshot_limit_exceeded",
             Self::Restore(_) => "snapshot_restore_failed",
             Self::UnknownRequest(_) | Self::Ended | Self::NotWaiting => "internal_error",
         }
@@ -75,20 +74,9 @@ impl Error {
 /// Why a snapshot cannot be continued. None of it has reached a VM.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
-    /// The bytes are something else.
-    #[error("not a snapshot")]
-    NotASnapshot,
-    /// It was written by another version of the format.
-    #[error("snapshot format {found} is not known to this build, which knows {known}")]
-    Version {
-        /// The snapshot's.
-        found: u16,
-        /// Ours.
-        known: u16,
-    },
-    /// It was changed or cut off since it was written.
-    #[error("the snapshot is damaged: {0}")]
-    Damaged(&'static str),
+    /// The bytes are not a snapshot of this format, or not any more.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
     /// It belongs to another build of the JavaScript engine.
     #[error("the snapshot needs engine {needed}, this build has {present}")]
     WrongEngine {

@@ -3,16 +3,15 @@
 //! An image is one WebAssembly file, named by its hash. Making it is deterministic, so the same build has the same image on
 //! every machine; wasmtime maps its data segments copy-on-write, so a fresh cell costs the pages it changes.
 
-use std::fmt;
 use std::sync::Arc;
 
+use pincer_snapshot::{ContentHash, Dictionary, PAGE, difference};
 use sha2::{Digest, Sha256};
 use wasmtime::{AsContextMut, Engine, Instance, InstancePre, Linker, Module, Store};
 
 use crate::bridge::{Clock, Host, Op, Stop, add_imports};
-use crate::delta::{self, Dictionary};
 use crate::program::{FILE_NAME, scope_json};
-use crate::rewrite::{PAGE, RewriteError, State, read_state, rewrite};
+use crate::rewrite::{RewriteError, State, read_state, rewrite};
 use crate::vm::{ExportTable, Exports, FUNCTIONS, JsValue, Roots, SCRATCH_BYTES};
 use crate::{Limits, Scope};
 
@@ -33,28 +32,6 @@ const GC_THRESHOLD: u32 = 1 << 20;
 const TYPICAL: &str = include_str!("../guest/typical.js");
 /// What an image has free at its end.
 const FREE_BYTES: u32 = 256 << 10;
-
-/// A SHA-256, the name of an engine or an image.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ContentHash(pub(crate) [u8; 32]);
-
-impl ContentHash {
-    pub(crate) fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
-}
-
-impl fmt::Display for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for ContentHash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
 
 /// Why an image cannot be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +90,8 @@ impl Image {
         add_imports(&mut linker)?;
         let pre = linker.instantiate_pre(module)?;
         let exports = ExportTable::of(module).map_err(wasmtime::Error::new)?;
-        let mut image = Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary, stack_pointer: 0 };
+        let mut image =
+            Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary, stack_pointer: 0 };
         let (mut store, bound) = image.instantiate(engine, Limits::default(), Clock::Fixed)?;
         image.stack_pointer = bound.stack_pointer(&mut store);
         if image.stack_pointer as usize % PAGE != 0 || image.stack_pointer as usize > image.memory.len() {
@@ -267,7 +245,7 @@ fn typical_difference(store: &mut Store<Host>, vm: Exports, memory: &[u8]) -> Re
     vm.run_program(&mut *store, TYPICAL)?;
     while vm.run_job(&mut *store)? {}
     let first = vm.stack_pointer(&mut *store) as usize / PAGE;
-    Ok(delta::difference(vm.memory.data(&*store), memory, first))
+    Ok(difference(vm.memory.data(&*store), memory, first))
 }
 
 /// Finds the state of `Math.random` in the context by what it does: one step of xorshift64 between two looks.

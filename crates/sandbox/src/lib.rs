@@ -1,10 +1,9 @@
 //! sandbox
 mod bridge;
-mod cell;
-mod engine;
 mod cache;
+mod cell;
 mod compile;
-mod delta;
+mod engine;
 mod error;
 mod failure;
 mod image;
@@ -12,18 +11,18 @@ mod json;
 mod limits;
 mod program;
 mod rewrite;
-mod snapshot;
 mod turn;
 mod vm;
 mod watchdog;
 
-pub use cell::{Cell, Interrupter};
 pub use cache::CacheProblem;
+pub use cell::{Cell, Interrupter};
 pub use engine::{Engine, Options, Progress};
 pub use error::{Error, RestoreError};
-pub use image::{ContentHash, ImageError};
+pub use image::ImageError;
 pub use json::{Json, JsonError, MAX_DEPTH};
 pub use limits::{Limits, MAX_MEMORY_BYTES};
+pub use pincer_snapshot::{ContentHash, Unreadable};
 pub use program::{Program, Scope};
 pub use rewrite::RewriteError;
 pub use turn::*;

@@ -5,9 +5,10 @@
 pub struct Limits {
     /// How far the guest's memory may grow beyond the image it starts from.
     pub memory_bytes: usize,
-    /// Text and JSON output of one turn, together with the returned value.
+    /// Text and JSON output together with the returned value, until
+    /// [`Cell::renew_output`](crate::Cell::renew_output).
     pub output_bytes: usize,
-    /// The returned value alone, and all requests of one turn together.
+    /// The returned value, and all requests of one turn together.
     pub value_bytes: usize,
     /// Requests that may be unanswered at a time.
     pub pending_requests: usize,

@@ -1,6 +1,9 @@
 //! Makes a WebAssembly module out of another one: fewer exports, and a memory that is already initialised.
 
-use wasm_encoder::{ConstExpr, CustomSection, DataSection, ExportKind, ExportSection, MemorySection, MemoryType, RawSection};
+use pincer_snapshot::{PAGE, WASM_PAGE};
+use wasm_encoder::{
+    ConstExpr, CustomSection, DataSection, ExportKind, ExportSection, MemorySection, MemoryType, RawSection,
+};
 use wasmparser::{DataKind, ExternalKind, Operator, Parser, Payload};
 
 /// Why a module is not the engine we know how to rewrite, or an image not one we know how to read.
@@ -14,10 +17,6 @@ pub enum RewriteError {
     Shape(&'static str),
 }
 
-/// The guest's unit of comparison. Also the host's page size almost everywhere, but that is not relied on.
-pub(crate) const PAGE: usize = 4096;
-/// WebAssembly's unit of memory size.
-pub(crate) const WASM_PAGE: usize = 65536;
 const ROOTS_SECTION: &str = "pincer.roots";
 const DICTIONARY_SECTION: &str = "pincer.dictionary";
 
@@ -76,7 +75,13 @@ pub(crate) fn rewrite(
                 }
                 let mut section = MemorySection::new();
                 let minimum = (memory / WASM_PAGE) as u64;
-                section.memory(MemoryType { minimum, maximum: None, memory64: false, shared: false, page_size_log2: None });
+                section.memory(MemoryType {
+                    minimum,
+                    maximum: None,
+                    memory64: false,
+                    shared: false,
+                    page_size_log2: None,
+                });
                 out.section(&section);
             }
             // The count is only there for code that initialises memory itself; without it such code does not validate.

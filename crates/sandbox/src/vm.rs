@@ -246,10 +246,9 @@ impl Exports {
             self.write(&mut store, list + 8 * (index as u32 + 1), &value.0.to_le_bytes())?;
         }
         let count = arguments.len() as u32 + 1;
-        let result = JsValue(self.call.call(
-            &mut store,
-            (self.roots.context, self.roots.dispatch, JsValue::UNDEFINED.0, count, list),
-        )?);
+        let result = JsValue(
+            self.call.call(&mut store, (self.roots.context, self.roots.dispatch, JsValue::UNDEFINED.0, count, list))?,
+        );
         if result.is_exception() {
             // Only stack exhaustion of a guest that calls us from its deepest frame gets here.
             let error = self.get_exception.call(&mut store, self.roots.context)?;

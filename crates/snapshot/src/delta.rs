@@ -9,7 +9,8 @@ use std::cell::RefCell;
 
 use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
-use crate::rewrite::PAGE;
+use crate::PAGE;
+use crate::format::{TooLarge, Unreadable};
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,12 +39,13 @@ thread_local! {
 }
 
 /// What differences against one image have in common.
-pub(crate) struct Dictionary {
+pub struct Dictionary {
     compress: CDict<'static>,
     decompress: DDict<'static>,
 }
 
 impl Dictionary {
+    /// From the [`difference`] of something typical. Any bytes will do, only not equally well.
     pub fn new(content: &[u8]) -> Self {
         Self { compress: CDict::create(content, LEVEL), decompress: DDict::create(content) }
     }
@@ -86,17 +88,14 @@ fn append_page(memory: &[u8], base: &[u8], out: &mut Vec<u8>) {
     out[start..start + MAP_BYTES].copy_from_slice(&map.to_le_bytes());
 }
 
-/// The uncompressed difference, to make a dictionary of.
-pub(crate) fn difference(memory: &[u8], base: &[u8], first: usize) -> Vec<u8> {
+/// What `memory` has from page `first` on that `base` has not, uncompressed: to make a [`Dictionary`] of.
+pub fn difference(memory: &[u8], base: &[u8], first: usize) -> Vec<u8> {
     let mut out = Vec::new();
     for index in indexes(&changed(memory, base, first)) {
         append_page(page(memory, index), page(base, index), &mut out);
     }
     out
 }
-
-/// The compressed difference would be larger than allowed.
-pub(crate) struct TooLarge;
 
 /// Appends the compressed difference of the pages in `runs` to `out`, which may grow to `limit`.
 pub(crate) fn compress(
@@ -110,11 +109,14 @@ pub(crate) fn compress(
     COMPRESSOR.with_borrow_mut(|(context, chunk, frame)| {
         let mut flush = |chunk: &mut Vec<u8>| {
             // Fails only for want of room, and there is room for the worst case.
-            context.compress_using_cdict(&mut frame[..], chunk, &dictionary.compress).map_or(Err(TooLarge), |len| {
-                chunk.clear();
-                out.extend_from_slice(&frame[..len]);
-                if out.len() <= limit { Ok(()) } else { Err(TooLarge) }
-            })
+            context.compress_using_cdict(&mut frame[..], chunk, &dictionary.compress).map_or(
+                Err(TooLarge { limit }),
+                |len| {
+                    chunk.clear();
+                    out.extend_from_slice(&frame[..len]);
+                    if out.len() <= limit { Ok(()) } else { Err(TooLarge { limit }) }
+                },
+            )
         };
         chunk.clear();
         for index in indexes(runs) {
@@ -127,32 +129,31 @@ pub(crate) fn compress(
     })
 }
 
-/// The compressed difference is not what it should be.
-#[derive(Debug)]
-pub(crate) struct Damaged(pub &'static str);
-
 /// Applies a difference made by [`compress`] to a memory that holds the image.
 pub(crate) fn apply(
     memory: &mut [u8],
     runs: &[Run],
     dictionary: &Dictionary,
     mut compressed: &[u8],
-) -> Result<(), Damaged> {
+) -> Result<(), Unreadable> {
     DECOMPRESSOR.with_borrow_mut(|(context, buffer)| {
-        let zstd = |code| Damaged(zstd_safe::get_error_name(code));
+        let zstd = |code| Unreadable::Damaged(zstd_safe::get_error_name(code));
         let mut chunk: &[u8] = &[];
         for index in indexes(runs) {
             if chunk.is_empty() {
                 let frame = zstd_safe::find_frame_compressed_size(compressed).map_err(zstd)?;
-                let (frame, rest) = compressed.split_at_checked(frame).ok_or(Damaged("it is cut off"))?;
-                let len = context.decompress_using_ddict(&mut buffer[..], frame, &dictionary.decompress).map_err(zstd)?;
+                let (frame, rest) = compressed.split_at_checked(frame).ok_or(Unreadable::Damaged("it is cut off"))?;
+                let len =
+                    context.decompress_using_ddict(&mut buffer[..], frame, &dictionary.decompress).map_err(zstd)?;
                 (chunk, compressed) = (&buffer[..len], rest);
             }
-            let target = memory.get_mut(index * PAGE..(index + 1) * PAGE).ok_or(Damaged("a page lies outside memory"))?;
-            chunk = apply_page(target, chunk).ok_or(Damaged("a page is cut off"))?;
+            let target = memory
+                .get_mut(index * PAGE..(index + 1) * PAGE)
+                .ok_or(Unreadable::Damaged("a page lies outside memory"))?;
+            chunk = apply_page(target, chunk).ok_or(Unreadable::Damaged("a page is cut off"))?;
         }
         if !chunk.is_empty() || !compressed.is_empty() {
-            return Err(Damaged("it does not end where its last page does"));
+            return Err(Unreadable::Damaged("it does not end where its last page does"));
         }
         Ok(())
     })

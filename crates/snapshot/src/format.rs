@@ -9,39 +9,98 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::bridge::Pending;
-use crate::delta::Run;
-use crate::rewrite::{PAGE, WASM_PAGE};
-use crate::{ContentHash, RestoreError};
+use crate::delta::{self, Dictionary, Run};
+use crate::{ContentHash, PAGE, WASM_PAGE};
 
 const MAGIC: &[u8; 4] = b"PNCR";
 const VERSION: u16 = 1;
-pub(crate) const CHECKSUM_BYTES: usize = 32;
+const CHECKSUM_BYTES: usize = 32;
 
-/// Everything but the difference itself.
+/// What a parked cell is, besides its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Header {
+pub struct Header {
+    /// The build of the JavaScript engine.
     pub engine: ContentHash,
+    /// What its memory is the difference to.
     pub image: ContentHash,
+    /// A multiple of [`PAGE`]. Memory below it is dead and not stored.
     pub stack_pointer: u32,
+    /// Length of its memory, in units of [`WASM_PAGE`].
     pub wasm_pages: u32,
+    /// The id that its next request gets.
     pub next_request: u32,
+    /// The requests that have no answer, ascending.
     pub pending: Vec<u32>,
-    pub runs: Vec<Run>,
 }
 
-impl Header {
-    pub fn pending(&self) -> Pending {
-        Pending { ids: self.pending.iter().copied().collect(), next: self.next_request }
-    }
+/// Why bytes are not a snapshot that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// They are something else.
+    #[error("not a snapshot")]
+    NotASnapshot,
+    /// They were written in another version of the format.
+    #[error("snapshot format {found} is not known to this build, which knows {known}")]
+    Version {
+        /// Theirs.
+        found: u16,
+        /// Ours.
+        known: u16,
+    },
+    /// They were changed or cut off since they were written.
+    #[error("the snapshot is damaged: {0}")]
+    Damaged(&'static str),
+}
 
+/// The snapshot would be larger than allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the snapshot would be larger than {limit} bytes")]
+pub struct TooLarge {
+    /// The cap.
+    pub limit: usize,
+}
+
+/// A snapshot that has been checked and is consistent in itself. Whether it fits an image, and what a cell may use, is for
+/// the caller to see.
+#[derive(Debug)]
+pub struct Parked<'a> {
+    /// What the cell is.
+    pub header: Header,
+    runs: Vec<Run>,
+    difference: &'a [u8],
+}
+
+impl Parked<'_> {
+    /// Length of the cell's memory.
     pub fn memory_bytes(&self) -> usize {
-        self.wasm_pages as usize * WASM_PAGE
+        self.header.wasm_pages as usize * WASM_PAGE
+    }
+
+    /// Turns the image, extended with zeros to [`memory_bytes`](Self::memory_bytes), into the cell's memory. On an error
+    /// `memory` is neither and must be thrown away.
+    pub fn apply(&self, memory: &mut [u8], dictionary: &Dictionary) -> Result<(), Unreadable> {
+        delta::apply(memory, &self.runs, dictionary, self.difference)
     }
 }
 
-/// Writes the header; the difference is appended to it, then [`seal`] closes the snapshot.
-pub(crate) fn begin(header: &Header) -> Vec<u8> {
+/// Makes a snapshot of `memory`, as the difference to the image `base`.
+pub fn write(
+    header: &Header,
+    memory: &[u8],
+    base: &[u8],
+    dictionary: &Dictionary,
+    limit: usize,
+) -> Result<Vec<u8>, TooLarge> {
+    let runs = delta::changed(memory, base, header.stack_pointer as usize / PAGE);
+    let mut out = begin(header, &runs);
+    delta::compress(memory, base, &runs, dictionary, &mut out, limit)?;
+    let checksum = Sha256::digest(&out);
+    out.extend_from_slice(&checksum);
+    if out.len() > limit { Err(TooLarge { limit }) } else { Ok(out) }
+}
+
+/// Everything before the difference.
+fn begin(header: &Header, runs: &[Run]) -> Vec<u8> {
     let mut out = Vec::with_capacity(PAGE);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&VERSION.to_le_bytes());
@@ -56,9 +115,9 @@ pub(crate) fn begin(header: &Header) -> Vec<u8> {
         number(&mut out, id - previous);
         previous = *id;
     }
-    number(&mut out, header.runs.len() as u32);
+    number(&mut out, runs.len() as u32);
     let mut end = 0;
-    for run in &header.runs {
+    for run in runs {
         number(&mut out, run.first - end);
         number(&mut out, run.count);
         end = run.first + run.count;
@@ -66,25 +125,19 @@ pub(crate) fn begin(header: &Header) -> Vec<u8> {
     out
 }
 
-pub(crate) fn seal(out: &mut Vec<u8>) {
-    let checksum = Sha256::digest(&*out);
-    out.extend_from_slice(&checksum);
-}
-
-/// Checks a snapshot and splits it into header and difference. What comes back is consistent in itself; whether it fits an
-/// image and the limits of a cell is for the caller to see.
-pub(crate) fn open(bytes: &[u8]) -> Result<(Header, &[u8]), RestoreError> {
+/// Checks a snapshot.
+pub fn read(bytes: &[u8]) -> Result<Parked<'_>, Unreadable> {
     if bytes.len() < MAGIC.len() + 2 || !bytes.starts_with(MAGIC) {
-        return Err(RestoreError::NotASnapshot);
+        return Err(Unreadable::NotASnapshot);
     }
     let version = u16::from_le_bytes([bytes[4], bytes[5]]);
     if version != VERSION {
-        return Err(RestoreError::Version { found: version, known: VERSION });
+        return Err(Unreadable::Version { found: version, known: VERSION });
     }
-    let sealed = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or(RestoreError::Damaged("it is cut off"))?;
+    let sealed = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or(Unreadable::Damaged("it is cut off"))?;
     let (body, checksum) = bytes.split_at(sealed);
     if Sha256::digest(body).as_slice() != checksum {
-        return Err(RestoreError::Damaged("its checksum does not match"));
+        return Err(Unreadable::Damaged("its checksum does not match"));
     }
     let mut reader = Reader(body.get(MAGIC.len() + 2..).unwrap_or_default());
     let engine = ContentHash(reader.array()?);
@@ -94,10 +147,11 @@ pub(crate) fn open(bytes: &[u8]) -> Result<(Header, &[u8]), RestoreError> {
     let next_request = reader.number()?;
     let pending = ascending_ids(&mut reader, next_request)?;
     let runs = ascending_runs(&mut reader, wasm_pages, stack_pointer)?;
-    Ok((Header { engine, image, stack_pointer, wasm_pages, next_request, pending, runs }, reader.0))
+    let header = Header { engine, image, stack_pointer, wasm_pages, next_request, pending };
+    Ok(Parked { header, runs, difference: reader.0 })
 }
 
-fn ascending_ids(reader: &mut Reader<'_>, next_request: u32) -> Result<Vec<u32>, RestoreError> {
+fn ascending_ids(reader: &mut Reader<'_>, next_request: u32) -> Result<Vec<u32>, Unreadable> {
     let count = reader.number()?;
     let mut ids: Vec<u32> = Vec::new();
     for _ in 0..count {
@@ -105,13 +159,13 @@ fn ascending_ids(reader: &mut Reader<'_>, next_request: u32) -> Result<Vec<u32>,
         let id = ids.last().map_or(Some(distance), |last| last.checked_add(distance).filter(|_| distance > 0));
         match id {
             Some(id) if id < next_request => ids.push(id),
-            _ => return Err(RestoreError::Damaged("its request ids are out of order")),
+            _ => return Err(Unreadable::Damaged("its request ids are out of order")),
         }
     }
     Ok(ids)
 }
 
-fn ascending_runs(reader: &mut Reader<'_>, wasm_pages: u32, stack_pointer: u32) -> Result<Vec<Run>, RestoreError> {
+fn ascending_runs(reader: &mut Reader<'_>, wasm_pages: u32, stack_pointer: u32) -> Result<Vec<Run>, Unreadable> {
     let pages = u64::from(wasm_pages) * (WASM_PAGE / PAGE) as u64;
     let count = reader.number()?;
     let mut runs: Vec<Run> = Vec::new();
@@ -122,7 +176,7 @@ fn ascending_runs(reader: &mut Reader<'_>, wasm_pages: u32, stack_pointer: u32) 
         end = first + length;
         let adjacent = distance == 0 && !runs.is_empty();
         if length == 0 || adjacent || end > pages || first * (PAGE as u64) < u64::from(stack_pointer) {
-            return Err(RestoreError::Damaged("its pages are out of order"));
+            return Err(Unreadable::Damaged("its pages are out of order"));
         }
         runs.push(Run { first: first as u32, count: length as u32 });
     }
@@ -140,14 +194,14 @@ fn number(out: &mut Vec<u8>, mut value: u32) {
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], RestoreError> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(RestoreError::Damaged("it is cut off"))?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Unreadable::Damaged("it is cut off"))?;
         self.0 = rest;
         Ok(*head)
     }
 
     /// A LEB128 number in its only shortest form.
-    fn number(&mut self) -> Result<u32, RestoreError> {
+    fn number(&mut self) -> Result<u32, Unreadable> {
         let mut value = 0u32;
         for shift in (0..35).step_by(7) {
             let [byte] = self.array::<1>()?;
@@ -162,6 +216,6 @@ impl Reader<'_> {
                 return Ok(value);
             }
         }
-        Err(RestoreError::Damaged("a number is malformed"))
+        Err(Unreadable::Damaged("a number is malformed"))
     }
 }

@@ -1,0 +1,87 @@
+//! `pincer exec`: one cell, and what it came to.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+
+use pincer_codemode::{CodeModeResult, ErrorCode, Exec, Failed, TIMEOUT_MS};
+use pincer_sandbox::Output;
+
+use crate::print::{chain, line, value};
+use crate::usage::ExecArguments;
+use crate::{DONE, FAILED, WRONG_USAGE, engine};
+
+pub(crate) fn run(arguments: &ExecArguments) -> u8 {
+    let source = match (&arguments.code, &arguments.file) {
+        (Some(code), _) => Ok(code.clone()),
+        (None, Some(file)) => read(file),
+        (None, None) => Err("there is no program: pass -e CODE, a file, or - for standard input".into()),
+    };
+    let source = match source {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return WRONG_USAGE;
+        }
+    };
+    if !TIMEOUT_MS.contains(&arguments.timeout_ms) {
+        let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
+        let clamped = arguments.timeout_ms.clamp(*least, *most);
+        eprintln!("warning: --timeout-ms {} is not within {least} to {most}: {clamped} is used", arguments.timeout_ms);
+    }
+    let result = match engine::load(1) {
+        Ok(engine) => Exec::new(&source).timeout_ms(arguments.timeout_ms).run(&engine),
+        Err(error) => CodeModeResult::Failed(Failed {
+            error: chain(&error),
+            code: Some(ErrorCode::RuntimeUnavailable),
+            output: Vec::new(),
+            telemetry: Default::default(),
+        }),
+    };
+    if arguments.json {
+        match serde_json::to_string(&result) {
+            Ok(json) => line(&json),
+            Err(error) => eprintln!("error: the result cannot be written as JSON: {error}"),
+        }
+    } else {
+        show(&result, &source);
+    }
+    match result {
+        CodeModeResult::Completed(_) => DONE,
+        CodeModeResult::Failed(_) => FAILED,
+    }
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let (name, bytes) = if file == Path::new("-") {
+        let mut bytes = Vec::new();
+        ("standard input".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+    } else {
+        (file.display().to_string(), fs::read(file))
+    };
+    let bytes = bytes.map_err(|error| format!("{name} cannot be read: {error}"))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("{name} is not UTF-8 text (the first bad byte is number {}): a program must be", at + 1)
+    })
+}
+
+fn show(result: &CodeModeResult, source: &str) {
+    let (CodeModeResult::Completed(pincer_codemode::Completed { output, .. })
+    | CodeModeResult::Failed(Failed { output, .. })) = result;
+    for item in output {
+        match item {
+            Output::Text { text } => line(text),
+            Output::Json { value: json } => line(&value(json)),
+        }
+    }
+    match result {
+        CodeModeResult::Completed(done) => {
+            line(&value(&done.value));
+            if done.value.as_str() == "null" && !source.contains("return") {
+                eprintln!("hint: the program has no `return`, so it has no value");
+            }
+        }
+        CodeModeResult::Failed(failed) => eprintln!("error: {}", failed.error),
+    }
+}

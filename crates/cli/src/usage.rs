@@ -1,0 +1,68 @@
+//! What the command line understands. Every command has an example.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
+#[derive(Parser)]
+#[command(name = "pincer", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run one JavaScript program as a cell and print what it returns
+    #[command(after_help = "\
+Examples:
+  pincer exec -e 'return [1, 2, 3].map((n) => n * n)'
+  pincer exec program.js --json
+  echo 'return 6 * 7' | pincer exec -
+
+The program is the body of an async function: use `await` and `return` at its top level.
+Exit codes: 0 completed, 1 failed, 2 wrong usage.")]
+    Exec(ExecArguments),
+    /// Show what Pincer does: a few cells, one of them suspended and continued
+    #[command(after_help = "Example:\n  pincer demo")]
+    Demo,
+    /// Measure
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct ExecArguments {
+    /// The program itself
+    #[arg(short = 'e', long = "eval", value_name = "CODE", conflicts_with = "file")]
+    pub code: Option<String>,
+    /// A file with the program, or - for standard input
+    #[arg(required_unless_present = "code")]
+    pub file: Option<PathBuf>,
+    /// Print exactly one CodeModeResult as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How long it may take, 100 to 60000
+    #[arg(long, value_name = "N", default_value_t = pincer_codemode::TIMEOUT_MS_DEFAULT)]
+    pub timeout_ms: u64,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Fresh cells, suspending, continuing: time and size
+    #[command(after_help = "Examples:\n  pincer bench cells\n  pincer bench cells --json --rounds 200")]
+    Cells(BenchArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How often each program runs
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rounds: u32,
+}
