@@ -8,7 +8,7 @@
   "use strict";
 
   const { apply, ownKeys } = Reflect;
-  const { create, defineProperty, freeze } = Object;
+  const { create, defineProperty, freeze, getOwnPropertyDescriptor } = Object;
   const { parse, stringify } = JSON;
   const { isArray, from: arrayFrom } = Array;
   const { isError, captureStackTrace } = Error;
@@ -213,7 +213,11 @@
   const install = (json) => {
     const scope = parse(json);
     const names = ownKeys(scope);
-    for (let i = 0; i < names.length; i++) define(names[i], build(names[i], scope[names[i]]));
+    for (let i = 0; i < names.length; i++) {
+      const name = names[i];
+      if (getOwnPropertyDescriptor(globalThis, name) !== undefined) throw new PlainError(`there is a global ${name} already`);
+      define(name, build(name, scope[name]));
+    }
   };
 
   const log = (...args) => {
@@ -272,7 +276,9 @@
   }));
 
   // Neither ECMAScript nor ours. The clock of `performance` is finer than a guest may have.
-  for (const name of ["performance", "queueMicrotask", "DOMException", "InternalError"]) delete globalThis[name];
+  for (const name of ["performance", "queueMicrotask", "DOMException", "InternalError", Symbol.toStringTag]) {
+    delete globalThis[name];
+  }
   // A stack formatter would be handed this file's functions.
   defineProperty(Error, "prepareStackTrace", constant(undefined));
 

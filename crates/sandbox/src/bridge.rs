@@ -49,6 +49,10 @@ pub(crate) enum Stop {
     Interrupted,
     #[error("the guest broke the bridge: {0}")]
     Broken(&'static str),
+    #[error("the prelude failed: {0}")]
+    Prelude(String),
+    #[error("the program broke what it runs on: {0}")]
+    Spoilt(String),
 }
 
 /// What the program came to, as the guest last said in this turn.

@@ -9,10 +9,11 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
 use crate::engine::Inner;
+use crate::failure::site_within;
 use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
-use crate::{Answer, Error, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd};
+use crate::{Answer, Error, Failure, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd};
 
 /// One program in one VM.
 ///
@@ -231,6 +232,9 @@ impl Vm {
                     exports.dispatch_text(&mut *store, Op::Install, &scope_json(&program.scope))?;
                 }
                 exports.run_program(&mut *store, &program.source)?;
+                if let Some(Ending::Failed(failure)) = &mut store.data_mut().inbox.ending {
+                    failure.site = failure.site.map(|site| site_within(&program.source, site));
+                }
             }
             Step::Settle(answers) if answers.is_empty() => {}
             Step::Settle(answers) => exports.dispatch_text(&mut *store, Op::Settle, &answers_json(&answers))?,
@@ -284,7 +288,8 @@ fn end_of(error: wasmtime::Error) -> TurnEnd {
     match error.downcast_ref::<Stop>() {
         Some(Stop::Limit(limit)) => return TurnEnd::Limit(*limit),
         Some(Stop::Interrupted) => return TurnEnd::Interrupted,
-        Some(Stop::Broken(_)) | None => {}
+        Some(spoilt @ Stop::Spoilt(_)) => return TurnEnd::Failed(Failure::of_program(spoilt.to_string())),
+        Some(Stop::Broken(_) | Stop::Prelude(_)) | None => {}
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => TurnEnd::Limit(Limit::Stack),

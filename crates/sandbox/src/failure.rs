@@ -16,6 +16,14 @@ struct Wire {
     error: Option<Json>,
 }
 
+impl Failure {
+    /// One that the host describes, because the guest no longer can.
+    pub(crate) fn of_program(message: String) -> Self {
+        let (kind, name, stack) = (FailureKind::Thrown, "Error".into(), String::new());
+        Self { kind, name, message, stack, site: None, request: None }
+    }
+}
+
 pub(crate) fn parse_failure(json: &Json) -> Result<Failure, Stop> {
     let wire: Wire = json.to().map_err(|_| Stop::Broken("a failure that makes no sense"))?;
     let stack: Vec<&str> = wire.stack.lines().filter(|line| line.contains(FILE_NAME)).collect();
@@ -39,6 +47,16 @@ pub(crate) fn site_of(stack: &str) -> Option<Site> {
             _ => None,
         }
     })
+}
+
+/// A program that ends too early fails on the line behind it, which is ours. For its author that is its own end.
+pub(crate) fn site_within(source: &str, site: Site) -> Site {
+    let lines = source.split('\n').count() as u32;
+    if site.line <= lines {
+        return site;
+    }
+    let last = source.rsplit('\n').next().unwrap_or_default();
+    Site { line: lines, column: last.encode_utf16().count() as u32 + 1 }
 }
 
 #[cfg(test)]

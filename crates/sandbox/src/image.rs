@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pincer_snapshot::{ContentHash, Dictionary, PAGE, difference};
 use sha2::{Digest, Sha256};
-use wasmtime::{AsContextMut, Engine, Instance, InstancePre, Linker, Module, Store};
+use wasmtime::{Engine, Instance, InstancePre, Linker, Module, Store};
 
 use crate::bridge::{Clock, Host, Op, Stop, add_imports};
 use crate::program::{FILE_NAME, scope_json};
@@ -200,11 +200,8 @@ fn guest_value(
     if !value.is_exception() {
         return Ok(value);
     }
-    let error = vm.get_exception.call(store.as_context_mut(), vm.roots.context)?;
-    let text = vm.to_c_string.call(store.as_context_mut(), (vm.roots.context, vm.roots.scratch, error, 0))? as u32;
-    let len = vm.read_u32(&*store, vm.roots.scratch).map_err(wasmtime::Error::new)? as usize;
-    let bytes = vm.memory.data(&*store).get(text as usize..text as usize + len).unwrap_or_default();
-    Err(ImageError::Prelude(String::from_utf8_lossy(bytes).into_owned()))
+    let error = JsValue(vm.get_exception.call(&mut *store, vm.roots.context)?);
+    Err(ImageError::Prelude(vm.text_of(store, error)?))
 }
 
 /// Zeroes every free block of the heap and leaves them free, lowest address first.

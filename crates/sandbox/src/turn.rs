@@ -88,7 +88,8 @@ pub struct Request {
 pub struct Site {
     /// The line.
     pub line: u32,
-    /// The column, in UTF-16 units as JavaScript counts them.
+    /// The column, in UTF-16 units as JavaScript counts them. In a call of several arguments the engine may name a place within
+    /// them.
     pub column: u32,
 }
 

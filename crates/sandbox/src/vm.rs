@@ -5,6 +5,7 @@
 
 use wasmtime::{AsContext, AsContextMut, Global, Instance, Memory, Module, ModuleExport, Store, TypedFunc, Val};
 
+use crate::Limit;
 use crate::bridge::{Host, Op, Stop};
 
 /// A `JSValue` of a 32-bit QuickJS: a tag in the upper half, or a shifted float.
@@ -151,6 +152,8 @@ exports! {
     free_box: "qjs_free_value", u32 => ();
 }
 
+/// Of a message that only a log will show.
+const MESSAGE_BYTES: usize = 1000;
 /// The program stands on line 1 of what it is evaluated as. The engine takes line 0 for "unset", so two lines stand before it.
 const BEFORE: &str = "(async () => {\n\n";
 const AFTER: &str = "\n})";
@@ -249,13 +252,33 @@ impl Exports {
         let result = JsValue(
             self.call.call(&mut store, (self.roots.context, self.roots.dispatch, JsValue::UNDEFINED.0, count, list))?,
         );
-        if result.is_exception() {
-            // Only stack exhaustion of a guest that calls us from its deepest frame gets here.
-            let error = self.get_exception.call(&mut store, self.roots.context)?;
-            self.free_value.call(&mut store, (self.roots.context, error))?;
-            return Err(wasmtime::Error::new(Stop::Limit(crate::Limit::Stack)));
+        if !result.is_exception() {
+            return Ok(());
         }
-        Ok(())
+        let error = JsValue(self.get_exception.call(&mut store, self.roots.context)?);
+        let text = self.text_of(&mut store, error)?;
+        self.free_value.call(&mut store, (self.roots.context, error.0))?;
+        // A guest that makes the engine call us from its deepest frame leaves us no stack to work with.
+        let stop = match op {
+            Op::Install => Stop::Prelude(text),
+            _ if text.contains("call stack") => Stop::Limit(Limit::Stack),
+            // It can only be a prototype that the program has spoilt for itself too.
+            _ => Stop::Spoilt(text),
+        };
+        Err(wasmtime::Error::new(stop))
+    }
+
+    /// Any value as text, as `String(value)` has it. For messages only: an object may run guest code for it.
+    pub fn text_of(&self, mut store: impl AsContextMut<Data = Host>, value: JsValue) -> wasmtime::Result<String> {
+        let text = self.to_c_string.call(&mut store, (self.roots.context, self.roots.scratch, value.0, 0))? as u32;
+        let len = self.read_u32(&store, self.roots.scratch).map_err(wasmtime::Error::new)?;
+        let range = text as usize..text as usize + (len as usize).min(MESSAGE_BYTES);
+        let bytes = self.memory.data(&store).get(range).filter(|_| text != 0).unwrap_or_default();
+        let message = String::from_utf8_lossy(bytes).into_owned();
+        if text != 0 {
+            self.free_c_string.call(&mut store, (self.roots.context, text))?;
+        }
+        Ok(message)
     }
 
     /// Runs one job of the queue; `false` if there is none.

@@ -1,0 +1,331 @@
+//! Every limit is real, is the host's, and hurts nobody but the cell that passes it.
+
+mod common;
+
+use std::fs;
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{LONG, end, engine, finish, json, limit, move_house, start, start_with, value};
+use pincer_sandbox::{
+    Answer, Engine, Error, FailureKind, Json, Limit, Limits, MAX_MEMORY_BYTES, Options, Output, Program, RequestId, TurnEnd,
+};
+
+fn ends_with(source: &str, limits: Limits) -> TurnEnd {
+    start_with(source, limits).run_turn(LONG).expect("a turn").end
+}
+
+#[test]
+fn a_turn_ends_at_its_deadline_and_the_next_turn_has_its_own() {
+    let mut cell = start("await call(0); for (;;) {}");
+    assert!(matches!(cell.run_turn(LONG).expect("a turn").end, TurnEnd::Waiting));
+    cell.deliver(Answer::value(RequestId(0), Json::null())).expect("a pending request");
+    let begun = Instant::now();
+    assert_eq!(limit(cell.run_turn(Duration::from_millis(50)).expect("a turn").end), Limit::Time);
+    assert!(begun.elapsed() >= Duration::from_millis(50));
+    assert!(matches!(cell.run_turn(LONG), Err(Error::Ended)));
+}
+
+#[test]
+fn a_deadline_in_the_past_ends_the_cell_before_it_does_harm() {
+    assert_eq!(limit(start("for (;;) {}").run_turn(Duration::ZERO).expect("a turn").end), Limit::Time);
+}
+
+#[test]
+fn what_was_printed_before_the_deadline_is_kept() {
+    let turn = start("text('before'); for (;;) {}").run_turn(Duration::from_millis(100)).expect("a turn");
+    assert_eq!(limit(turn.end), Limit::Time);
+    assert_eq!(turn.output, [Output::Text { text: "before".into() }]);
+}
+
+#[test]
+fn many_deadlines_at_once_are_all_kept() {
+    thread::scope(|scope| {
+        for millis in [20, 40, 60, 80, 100, 120] {
+            scope.spawn(move || {
+                let time = Duration::from_millis(millis);
+                let begun = Instant::now();
+                let end = start("for (;;) {}").run_turn(time).expect("a turn").end;
+                assert_eq!(limit(end), Limit::Time);
+                assert!(begun.elapsed() >= time);
+            });
+        }
+    });
+}
+
+#[test]
+fn a_cell_can_be_interrupted_from_another_thread() {
+    let mut cell = start("for (;;) {}");
+    let interrupter = cell.interrupter();
+    let stop = thread::spawn(move || interrupter.interrupt());
+    assert!(matches!(cell.run_turn(LONG).expect("a turn").end, TurnEnd::Interrupted));
+    stop.join().expect("the other thread");
+}
+
+#[test]
+fn a_waiting_cell_that_was_interrupted_ends_when_it_is_run() {
+    let mut cell = start("await call(0)");
+    cell.run_turn(LONG).expect("a turn");
+    cell.interrupter().interrupt();
+    assert!(matches!(cell.run_turn(LONG).expect("a turn").end, TurnEnd::Interrupted));
+}
+
+const HOARD: &str = "try { const a = []; for (;;) a.push(new Uint8Array(100000).fill(7)) } catch { return 'caught' }";
+
+#[test]
+fn the_memory_cap_ends_the_cell_whatever_it_catches() {
+    for memory_bytes in [1 << 20, 8 << 20, 64 << 20] {
+        let end = ends_with(HOARD, Limits { memory_bytes, ..Limits::default() });
+        assert_eq!(limit(end), Limit::Memory { limit: memory_bytes });
+    }
+}
+
+#[test]
+fn what_fits_under_the_memory_cap_runs() {
+    let fits = "return new Uint8Array(6 << 20).fill(1).length";
+    assert!(matches!(ends_with(fits, Limits { memory_bytes: 8 << 20, ..Limits::default() }), TurnEnd::Value(_)));
+    assert_eq!(
+        limit(ends_with(fits, Limits { memory_bytes: 4 << 20, ..Limits::default() })),
+        Limit::Memory { limit: 4 << 20 }
+    );
+}
+
+#[test]
+fn a_memory_limit_beyond_what_an_engine_can_give_is_refused() {
+    let limits = Limits { memory_bytes: MAX_MEMORY_BYTES + 1, ..Limits::default() };
+    assert!(matches!(engine().start(Program::new("return 1"), limits), Err(Error::MemoryLimit { .. })));
+}
+
+/// The highest resident size of this process so far.
+fn peak_resident_bytes() -> usize {
+    let status = fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+    line.trim().trim_end_matches(" kB").parse::<usize>().expect("a number") * 1024
+}
+
+/// In a process of its own, where no other test moves the figure.
+#[test]
+#[cfg(target_os = "linux")]
+fn the_host_grows_by_no_more_than_the_cap_and_eight_mebibytes() {
+    if std::env::var_os("PINCER_TEST_MEMORY").is_none() {
+        let test = "the_host_grows_by_no_more_than_the_cap_and_eight_mebibytes";
+        let run = std::process::Command::new(std::env::current_exe().expect("this test"))
+            .args(["--exact", test, "--nocapture"])
+            .env("PINCER_TEST_MEMORY", "1")
+            .output()
+            .expect("a process");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        return;
+    }
+    let programs = [
+        HOARD,
+        "const a = []; for (;;) a.push('x'.repeat(1000) + a.length)",
+        "for (;;) call('x'.repeat(1e6))",
+        "return 'x'.repeat(7e6)",
+        "for (let i = 0; ; i++) { text('x'.repeat(1e6)) }",
+        "const s = 'x'.repeat(4e6); for (;;) json([s])",
+    ];
+    value("return 1");
+    let before = peak_resident_bytes();
+    for source in programs {
+        let limits = Limits { output_bytes: 8 << 20, ..Limits::default() };
+        drop(start_with(source, limits).run_turn(LONG).expect("a turn"));
+        let grown = peak_resident_bytes() - before;
+        assert!(grown <= (64 << 20) + (8 << 20), "{source}: the host grew by {grown} bytes");
+    }
+}
+
+#[test]
+fn a_neighbour_is_not_disturbed() {
+    let quiet = "let s = 0; for (let i = 0; i < 200; i++) { s += await call(i); s += [1, 2, 3].map((x) => x * i).length } return s";
+    let alone = finish(start(quiet));
+    let TurnEnd::Value(alone) = alone.end else { panic!("no value") };
+    let begin = Barrier::new(2);
+    thread::scope(|scope| {
+        let neighbour = scope.spawn(|| {
+            begin.wait();
+            (0..20).map(|_| finish(start(quiet)).end).collect::<Vec<_>>()
+        });
+        begin.wait();
+        let hostile = [HOARD, "for (;;) {}", "const f = () => f(); f()", "for (;;) call(1)", "/(a+)+b/.test('a'.repeat(50))"];
+        while !neighbour.is_finished() {
+            for source in hostile {
+                drop(start(source).run_turn(Duration::from_millis(20)).expect("a turn"));
+            }
+        }
+        for end in neighbour.join().expect("the neighbour") {
+            assert!(matches!(&end, TurnEnd::Value(value) if *value == alone), "{end:?}");
+        }
+    });
+}
+
+#[test]
+fn recursion_ends_in_a_guest_error_that_the_program_can_handle() {
+    let programs = [
+        "const f = () => f() + 1; try { f() } catch (e) { return e.name }",
+        "try { JSON.parse('['.repeat(1e6)) } catch (e) { return e.name }",
+        "let a = []; for (let i = 0; i < 1e5; i++) a = [a]; try { JSON.stringify(a) } catch (e) { return e.name }",
+        "let p = {}; for (let i = 0; i < 1e5; i++) p = new Proxy(p, {}); try { p.x } catch (e) { return e.name }",
+    ];
+    for source in programs {
+        match end(source) {
+            TurnEnd::Value(Some(name)) => assert!(name.as_str().contains("Error"), "{source}: {name}"),
+            TurnEnd::Limit(Limit::Stack) => {}
+            other => panic!("{source}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn honest_recursion_has_room() {
+    assert_eq!(value("const f = (n) => (n === 0 ? 0 : 1 + f(n - 1)); return f(500)"), "500");
+    assert_eq!(value("const d = JSON.parse('['.repeat(90) + ']'.repeat(90)); return JSON.stringify(d).length"), "180");
+}
+
+#[test]
+fn output_and_value_share_one_cap() {
+    let limits = Limits { output_bytes: 1000, ..Limits::default() };
+    let capped = |source: &str| {
+        let turn = start_with(source, limits).run_turn(LONG).expect("a turn");
+        (turn.output.len(), turn.end)
+    };
+    assert!(matches!(capped("text('x'.repeat(900)); return 'y'.repeat(90)"), (1, TurnEnd::Value(_))));
+    let (kept, end) = capped("text('x'.repeat(900)); return 'y'.repeat(200)");
+    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 1102, limit: 1000 }));
+    let (kept, end) = capped("for (let i = 0; ; i++) text('x'.repeat(300))");
+    assert_eq!((kept, limit(end)), (3, Limit::Output { bytes: 1200, limit: 1000 }));
+    let (kept, end) = capped("json(1); json('x'.repeat(2000))");
+    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 2003, limit: 1000 }));
+}
+
+#[test]
+fn the_output_cap_holds_across_turns_until_it_is_renewed() {
+    let source = "for (;;) { text('x'.repeat(400)); await call(0) }";
+    let limits = Limits { output_bytes: 1000, ..Limits::default() };
+    for renewing in [false, true] {
+        let mut cell = start_with(source, limits);
+        let mut turns = 0;
+        while let TurnEnd::Waiting = cell.run_turn(LONG).expect("a turn").end {
+            turns += 1;
+            if turns == 10 {
+                break;
+            }
+            let id = cell.pending()[0];
+            cell.deliver(Answer::value(id, Json::null())).expect("a pending request");
+            if renewing {
+                cell.renew_output();
+            }
+        }
+        assert_eq!(turns, if renewing { 10 } else { 2 });
+    }
+}
+
+#[test]
+fn values_and_requests_are_capped_by_the_host() {
+    let limits = Limits { value_bytes: 1000, output_bytes: 1 << 20, ..Limits::default() };
+    let is_value = |end| matches!(limit(end), Limit::Value { limit: 1000, .. });
+    assert!(is_value(ends_with("return 'x'.repeat(1000)", limits)));
+    assert!(is_value(ends_with("await call('x'.repeat(1000))", limits)));
+    assert!(is_value(ends_with("for (let i = 0; i < 100; i++) call('x'.repeat(100)); await 0", limits)));
+    assert!(is_value(ends_with("throw new Error('x'.repeat(1000))", limits)));
+    assert!(matches!(ends_with("return 'x'.repeat(900)", limits), TurnEnd::Value(_)));
+}
+
+#[test]
+fn a_value_that_nobody_could_read_is_refused() {
+    let deep = "let a = 1; for (let i = 0; i < N; i++) a = [a]; return a";
+    assert!(matches!(end(&deep.replace('N', "100")), TurnEnd::Value(_)));
+    assert_eq!(limit(end(&deep.replace('N', "101"))), Limit::Depth { limit: 100 });
+}
+
+#[test]
+fn pending_requests_are_counted_by_the_host() {
+    let limits = Limits { pending_requests: 10, ..Limits::default() };
+    let many = |n: u32| ends_with(&format!("await Promise.all(Array.from({{ length: {n} }}, (_, i) => call(i)))"), limits);
+    assert!(matches!(many(10), TurnEnd::Waiting));
+    assert_eq!(limit(many(11)), Limit::Requests { limit: 10 });
+    assert_eq!(limit(ends_with("for (let i = 0; i < 11; i++) setTimeout(() => {}, 1)", limits)), Limit::Requests { limit: 10 });
+}
+
+#[test]
+fn answered_requests_make_room_for_others() {
+    let limits = Limits { pending_requests: 2, ..Limits::default() };
+    let turn = finish(start_with("for (let i = 0; i < 50; i++) await call(i); return 'done'", limits));
+    assert!(matches!(turn.end, TurnEnd::Value(_)));
+}
+
+#[test]
+fn a_program_that_is_too_long_is_refused() {
+    let limits = Limits { source_bytes: 10, ..Limits::default() };
+    let refused = engine().start(Program::new("return 'too long'"), limits);
+    assert!(matches!(refused, Err(Error::SourceTooLong { bytes: 17, limit: 10 })));
+}
+
+#[test]
+fn a_snapshot_that_is_too_large_is_refused_and_the_cell_lives() {
+    let limits = Limits { snapshot_bytes: 100_000, ..Limits::default() };
+    let source = "const noise = new Uint8Array(1e6).map(() => Math.random() * 256); await call(0); return noise.length";
+    let mut cell = start_with(source, limits);
+    cell.run_turn(LONG).expect("a turn");
+    assert!(matches!(cell.park(), Err(Error::SnapshotTooLarge(large)) if large.limit == 100_000));
+    cell.deliver(Answer::value(RequestId(0), json("0"))).expect("a pending request");
+    assert!(matches!(cell.run_turn(LONG).expect("a turn").end, TurnEnd::Value(_)));
+}
+
+#[test]
+fn restoring_beyond_the_limits_is_refused() {
+    let mut cell = start("const a = new Uint8Array(4 << 20); await Promise.all([call(0), call(1)]); return a.length");
+    cell.run_turn(LONG).expect("a turn");
+    let snapshot = cell.park().expect("a snapshot");
+    let refused = |limits| match engine().restore(&snapshot, limits) {
+        Err(error) => error.code(),
+        Ok(_) => "restored",
+    };
+    assert_eq!(refused(Limits::default()), "restored");
+    assert_eq!(refused(Limits { memory_bytes: 1 << 20, ..Limits::default() }), "snapshot_restore_failed");
+    assert_eq!(refused(Limits { pending_requests: 1, ..Limits::default() }), "snapshot_restore_failed");
+}
+
+#[test]
+fn a_restored_cell_keeps_to_its_memory_cap() {
+    let (mut cell, _) = common::first_turn("await call(0); const a = []; for (;;) a.push(new Uint8Array(100000).fill(7))");
+    cell = move_house(cell);
+    cell.deliver(Answer::value(RequestId(0), Json::null())).expect("a pending request");
+    assert!(matches!(limit(cell.run_turn(LONG).expect("a turn").end), Limit::Memory { .. }));
+}
+
+#[test]
+fn a_program_that_waits_for_nothing_fails_at_once() {
+    for source in [
+        "await new Promise(() => {})",
+        "const { promise } = Promise.withResolvers(); return promise",
+        "await Promise.race([])",
+        "const t = setTimeout(() => {}, 1e9); clearTimeout(t); await new Promise(() => {})",
+        "return { then() {} }",
+    ] {
+        let failure = common::failure(source);
+        assert_eq!(failure.kind, FailureKind::Stalled, "{source}");
+        assert!(failure.message.contains("nothing will ever settle"), "{failure}");
+    }
+}
+
+#[test]
+fn a_program_that_comes_to_wait_for_nothing_after_an_answer_fails_too() {
+    let failure = common::failure("await call(0); await new Promise(() => {})");
+    assert_eq!(failure.kind, FailureKind::Stalled);
+}
+
+#[test]
+fn all_places_taken_is_an_error_that_says_so_and_a_free_place_can_be_used_again() {
+    let engine = Engine::load(Options { cache_dir: Some(common::cache_dir()), live_cells: 2, ..Options::default() });
+    let engine = engine.expect("the engine");
+    let start = || engine.start(Program::new("return 1"), Limits::default());
+    let (first, second) = (start().expect("a cell"), start().expect("a cell"));
+    let error = start().err().expect("no place");
+    assert!(matches!(error, Error::Busy { live_cells: 2 }));
+    assert!(error.to_string().contains("all 2 places"));
+    drop(first);
+    start().expect("a cell").run_turn(LONG).expect("a turn");
+    drop(second);
+}
