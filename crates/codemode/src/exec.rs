@@ -1,6 +1,7 @@
 //! `exec` without tools: one cell from source to result.
 
 use std::ops::RangeInclusive;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{
@@ -14,6 +15,14 @@ use crate::timers::Timers;
 pub const TIMEOUT_MS: RangeInclusive<u64> = 100..=60_000;
 /// What it is if nobody says.
 pub const TIMEOUT_MS_DEFAULT: u64 = 10_000;
+
+const CELL_STACK_BYTES: usize = 4 << 20;
+
+/// A result for when there was no cell at all.
+fn unavailable(error: String) -> CodeModeResult {
+    let (code, output, telemetry) = (Some(ErrorCode::RuntimeUnavailable), Vec::new(), Telemetry::default());
+    CodeModeResult::Failed(Failed { error, code, output, telemetry })
+}
 
 /// One `exec`: a program and what it may use.
 #[derive(Clone, Debug)]
@@ -42,8 +51,19 @@ impl Exec {
         self
     }
 
-    /// Runs the program to its end on this thread.
+    /// Runs the program to its end, on a thread that has the stack a cell needs whatever the caller's has.
     pub fn run(&self, engine: &Engine) -> CodeModeResult {
+        thread::scope(|scope| {
+            let cell = thread::Builder::new().name("pincer-cell".into()).stack_size(CELL_STACK_BYTES);
+            match cell.spawn_scoped(scope, || self.run_here(engine)).map(thread::ScopedJoinHandle::join) {
+                Ok(Ok(result)) => result,
+                Ok(Err(_)) => unavailable("the thread of the cell panicked".into()),
+                Err(error) => unavailable(format!("no thread can be started for the cell: {error}")),
+            }
+        })
+    }
+
+    fn run_here(&self, engine: &Engine) -> CodeModeResult {
         let telemetry = Telemetry { visible_tools: vec!["exec", "wait"], exec_count: 1, ..Telemetry::default() };
         let mut run =
             Run { deadline: Instant::now() + self.timeout, timeout: self.timeout, output: Vec::new(), telemetry };

@@ -6,6 +6,9 @@ use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Json, RequestId};
 
+/// What JavaScript allows, 24 days.
+const LONGEST_MS: f64 = 0x7fff_ffff as f64;
+
 /// Requests by the time they are due; equal times fire in the order they were set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
@@ -13,10 +16,10 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`.
+    /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`, by the guest's word.
     pub fn set(&mut self, id: RequestId, args: &Json) {
-        let milliseconds = args.to::<(f64,)>().map_or(0.0, |(milliseconds,)| milliseconds);
-        let delay = Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
+        let milliseconds = args.to::<(f64,)>().map_or(0.0, |(milliseconds,)| milliseconds).clamp(0.0, LONGEST_MS);
+        let delay = Duration::from_micros((milliseconds * 1000.0) as u64);
         self.due.insert((Instant::now() + delay, id));
     }
 

@@ -16,16 +16,18 @@
   const { min, max } = Math;
   const PlainError = Error;
   const PlainMap = Map;
-  const PlainSet = Set;
   const PlainPromise = Promise;
   const { withResolvers } = Promise;
   const PlainString = String;
   const PlainNumber = Number;
-  const PlainDataView = DataView;
   const WeakTable = WeakMap;
   const { set: mapSet, delete: mapDelete, values: mapValues } = Map.prototype;
   const { get: weakGet, set: weakSet } = WeakMap.prototype;
   const mapNext = new Map().values().next;
+  const { entries: mapEntries } = Map.prototype;
+  const { values: setValues } = Set.prototype;
+  const { toString: tagMethod } = Object.prototype;
+  const { slice: sliceString } = String.prototype;
 
   // What `emit` may say. The same numbers are in `src/bridge.rs`.
   const TEXT = 0, JSON_ITEM = 1, REQUEST = 2, CANCEL = 3, VALUE = 4, FAILURE = 5;
@@ -43,6 +45,9 @@
     return typeof name === "string" && name !== "" ? ` ${name}` : "";
   };
 
+  // What an object is, by its own word.
+  const tagOf = (item) => apply(tagMethod, item, none);
+
   // Errors, maps, sets and binary arrays have no useful JSON form of their own: `JSON.stringify` makes `{}` of them.
   const plain = (item) => {
     if (isArray(item)) return item;
@@ -55,14 +60,21 @@
       }
       return copy;
     }
-    if (item instanceof PlainMap || item instanceof PlainSet) return arrayFrom(item);
-    if (isView(item) && !(item instanceof PlainDataView)) return arrayFrom(item);
-    return item;
+    if (isView(item)) return tagOf(item) === "[object DataView]" ? item : arrayFrom(item);
+    const list = { __proto__: null, "[object Map]": mapEntries, "[object Set]": setValues }[tagOf(item)];
+    if (list === undefined) return item;
+    try {
+      return arrayFrom(apply(list, item, none));
+    } catch {
+      return item; // It only said it was one.
+    }
   };
 
   const toJson = (value) => {
-    // The objects between the root and the current item: as found, and as `stringify` walks them.
-    const found = [], walked = [];
+    // The objects between the root and the current item: as found, and as `stringify` walks them. Not arrays, whose
+    // prototype could have setters by now.
+    const found = create(null), walked = create(null);
+    let depth = 0;
     return stringify(value, function (_key, item) {
       switch (typeof item) {
         case "bigint": return `${item}`;
@@ -72,23 +84,33 @@
         default: return item;
       }
       if (item === null) return item;
-      while (walked.length > 0 && walked[walked.length - 1] !== this) {
-        walked.length--;
-        found.length--;
-      }
-      for (let i = 0; i < found.length; i++) if (found[i] === item) return "[circular]";
+      while (depth > 0 && walked[depth - 1] !== this) depth--;
+      for (let i = 0; i < depth; i++) if (found[i] === item) return "[circular]";
       const form = plain(item);
-      found[found.length] = item;
-      walked[walked.length] = form;
+      found[depth] = item;
+      walked[depth] = form;
+      depth++;
       return form;
     });
   };
+
+  // A list of values. By hand, because guest code can give every array a `toJSON`.
+  const listJson = (values) => {
+    let json = "[";
+    for (let i = 0; i < values.length; i++) json += (i > 0 ? "," : "") + (toJson(values[i]) ?? "null");
+    return `${json}]`;
+  };
+
+  // Errors, and what looks like one: some of the engine's own are not `Error`s.
+  const errorLike = (value) =>
+    isError(value) ||
+    (value !== null && typeof value === "object" && typeof value.name === "string" && typeof value.message === "string");
 
   // A value as a person would want to read it in a log.
   function text(value) {
     if (typeof value === "string") return value;
     if (value === undefined) return "undefined";
-    if (isError(value)) return `${text(value.name)}: ${text(value.message)}`;
+    if (errorLike(value)) return `${text(value.name)}: ${text(value.message)}`;
     const json = toJson(value);
     return json === undefined ? "undefined" : json[0] === '"' ? parse(json) : json;
   }
@@ -102,7 +124,7 @@
 
   // `entrance` is the function that guest code called: the stack begins with its caller.
   const open = (entrance, method, args, resolve, reject, timer) => {
-    const json = toJson(args);
+    const json = listJson(args);
     const site = { __proto__: null, stack: "" };
     captureStackTrace(site, entrance);
     const id = emit(REQUEST, method, json, site.stack);
@@ -150,22 +172,27 @@
     emit(kind, json);
   };
 
+  // All fields are strings or numbers, in a frozen object without a prototype: `stringify` keeps a list of what it is in,
+  // and a setter on `Array.prototype` gets to see it.
   const failure = (kind, reason) => {
-    const out = { __proto__: null, kind };
+    const out = { __proto__: null, kind, name: "Error", message: "the error itself cannot be read", stack: "" };
     try {
-      const error = isError(reason);
-      out.name = error ? text(reason.name) : "Error";
-      out.message = error ? text(reason.message) : text(reason);
-      out.stack = error ? text(reason.stack) : "";
+      const error = errorLike(reason);
+      const name = error ? text(reason.name) : "Error";
+      const message = error ? text(reason.message) : text(reason);
+      const stack = error ? text(reason.stack) : "";
       const request = error ? apply(weakGet, delivered, [reason]) : undefined;
       if (request !== undefined) {
+        out.error = toJson(reason);
         out.request = request;
-        out.error = plain(reason);
       }
-      return toJson(out);
+      out.name = name;
+      out.message = message;
+      out.stack = stack;
     } catch {
-      return stringify({ __proto__: null, kind, name: "Error", message: "the error itself cannot be read", stack: "" });
+      // What was read before the reading failed is not worth reporting.
     }
+    return stringify(freeze(out));
   };
 
   const run = async (program) => {
@@ -177,7 +204,7 @@
   };
 
   const stalled = (message) =>
-    stringify({ __proto__: null, kind: "stalled", name: "Error", message, stack: "" });
+    stringify(freeze({ __proto__: null, kind: "stalled", name: "Error", message, stack: "" }));
 
   // Called when no job is left and the host owes no answer: this is the end, one way or the other.
   const conclude = () => {
@@ -237,8 +264,9 @@
     emit(JSON_ITEM, json === undefined ? "null" : json);
   }));
 
+  const REASON_LENGTH = 1000;
   const yieldControl = named("yield_control", (reason) =>
-    request(yieldControl, "yield", reason === undefined ? [] : [text(reason)]));
+    request(yieldControl, "yield", reason === undefined ? none : [apply(sliceString, text(reason), [0, REASON_LENGTH])]));
   define("yield_control", yieldControl);
 
   const setTimeout = named("setTimeout", (callback, delay, ...args) => {
@@ -274,6 +302,10 @@
       return message;
     }
   }));
+
+  // The engine's own, made as firm as the rest.
+  define("atob", freeze(atob));
+  define("btoa", freeze(btoa));
 
   // Neither ECMAScript nor ours. The clock of `performance` is finer than a guest may have.
   for (const name of ["performance", "queueMicrotask", "DOMException", "InternalError", Symbol.toStringTag]) {

@@ -113,9 +113,9 @@ impl Host {
         self.exports.clone().ok_or(Stop::Broken("an import was called before the engine was ready"))
     }
 
-    fn spend_output(&mut self, bytes: usize) -> Result<(), Limit> {
-        self.output_spent = self.output_with(bytes)?;
-        Ok(())
+    fn spend_output(&mut self, bytes: usize) -> Result<usize, Limit> {
+        self.output_spent = self.output_with(bytes.saturating_add(OUTPUT_ITEM_BYTES))?;
+        Ok(bytes)
     }
 
     fn output_with(&self, bytes: usize) -> Result<usize, Limit> {
@@ -123,22 +123,28 @@ impl Host {
         if total > limit { Err(Limit::Output { bytes: total, limit }) } else { Ok(total) }
     }
 
-    fn spend_value(&mut self, bytes: usize) -> Result<(), Limit> {
+    fn spend_value(&mut self, bytes: usize) -> Result<usize, Limit> {
         let (total, limit) = (self.inbox.value_bytes.saturating_add(bytes), self.limits.value_bytes);
         if total > limit {
             return Err(Limit::Value { bytes: total, limit });
         }
         self.inbox.value_bytes = total;
-        Ok(())
+        Ok(bytes)
     }
 
     /// The guest may say several times how it ends, so this is not spent; the last word must fit beside the output.
-    fn admit_value(&mut self, bytes: usize) -> Result<(), Limit> {
+    fn admit_value(&mut self, bytes: usize) -> Result<usize, Limit> {
         let limit = self.limits.value_bytes;
         if bytes > limit {
             return Err(Limit::Value { bytes, limit });
         }
-        self.output_with(bytes).map(drop)
+        self.output_with(bytes)?;
+        Ok(bytes)
+    }
+
+    /// Costs nothing, and is cut off.
+    fn peek_stack(&mut self, bytes: usize) -> Result<usize, Limit> {
+        Ok(bytes.min(STACK_BYTES))
     }
 
     fn open_request(&mut self, method: String, args: Json, stack: &str) -> Result<u32, Stop> {
@@ -154,7 +160,7 @@ impl Host {
 
     /// Whether the value still fits, after what detached work printed since it was returned.
     pub fn admit_ending(&mut self, value: Option<&Json>) -> Result<(), Limit> {
-        value.map_or(Ok(()), |value| self.admit_value(value.as_str().len()))
+        value.map_or(Ok(()), |value| self.admit_value(value.as_str().len()).map(drop))
     }
 
     fn cancel(&mut self, id: u32) {
@@ -162,10 +168,12 @@ impl Host {
             return;
         }
         // A request opened in this very turn has not been seen by anyone yet.
-        let before = self.inbox.requests.len();
-        self.inbox.requests.retain(|request| request.id.0 != id);
-        if self.inbox.requests.len() == before {
-            self.inbox.cancelled.push(RequestId(id));
+        match self.inbox.requests.iter().position(|request| request.id.0 == id) {
+            Some(index) => {
+                let Request { method, args, .. } = self.inbox.requests.remove(index);
+                self.inbox.value_bytes -= method.len() + args.as_str().len();
+            }
+            None => self.inbox.cancelled.push(RequestId(id)),
         }
     }
 }
@@ -188,6 +196,11 @@ impl ResourceLimiter for Host {
 fn stopped(stop: Stop) -> wasmtime::Error {
     wasmtime::Error::new(stop)
 }
+
+/// What an item of output costs besides its text: about what it takes in the result. Empty items are not free.
+pub(crate) const OUTPUT_ITEM_BYTES: usize = 32;
+/// More of a guest stack than this is not read. It is long only if somebody made it so.
+const STACK_BYTES: usize = 32 << 10;
 
 const WASI_OK: i32 = 0;
 const WASI_BADF: i32 = 8;
@@ -282,7 +295,10 @@ fn host_call(
             let stack = argument(&caller, 3).map_err(stopped)?;
             let method = read_text(&mut caller, first, Host::spend_value)?;
             let args = read_json(&mut caller, args, Host::spend_value)?;
-            let stack = read_text(&mut caller, stack, Host::spend_value)?;
+            if !args.as_str().starts_with('[') {
+                return Err(stopped(Stop::Broken("arguments that are not a list")));
+            }
+            let stack = read_text(&mut caller, stack, Host::peek_stack)?;
             answer = Some(caller.data_mut().open_request(method, args, &stack).map_err(stopped)?);
         }
         Emit::Cancel => {
@@ -308,7 +324,8 @@ fn host_call(
     }
 }
 
-type Spend = fn(&mut Host, usize) -> Result<(), Limit>;
+/// Pays for a number of bytes and says how many of them to read.
+type Spend = fn(&mut Host, usize) -> Result<usize, Limit>;
 
 /// Copies a guest string out, after its size has been paid for.
 fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Vec<u8>> {
@@ -322,7 +339,7 @@ fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wa
         return Err(stopped(Stop::Broken("a string cannot be read")));
     }
     let len = exports.read_u32(&*caller, roots.scratch).map_err(stopped)? as usize;
-    spend(caller.data_mut(), len).map_err(|limit| stopped(limit.into()))?;
+    let len = spend(caller.data_mut(), len).map_err(|limit| stopped(limit.into()))?;
     let range = pointer as usize..(pointer as usize).saturating_add(len);
     let bytes =
         exports.memory.data(&*caller).get(range).ok_or_else(|| stopped(Stop::Broken("a string outside memory")))?;
@@ -332,9 +349,22 @@ fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wa
 }
 
 fn read_text(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<String> {
-    let bytes = read_bytes(caller, value, spend)?;
-    // A lone surrogate is the one thing a JavaScript string may hold that UTF-8 may not.
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    String::from_utf8(read_bytes(caller, value, spend)?).or_else(|error| {
+        let mut bytes = error.into_bytes();
+        mend_surrogates(&mut bytes);
+        // Only a text that was cut off in the middle of a character can still be wrong.
+        Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    })
+}
+
+/// A lone surrogate is the one thing a JavaScript string may hold that UTF-8 may not. The engine writes it as the three bytes
+/// it would have; U+FFFD, which takes its place, has three too.
+fn mend_surrogates(bytes: &mut [u8]) {
+    for at in 0..bytes.len().saturating_sub(2) {
+        if bytes[at] == 0xed && bytes[at + 1] >= 0xa0 {
+            bytes[at..at + 3].copy_from_slice("\u{fffd}".as_bytes());
+        }
+    }
 }
 
 fn read_json(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Json> {
@@ -342,7 +372,8 @@ fn read_json(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> was
     Json::parse(text).map_err(|error| {
         stopped(match error {
             JsonError::TooDeep => Limit::Depth { limit: MAX_DEPTH }.into(),
-            JsonError::Syntax(_) => Stop::Broken("not JSON"),
+            // Only a program that has changed what its values are made of gets here.
+            JsonError::Syntax(_) | JsonError::ReservedKey => Stop::Spoilt(format!("a value is {error}")),
         })
     })
 }

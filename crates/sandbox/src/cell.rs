@@ -9,7 +9,7 @@ use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
 use crate::engine::Inner;
-use crate::failure::site_within;
+use crate::failure::keep_within;
 use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
@@ -157,7 +157,8 @@ impl Cell {
             State::Waiting(vm, answers) => (vm, Step::Settle(answers)),
             State::Ended => return Err(Error::Ended),
         };
-        let deadline = Instant::now() + time;
+        let now = Instant::now();
+        let deadline = now.checked_add(time).unwrap_or(now + Duration::from_secs(u32::MAX.into()));
         vm.store.data_mut().deadline = Some(deadline);
         vm.store.data_mut().inbox = Inbox::default();
         vm.store.set_epoch_deadline(1);
@@ -233,7 +234,7 @@ impl Vm {
                 }
                 exports.run_program(&mut *store, &program.source)?;
                 if let Some(Ending::Failed(failure)) = &mut store.data_mut().inbox.ending {
-                    failure.site = failure.site.map(|site| site_within(&program.source, site));
+                    keep_within(&program.source, failure);
                 }
             }
             Step::Settle(answers) if answers.is_empty() => {}

@@ -13,8 +13,13 @@ struct Wire {
     message: String,
     stack: String,
     request: Option<u32>,
-    error: Option<Json>,
+    /// JSON in a string.
+    error: Option<String>,
 }
+
+/// What a failure may say. It is part of a result that has a size limit, and the guest decides how long it is.
+const TEXT_BYTES: usize = 8 << 10;
+const FRAMES: usize = 50;
 
 impl Failure {
     /// One that the host describes, because the guest no longer can.
@@ -25,16 +30,26 @@ impl Failure {
 }
 
 pub(crate) fn parse_failure(json: &Json) -> Result<Failure, Stop> {
-    let wire: Wire = json.to().map_err(|_| Stop::Broken("a failure that makes no sense"))?;
-    let stack: Vec<&str> = wire.stack.lines().filter(|line| line.contains(FILE_NAME)).collect();
+    let wire: Wire = json.to().map_err(|_| Stop::Spoilt("its failure cannot be read".into()))?;
+    let stack: Vec<&str> = wire.stack.lines().filter(|line| line.contains(FILE_NAME)).take(FRAMES).collect();
+    let error = wire.error.and_then(|json| Json::parse(json).ok());
     Ok(Failure {
         kind: wire.kind,
-        name: wire.name,
-        message: wire.message,
+        name: shortened(wire.name),
+        message: shortened(wire.message),
         site: site_of(&wire.stack),
-        stack: stack.join("\n"),
-        request: wire.request.map(RequestId).zip(wire.error),
+        stack: shortened(stack.join("\n")),
+        request: wire.request.map(RequestId).zip(error),
     })
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > TEXT_BYTES {
+        let left_out = text.len() - TEXT_BYTES;
+        text.truncate(text.floor_char_boundary(TEXT_BYTES));
+        text.push_str(&format!("… ({left_out} bytes left out)"));
+    }
+    text
 }
 
 /// The innermost frame of the program itself: `    at name (cell.js:3:14)`.
@@ -49,14 +64,15 @@ pub(crate) fn site_of(stack: &str) -> Option<Site> {
     })
 }
 
-/// A program that ends too early fails on the line behind it, which is ours. For its author that is its own end.
-pub(crate) fn site_within(source: &str, site: Site) -> Site {
+/// A program whose brackets do not match fails on the line behind it, which is ours. For its author that is its own end.
+pub(crate) fn keep_within(source: &str, failure: &mut Failure) {
     let lines = source.split('\n').count() as u32;
-    if site.line <= lines {
-        return site;
+    if failure.kind == FailureKind::Syntax && failure.site.is_some_and(|site| site.line > lines) {
+        let last = source.rsplit('\n').next().unwrap_or_default();
+        failure.site = Some(Site { line: lines, column: last.encode_utf16().count() as u32 + 1 });
+        failure.message = "the brackets of the program do not match at its end".into();
+        failure.stack.clear();
     }
-    let last = source.rsplit('\n').next().unwrap_or_default();
-    Site { line: lines, column: last.encode_utf16().count() as u32 + 1 }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -19,6 +19,9 @@ pub enum JsonError {
     /// It does not follow the grammar.
     #[error("not JSON: {0}")]
     Syntax(#[source] serde_json::Error),
+    /// It has a key with which `serde_json` marks text of its own, so that Rust code would read something else than it says.
+    #[error("an object with the reserved key {RESERVED_KEY}")]
+    ReservedKey,
     /// It is valid, but nested so deeply that other programs could not read it.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
@@ -33,7 +36,7 @@ impl Json {
         }
         mend_lone_surrogates(&mut bytes);
         let text = String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::de::Error::custom(error)))?;
-        serde_json::from_str::<&RawValue>(&text).map_err(JsonError::Syntax)?;
+        check_all(&text)?;
         Ok(Self(text.into_boxed_str()))
     }
 
@@ -82,6 +85,74 @@ impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         Self::parse(raw.get()).map_err(serde::de::Error::custom)
+    }
+}
+
+const RESERVED_KEY: &str = "$serde_json::private::RawValue";
+
+/// Reads everything without keeping anything: also numbers must fit and strings must decode.
+fn check_all(text: &str) -> Result<(), JsonError> {
+    let mut found_reserved = false;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    Checker { place: Place::Value, reserved: &mut found_reserved }
+        .deserialize(&mut reader)
+        .and_then(|()| reader.end())
+        .map_err(JsonError::Syntax)?;
+    if found_reserved { Err(JsonError::ReservedKey) } else { Ok(()) }
+}
+
+/// Visits a value, and sets the flag when it meets the reserved key.
+struct Checker<'a> {
+    place: Place,
+    reserved: &'a mut bool,
+}
+
+#[derive(PartialEq)]
+enum Place {
+    Key,
+    Value,
+}
+
+impl<'de> DeserializeSeed<'de> for Checker<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Checker<'_> {
+    type Value = ();
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        *self.reserved |= self.place == Place::Key && text == RESERVED_KEY;
+        Ok(())
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        while items.next_element_seed(Checker { place: Place::Value, reserved: self.reserved })?.is_some() {}
+        Ok(())
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
+        while entries.next_key_seed(Checker { place: Place::Key, reserved: self.reserved })?.is_some() {
+            entries.next_value_seed(Checker { place: Place::Value, reserved: self.reserved })?;
+        }
+        Ok(())
     }
 }
 
@@ -153,8 +224,18 @@ mod tests {
     }
 
     #[test]
+    fn the_reserved_key_is_refused_and_the_same_text_elsewhere_is_not() {
+        for text in
+            [r#"{"$serde_json::private::RawValue":"1"}"#, r#"[{"a":{"\u0024serde_json::private::RawValue":"1"}}]"#]
+        {
+            assert!(matches!(Json::parse(text), Err(JsonError::ReservedKey)), "{text}");
+        }
+        assert!(Json::parse(r#"{"a":"$serde_json::private::RawValue"}"#).is_ok());
+    }
+
+    #[test]
     fn what_is_not_json_is_refused() {
-        for text in ["", "{", "[1,]", "undefined", "1 2", "\"\u{1}\""] {
+        for text in ["", "{", "[1,]", "undefined", "1 2", "\"\u{1}\"", "[1E400]"] {
             assert!(matches!(Json::parse(text), Err(JsonError::Syntax(_))), "{text:?}");
         }
     }

@@ -47,13 +47,16 @@ fn a_named_file_with_another_hash_is_refused() {
     let error = fetch(&engine_manifest(), out.path(), "npm".as_ref(), Some(other.as_os_str())).expect_err("refused");
     assert!(matches!(error, FetchError::WrongHash { .. }));
     let text = error.to_string();
-    assert!(text.contains(WASM_SHA256) && text.contains("quickjs-wasi 3.6.2") && text.contains("unset PINCER_QUICKJS_WASM"));
+    assert!(
+        text.contains(WASM_SHA256) && text.contains("quickjs-wasi 3.6.2") && text.contains("unset PINCER_QUICKJS_WASM")
+    );
 }
 
 #[test]
 fn a_named_file_that_is_not_there_is_told() {
     let out = out();
-    let error = fetch(&engine_manifest(), out.path(), "npm".as_ref(), Some("/no/such/file".as_ref())).expect_err("refused");
+    let error =
+        fetch(&engine_manifest(), out.path(), "npm".as_ref(), Some("/no/such/file".as_ref())).expect_err("refused");
     assert!(matches!(error, FetchError::Unreadable { .. }));
     assert!(error.to_string().contains("/no/such/file"));
 }

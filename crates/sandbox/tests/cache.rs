@@ -176,9 +176,9 @@ fn a_cache_that_cannot_be_written_costs_time_only() {
     let (steps, problems) = load(&cache);
     assert_eq!(steps, COMPILED);
     assert!(problems[0].contains("cannot be stored"), "{problems:?}");
-    let leftovers = fs::read_dir(&cache).expect("the cache").filter(|e| {
-        e.as_ref().is_ok_and(|e| e.file_name().as_encoded_bytes().starts_with(b"."))
-    });
+    let leftovers = fs::read_dir(&cache)
+        .expect("the cache")
+        .filter(|e| e.as_ref().is_ok_and(|e| e.file_name().as_encoded_bytes().starts_with(b".")));
     assert_eq!(leftovers.count(), 0, "temporary files stay behind");
 }
 

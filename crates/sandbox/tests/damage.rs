@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 fn snapshot() -> Vec<u8> {
-    let (mut cell, _) = first_turn("const data = { list: [1, 2, 3] }; const x = await call('y'); return data.list.length + x");
+    let (mut cell, _) =
+        first_turn("const data = { list: [1, 2, 3] }; const x = await call('y'); return data.list.length + x");
     cell.park().expect("a snapshot")
 }
 
@@ -80,13 +81,18 @@ fn other_things_are_refused_by_name() {
 fn foreign_snapshots_are_refused_by_name() {
     assert!(matches!(refusal(&forged(6, &[7; 32])), RestoreError::WrongEngine { needed, present }
         if needed == ContentHash([7; 32]) && present == engine().engine_hash()));
-    assert!(matches!(refusal(&forged(38, &[7; 32])), RestoreError::UnknownImage { needed } if needed == ContentHash([7; 32])));
+    assert!(
+        matches!(refusal(&forged(38, &[7; 32])), RestoreError::UnknownImage { needed } if needed == ContentHash([7; 32]))
+    );
 }
 
 #[test]
 fn hostile_headers_are_refused() {
     for stack_pointer in [0u32, 4096, (1 << 20) - 16, (1 << 20) + 4096, u32::MAX] {
-        assert!(matches!(refusal(&forged(70, &stack_pointer.to_le_bytes())), RestoreError::Unreadable(_)), "{stack_pointer}");
+        assert!(
+            matches!(refusal(&forged(70, &stack_pointer.to_le_bytes())), RestoreError::Unreadable(_)),
+            "{stack_pointer}"
+        );
     }
     for pages in [0u32, 1, 16] {
         assert!(matches!(refusal(&forged(74, &pages.to_le_bytes())), RestoreError::Unreadable(_)), "{pages}");

@@ -7,18 +7,84 @@ use pincer_sandbox::TurnEnd;
 
 /// Beyond ECMAScript.
 const OURS: &[&str] = &[
-    "TextDecoder", "TextEncoder", "atob", "btoa", "clearTimeout", "console", "json", "setTimeout", "structuredClone", "text",
-    "unwrap", "yield_control",
+    "TextDecoder",
+    "TextEncoder",
+    "atob",
+    "btoa",
+    "clearTimeout",
+    "console",
+    "json",
+    "setTimeout",
+    "structuredClone",
+    "text",
+    "unwrap",
+    "yield_control",
 ];
 
 const ECMASCRIPT: &[&str] = &[
-    "AggregateError", "Array", "ArrayBuffer", "AsyncDisposableStack", "BigInt", "BigInt64Array", "BigUint64Array", "Boolean",
-    "DataView", "Date", "DisposableStack", "Error", "EvalError", "FinalizationRegistry", "Float16Array", "Float32Array",
-    "Float64Array", "Function", "Infinity", "Int16Array", "Int32Array", "Int8Array", "Iterator", "JSON", "Map", "Math", "NaN",
-    "Number", "Object", "Promise", "Proxy", "RangeError", "ReferenceError", "Reflect", "RegExp", "Set", "SharedArrayBuffer",
-    "String", "SuppressedError", "Symbol", "SyntaxError", "TypeError", "URIError", "Uint16Array", "Uint32Array", "Uint8Array",
-    "Uint8ClampedArray", "WeakMap", "WeakRef", "WeakSet", "decodeURI", "decodeURIComponent", "encodeURI", "encodeURIComponent",
-    "escape", "eval", "globalThis", "isFinite", "isNaN", "parseFloat", "parseInt", "undefined", "unescape",
+    "AggregateError",
+    "Array",
+    "ArrayBuffer",
+    "AsyncDisposableStack",
+    "BigInt",
+    "BigInt64Array",
+    "BigUint64Array",
+    "Boolean",
+    "DataView",
+    "Date",
+    "DisposableStack",
+    "Error",
+    "EvalError",
+    "FinalizationRegistry",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Function",
+    "Infinity",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "Iterator",
+    "JSON",
+    "Map",
+    "Math",
+    "NaN",
+    "Number",
+    "Object",
+    "Promise",
+    "Proxy",
+    "RangeError",
+    "ReferenceError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "SharedArrayBuffer",
+    "String",
+    "SuppressedError",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "WeakMap",
+    "WeakRef",
+    "WeakSet",
+    "decodeURI",
+    "decodeURIComponent",
+    "encodeURI",
+    "encodeURIComponent",
+    "escape",
+    "eval",
+    "globalThis",
+    "isFinite",
+    "isNaN",
+    "parseFloat",
+    "parseInt",
+    "undefined",
+    "unescape",
 ];
 
 #[test]
@@ -34,9 +100,6 @@ fn the_global_object_has_exactly_the_listed_names() {
 #[test]
 fn what_is_ours_is_frozen_and_cannot_be_replaced() {
     for name in OURS {
-        if matches!(*name, "atob" | "btoa") {
-            continue; // The engine's own, like those of ECMAScript.
-        }
         let source = format!(
             "'use strict'; const d = Object.getOwnPropertyDescriptor(globalThis, '{name}'); let threw = 0;
              try {{ globalThis.{name} = 1 }} catch {{ threw++ }}

@@ -20,12 +20,32 @@ use pincer_sandbox::{Answer, Error, Limits, TurnEnd};
 const CASES: &[(&str, &str, &str)] = &[
     ("small", "const a = [1, 2, 3]; const x = await call('x'); return a.length + x", "13"),
     ("parallel", "return await Promise.all([call('a'), call('b'), call('c')])", "[10,11,12]"),
-    ("generator", "function* g() { const a = yield 1; return a * 2 } const i = g(); i.next(); return i.next(await call()).value", "20"),
-    ("classes", "class A { #x = 1; add(y) { return (this.#x += y) } } const a = new A(); a.add(1); return a.add(await call())", "12"),
-    ("collections", "const k = {}; const m = new Map([[k, 1]]); const w = new WeakMap([[k, 2]]); const n = await call(); return [m.get(k), w.get(k), n]", "[1,2,10]"),
+    (
+        "generator",
+        "function* g() { const a = yield 1; return a * 2 } const i = g(); i.next(); return i.next(await call()).value",
+        "20",
+    ),
+    (
+        "classes",
+        "class A { #x = 1; add(y) { return (this.#x += y) } } const a = new A(); a.add(1); return a.add(await call())",
+        "12",
+    ),
+    (
+        "collections",
+        "const k = {}; const m = new Map([[k, 1]]); const w = new WeakMap([[k, 2]]); const n = await call(); return [m.get(k), w.get(k), n]",
+        "[1,2,10]",
+    ),
     ("timers", "const log = []; setTimeout((x) => log.push(x), 5, 'tick'); log.push(await call()); return log", "[11]"),
-    ("binary", "const b = new Uint8Array(200000).map((_, i) => i); const n = await call(); return b.reduce((s, x) => s + x, n)", "25475890"),
-    ("errors", "try { throw new TypeError('kept') } catch (e) { return [await call(), e.message, e.stack.length > 0] }", "[10,\"kept\",true]"),
+    (
+        "binary",
+        "const b = new Uint8Array(200000).map((_, i) => i); const n = await call(); return b.reduce((s, x) => s + x, n)",
+        "25475890",
+    ),
+    (
+        "errors",
+        "try { throw new TypeError('kept') } catch (e) { return [await call(), e.message, e.stack.length > 0] }",
+        "[10,\"kept\",true]",
+    ),
 ];
 
 fn directory() -> PathBuf {

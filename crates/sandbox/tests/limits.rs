@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::{LONG, end, engine, finish, json, limit, move_house, start, start_with, value};
 use pincer_sandbox::{
-    Answer, Engine, Error, FailureKind, Json, Limit, Limits, MAX_MEMORY_BYTES, Options, Output, Program, RequestId, TurnEnd,
+    Answer, Engine, Error, FailureKind, Json, Limit, Limits, MAX_MEMORY_BYTES, Options, Output, Program, RequestId,
+    TurnEnd,
 };
 
 fn ends_with(source: &str, limits: Limits) -> TurnEnd {
@@ -148,7 +149,8 @@ fn a_neighbour_is_not_disturbed() {
             (0..20).map(|_| finish(start(quiet)).end).collect::<Vec<_>>()
         });
         begin.wait();
-        let hostile = [HOARD, "for (;;) {}", "const f = () => f(); f()", "for (;;) call(1)", "/(a+)+b/.test('a'.repeat(50))"];
+        let hostile =
+            [HOARD, "for (;;) {}", "const f = () => f(); f()", "for (;;) call(1)", "/(a+)+b/.test('a'.repeat(50))"];
         while !neighbour.is_finished() {
             for source in hostile {
                 drop(start(source).run_turn(Duration::from_millis(20)).expect("a turn"));
@@ -190,13 +192,45 @@ fn output_and_value_share_one_cap() {
         let turn = start_with(source, limits).run_turn(LONG).expect("a turn");
         (turn.output.len(), turn.end)
     };
-    assert!(matches!(capped("text('x'.repeat(900)); return 'y'.repeat(90)"), (1, TurnEnd::Value(_))));
+    assert!(matches!(capped("text('x'.repeat(900)); return 'y'.repeat(60)"), (1, TurnEnd::Value(_))));
     let (kept, end) = capped("text('x'.repeat(900)); return 'y'.repeat(200)");
-    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 1102, limit: 1000 }));
+    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 1134, limit: 1000 }));
     let (kept, end) = capped("for (let i = 0; ; i++) text('x'.repeat(300))");
-    assert_eq!((kept, limit(end)), (3, Limit::Output { bytes: 1200, limit: 1000 }));
+    assert_eq!((kept, limit(end)), (3, Limit::Output { bytes: 1328, limit: 1000 }));
     let (kept, end) = capped("json(1); json('x'.repeat(2000))");
-    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 2003, limit: 1000 }));
+    assert_eq!((kept, limit(end)), (1, Limit::Output { bytes: 2067, limit: 1000 }));
+}
+
+#[test]
+fn empty_output_is_not_free() {
+    for source in ["for (;;) text('')", "for (;;) console.log()"] {
+        assert!(matches!(limit(ends_with(source, Limits::default())), Limit::Output { .. }), "{source}");
+    }
+}
+
+#[test]
+fn what_a_failure_says_is_shortened() {
+    for source in [
+        "throw new Error('x'.repeat(7e6))",
+        "throw 'x'.repeat(7e6)",
+        "const e = new Error('m'); e.name = 'x'.repeat(1e6); throw e",
+        "const e = new Error('m'); e.stack = 'cell.js:1:1\\n'.repeat(3e5); throw e",
+    ] {
+        let failure = common::failure(source);
+        let length = failure.name.len() + failure.message.len() + failure.stack.len();
+        assert!(length < 32 << 10, "{source}: {length} bytes");
+    }
+}
+
+#[test]
+fn timers_that_are_set_and_cleared_for_ever_only_cost_time() {
+    let mut cell = start("for (;;) clearTimeout(setTimeout(() => {}, 0))");
+    assert_eq!(limit(cell.run_turn(Duration::from_millis(300)).expect("a turn").end), Limit::Time);
+}
+
+#[test]
+fn a_turn_may_be_given_all_the_time_there_is() {
+    assert!(matches!(start("return 1").run_turn(Duration::MAX).expect("a turn").end, TurnEnd::Value(_)));
 }
 
 #[test]
@@ -242,10 +276,14 @@ fn a_value_that_nobody_could_read_is_refused() {
 #[test]
 fn pending_requests_are_counted_by_the_host() {
     let limits = Limits { pending_requests: 10, ..Limits::default() };
-    let many = |n: u32| ends_with(&format!("await Promise.all(Array.from({{ length: {n} }}, (_, i) => call(i)))"), limits);
+    let many =
+        |n: u32| ends_with(&format!("await Promise.all(Array.from({{ length: {n} }}, (_, i) => call(i)))"), limits);
     assert!(matches!(many(10), TurnEnd::Waiting));
     assert_eq!(limit(many(11)), Limit::Requests { limit: 10 });
-    assert_eq!(limit(ends_with("for (let i = 0; i < 11; i++) setTimeout(() => {}, 1)", limits)), Limit::Requests { limit: 10 });
+    assert_eq!(
+        limit(ends_with("for (let i = 0; i < 11; i++) setTimeout(() => {}, 1)", limits)),
+        Limit::Requests { limit: 10 }
+    );
 }
 
 #[test]
@@ -289,7 +327,8 @@ fn restoring_beyond_the_limits_is_refused() {
 
 #[test]
 fn a_restored_cell_keeps_to_its_memory_cap() {
-    let (mut cell, _) = common::first_turn("await call(0); const a = []; for (;;) a.push(new Uint8Array(100000).fill(7))");
+    let (mut cell, _) =
+        common::first_turn("await call(0); const a = []; for (;;) a.push(new Uint8Array(100000).fill(7))");
     cell = move_house(cell);
     cell.deliver(Answer::value(RequestId(0), Json::null())).expect("a pending request");
     assert!(matches!(limit(cell.run_turn(LONG).expect("a turn").end), Limit::Memory { .. }));

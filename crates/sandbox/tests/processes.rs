@@ -60,7 +60,9 @@ fn child_continues_a_snapshot() {
 
 #[test]
 fn a_parked_cell_is_continued_by_a_new_process() {
-    let (mut cell, _) = first_turn("const cart = new Map([['tea', 3]]); const { price } = await call('cake'); cart.set('cake', price); return [...cart]");
+    let (mut cell, _) = first_turn(
+        "const cart = new Map([['tea', 3]]); const { price } = await call('cake'); cart.set('cake', price); return [...cart]",
+    );
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("cell.snapshot");
     fs::write(&path, cell.park().expect("a snapshot")).expect("a file");

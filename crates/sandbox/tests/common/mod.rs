@@ -18,7 +18,9 @@ pub fn cache_dir() -> PathBuf {
 
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
-    ENGINE.get_or_init(|| Engine::load(Options { cache_dir: Some(cache_dir()), ..Options::default() }).expect("the engine"))
+    ENGINE.get_or_init(|| {
+        Engine::load(Options { cache_dir: Some(cache_dir()), ..Options::default() }).expect("the engine")
+    })
 }
 
 pub fn json(text: &str) -> Json {

@@ -1,0 +1,182 @@
+//! The binary as a person or a script uses it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+fn pincer(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
+    // A cache for all tests of this build, so that only the first of them compiles the engine.
+    command.args(arguments).env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    pincer(arguments).output().expect("pincer")
+}
+
+/// Exit code, stdout, stderr. The progress of a first start is no matter here.
+fn said(output: &Output) -> (i32, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    let stderr: String = text(&output.stderr).lines().filter(|line| !line.contains("only the first time")).collect();
+    (output.status.code().expect("an exit code"), text(&output.stdout), stderr)
+}
+
+fn with_input(arguments: &[&str], input: &[u8]) -> Output {
+    let mut command = pincer(arguments);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("pincer");
+    child.stdin.take().expect("a pipe").write_all(input).expect("written");
+    child.wait_with_output().expect("pincer")
+}
+
+#[test]
+fn exec_prints_value_and_output_for_a_person() {
+    assert_eq!(said(&run(&["exec", "-e", "return 1 + 2"])), (0, "3\n".into(), String::new()));
+    assert_eq!(said(&run(&["exec", "-e", "return 'text'"])), (0, "text\n".into(), String::new()));
+    let (code, out, _) = said(&run(&["exec", "-e", "console.log('first'); return { a: [1] }"]));
+    assert_eq!((code, out.as_str()), (0, "first\n{\n  \"a\": [\n    1\n  ]\n}\n"));
+}
+
+#[test]
+fn exec_hints_at_a_missing_return() {
+    let (code, out, err) = said(&run(&["exec", "-e", "1 + 2"]));
+    assert_eq!((code, out.as_str()), (0, "null\n"));
+    assert!(err.contains("no `return`"), "{err}");
+}
+
+#[test]
+fn exec_reads_files_and_standard_input() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("program.js");
+    fs::write(&file, "return 'from a file'").expect("a file");
+    assert_eq!(said(&run(&["exec", file.to_str().expect("a path")])).1, "from a file\n");
+    assert_eq!(said(&with_input(&["exec", "-"], b"return 'from stdin'")).1, "from stdin\n");
+}
+
+#[test]
+fn exec_json_is_one_result_and_nothing_else() {
+    let output = run(&["exec", "--json", "-e", "text('a'); return [1, null]"]);
+    let (code, out, _) = said(&output);
+    let result: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!((code, &result["status"], &result["value"]), (0, &"completed".into(), &serde_json::json!([1, null])));
+    let (code, out, _) = said(&run(&["exec", "--json", "-e", "throw new Error('x')"]));
+    let result: Value = serde_json::from_str(&out).expect("one JSON document");
+    assert_eq!((code, &result["status"]), (1, &"failed".into()));
+    assert!(result.get("code").is_none() && result["telemetry"].is_object());
+}
+
+#[test]
+fn failures_exit_with_one_and_say_why() {
+    for (source, says) in [
+        ("throw new Error('mine')", "error: Error: mine"),
+        ("let x = ;", "line 1, column 9"),
+        ("for (;;) {}", "deadline of 100 ms"),
+        ("const a = []; for (;;) a.push(new Uint8Array(1e6))", "memory"),
+    ] {
+        let (code, out, err) = said(&run(&["exec", "--timeout-ms", "100", "-e", source]));
+        assert_eq!((code, out.as_str()), (1, ""), "{source}");
+        assert!(err.contains(says), "{source}: {err}");
+    }
+}
+
+#[test]
+fn wrong_usage_exits_with_two_and_a_clear_sentence() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let binary = directory.path().join("binary.js");
+    fs::write(&binary, [b'a', 0xff, 0xfe]).expect("a file");
+    let path = directory.path().to_str().expect("a path");
+    let binary = binary.to_str().expect("a path");
+    for (arguments, says) in [
+        (&["exec"][..], "required"),
+        (&["exec", "-e", "1", "file.js"], "cannot be used with"),
+        (&["exec", "/no/such/file.js"], "/no/such/file.js cannot be read: No such file"),
+        (&["exec", path], "cannot be read: Is a directory"),
+        (&["exec", binary], "is not UTF-8 text (the first bad byte is number 2)"),
+        (&["exec", "--timeout-ms", "soon", "-e", "1"], "invalid value 'soon'"),
+        (&["exce", "-e", "1"], "unrecognized subcommand"),
+        (&["bench", "cells", "--rounds", "0"], "invalid value '0'"),
+        (&[], "Usage"),
+    ] {
+        let (code, out, err) = said(&run(arguments));
+        assert_eq!((code, out.as_str()), (2, ""), "{arguments:?}: {err}");
+        assert!(err.contains(says), "{arguments:?}: {err}");
+    }
+    let (code, _, err) = said(&with_input(&["exec", "-"], &[0xc3, 0x28]));
+    assert_eq!(code, 2);
+    assert!(err.contains("standard input is not UTF-8"), "{err}");
+}
+
+#[test]
+fn a_timeout_out_of_range_is_clamped_with_a_warning() {
+    let (code, out, err) = said(&run(&["exec", "--timeout-ms", "5", "-e", "return 1"]));
+    assert_eq!((code, out.as_str()), (0, "1\n"));
+    assert!(err.contains("100 to 60000") && err.contains("100 is used"), "{err}");
+}
+
+#[test]
+fn a_cache_that_others_may_write_is_a_warning() {
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    fs::create_dir(directory.path().join("pincer")).expect("a directory");
+    fs::set_permissions(directory.path().join("pincer"), fs::Permissions::from_mode(0o777)).expect("permissions");
+    let output = pincer(&["exec", "-e", "return 1"]).env("XDG_CACHE_HOME", directory.path()).output().expect("pincer");
+    let (code, out, err) = said(&output);
+    assert_eq!((code, out.as_str()), (0, "1\n"));
+    assert!(err.contains("warning: the cache directory") && err.contains("chmod go-w"), "{err}");
+}
+
+#[test]
+fn a_first_start_tells_what_takes_long() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let output = pincer(&["exec", "-e", "return 1"]).env("XDG_CACHE_HOME", directory.path()).output().expect("pincer");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("compiling the JavaScript engine (only the first time)"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_crash() {
+    let mut command = pincer(&["exec", "-e", "for (let i = 0; i < 1000; i++) console.log('line ' + i)"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("pincer");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("pincer");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+#[test]
+fn demo_tells_a_suspended_and_continued_cell() {
+    let (code, out, err) = said(&run(&["demo"]));
+    assert_eq!(code, 0, "{err}");
+    for part in ["the VM is now", "bytes of data", "continued in", "\"spent 3\"", "past its deadline", "still here"] {
+        assert!(out.contains(part), "{part} is not in:\n{out}");
+    }
+}
+
+#[test]
+fn bench_prints_every_figure() {
+    let (code, out, err) = said(&run(&["bench", "cells", "--json", "--rounds", "3"]));
+    assert_eq!(code, 0, "{err}");
+    let report: Value = serde_json::from_str(&out).expect("one JSON document");
+    for path in ["fresh", "suspend", "park", "resume", "perCall"] {
+        for quantile in ["p50", "p95"] {
+            assert!(report[path][quantile].as_f64().is_some_and(|figure| figure > 0.0), "{path}.{quantile} in {out}");
+        }
+    }
+    for path in ["firstMs", "suspendedBytes", "rssBytes", "cellsPerSecond", "heldPer1000"] {
+        assert!(report[path].as_f64().is_some_and(|figure| figure > 0.0), "{path} in {out}");
+    }
+    assert!(said(&run(&["bench", "cells", "--rounds", "3"])).1.contains("fresh cell to result"));
+}
+
+#[test]
+fn help_has_examples() {
+    for arguments in [&["exec", "--help"][..], &["demo", "--help"], &["bench", "cells", "--help"]] {
+        let (code, out, _) = said(&run(arguments));
+        assert_eq!(code, 0);
+        assert!(out.contains("Example"), "{arguments:?}");
+    }
+}
