@@ -10,7 +10,8 @@ fn main() -> ExitCode {
     println!("cargo::rerun-if-env-changed={}", fetch::OVERRIDE);
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rerun-if-changed=engine");
-    let directory = |name: &str| PathBuf::from(env::var_os(name).expect("cargo sets it for build scripts"));
+    // Cargo sets both for build scripts.
+    let directory = |name: &str| env::var_os(name).map(PathBuf::from).unwrap_or_default();
     let manifest = directory("CARGO_MANIFEST_DIR").join("engine");
     let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let named = env::var_os(fetch::OVERRIDE);

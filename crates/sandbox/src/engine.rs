@@ -75,7 +75,7 @@ impl Engine {
     /// Loads the engine, from the cache if there is one.
     pub fn load(options: Options) -> Result<Self, Error> {
         let wasmtime = wasmtime::Engine::new(&config(options.live_cells)).map_err(Error::Setup)?;
-        let watchdog = Watchdog::start(&wasmtime).map_err(Error::Watchdog)?;
+        let watchdog = Watchdog::start(&wasmtime).map_err(|error| Error::Setup(wasmtime::Error::new(error)))?;
         let mut problems = Vec::new();
         let cache = options.cache_dir.and_then(|directory| Cache::open(&directory).map_err(|p| problems.push(p)).ok());
         let progress = |step| options.progress.as_ref().into_iter().for_each(|told| told(step));
@@ -140,7 +140,7 @@ impl Engine {
 
 impl Inner {
     /// The image a snapshot was parked against: ours, or one that an earlier build left in the cache.
-    pub fn image(&self, hash: ContentHash) -> Result<Arc<Image>, Error> {
+    pub fn image(&self, hash: ContentHash) -> Result<Arc<Image>, RestoreError> {
         if hash == self.image.hash {
             return Ok(Arc::clone(&self.image));
         }
@@ -151,9 +151,11 @@ impl Inner {
         let bytes = self.cache.as_ref().and_then(|cache| cache.read(&image_file(hash)));
         let bytes =
             bytes.filter(|bytes| ContentHash::of(bytes) == hash).ok_or(RestoreError::UnknownImage { needed: hash })?;
-        let (module, _) =
-            compile::module(&self.wasmtime, self.cache.as_ref(), hash, &bytes, || ()).map_err(ImageError::Start)?;
-        let image = Arc::new(Image::open(&self.wasmtime, &bytes, &module)?);
+        let image = compile::module(&self.wasmtime, self.cache.as_ref(), hash, &bytes, || ())
+            .map_err(ImageError::Start)
+            .and_then(|(module, _)| Image::open(&self.wasmtime, &bytes, &module))
+            .map_err(|source| RestoreError::UnusableImage { needed: hash, source })?;
+        let image = Arc::new(image);
         others.insert(hash, Arc::clone(&image));
         Ok(image)
     }
@@ -177,7 +179,7 @@ fn stored_image(cache: &Cache) -> Option<(Vec<u8>, ContentHash)> {
 fn make_image() -> Result<Vec<u8>, ImageError> {
     let mut config = base_config();
     config.cranelift_opt_level(OptLevel::None);
-    image::make(&wasmtime::Engine::new(&config)?)
+    image::make(&wasmtime::Engine::new(&config)?, ENGINE_WASM, &image::GUEST)
 }
 
 fn base_config() -> Config {

@@ -1,7 +1,5 @@
 //! What can go wrong for the host. What goes wrong for the guest is a [`TurnEnd`](crate::TurnEnd).
 
-use std::io;
-
 use pincer_snapshot::{ContentHash, TooLarge, Unreadable};
 
 use crate::{ImageError, RequestId};
@@ -12,12 +10,9 @@ pub enum Error {
     /// The engine cannot be used on this machine.
     #[error("the JavaScript engine cannot be loaded")]
     Load(#[from] ImageError),
-    /// wasmtime cannot be set up as needed, for instance for want of address space.
+    /// This machine does not give what a sandbox needs: address space for its cells, a thread for their deadlines.
     #[error("the sandbox cannot be set up: {0:#}")]
     Setup(wasmtime::Error),
-    /// The thread that watches deadlines cannot be started.
-    #[error("the watchdog thread cannot be started")]
-    Watchdog(#[source] io::Error),
     /// All places for live cells are taken. Park some, or give the engine more.
     #[error("all {live_cells} places for live cells are taken: park or end some, or raise `live_cells`")]
     Busy {
@@ -61,7 +56,7 @@ impl Error {
     /// The code-mode error code that this is reported under.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Load(_) | Self::Setup(_) | Self::Watchdog(_) | Self::Busy { .. } => "runtime_unavailable",
+            Self::Load(_) | Self::Setup(_) | Self::Busy { .. } => "runtime_unavailable",
             Self::MemoryLimit { .. } => "invalid_config",
             Self::SourceTooLong { .. } => "invalid_input",
             Self::SnapshotTooLarge(_) => "snapshot_limit_exceeded",
@@ -91,6 +86,15 @@ pub enum RestoreError {
         /// The snapshot's.
         needed: ContentHash,
     },
+    /// The image it was parked against is stored, but cannot be used.
+    #[error("the snapshot needs image {needed}, which is stored but cannot be used")]
+    UnusableImage {
+        /// The snapshot's.
+        needed: ContentHash,
+        /// Why not.
+        #[source]
+        source: ImageError,
+    },
     /// It is sound, but needs more than the limits now allow.
     #[error("the snapshot needs {needed} {what}, {limit} are allowed")]
     OverLimit {
@@ -101,4 +105,22 @@ pub enum RestoreError {
         /// The cap.
         limit: usize,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_does_not_start_makes_the_runtime_unavailable() {
+        let error = Error::from(ImageError::Prelude("a bug".into()));
+        assert_eq!(error.code(), "runtime_unavailable");
+        assert_eq!(error.to_string(), "the JavaScript engine cannot be loaded");
+    }
+
+    #[test]
+    fn misuse_by_the_host_is_a_bug() {
+        assert_eq!(Error::Ended.code(), "internal_error");
+        assert_eq!(Error::MemoryLimit { asked: 2, most: 1 }.code(), "invalid_config");
+    }
 }

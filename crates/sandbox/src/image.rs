@@ -19,7 +19,7 @@ use crate::{Limits, Scope};
 pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"));
 
 /// Scripts that run in every image, in this order; the last one returns the bridge.
-const GUEST: [&str; 3] =
+pub(crate) const GUEST: [&str; 3] =
     [include_str!("../guest/encoding.js"), include_str!("../guest/clone.js"), include_str!("../guest/prelude.js")];
 
 /// Of the shadow stack's 1 MiB. Deep enough for honest recursion, and reached before wasmtime's own stack ends, so that
@@ -31,7 +31,7 @@ const GC_THRESHOLD: u32 = 1 << 20;
 /// What the dictionary for differences is made of: the things that most programs do before they first wait.
 const TYPICAL: &str = include_str!("../guest/typical.js");
 /// What an image has free at its end.
-const FREE_BYTES: u32 = 256 << 10;
+const FREE_BYTES: u32 = 64 << 10;
 
 /// Why an image cannot be made or used.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,8 @@ impl Image {
             Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary, stack_pointer: 0 };
         let (mut store, bound) = image.instantiate(engine, Limits::default(), Clock::Fixed)?;
         image.stack_pointer = bound.stack_pointer(&mut store);
-        if image.stack_pointer as usize % PAGE != 0 || image.stack_pointer as usize > image.memory.len() {
+        let stack = image.stack_pointer as usize;
+        if !stack.is_multiple_of(PAGE) || stack > image.memory.len() {
             return Err(RewriteError::Shape("its stack is not where it should be").into());
         }
         Ok(image)
@@ -118,7 +119,7 @@ impl Image {
 }
 
 /// Starts the engine, runs the prelude, and freezes what there is.
-pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
+pub(crate) fn make(engine: &Engine, wasm: &[u8], guest: &[&str]) -> Result<Vec<u8>, ImageError> {
     const START: [&str; 11] = [
         "js_malloc_rt",
         "js_free_rt",
@@ -133,7 +134,7 @@ pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
         "qjs_run_gc",
     ];
     let needed = |name: &str| FUNCTIONS.contains(&name) || name == "memory" || name == "__stack_pointer";
-    let base = rewrite(ENGINE_WASM, |name| needed(name) || START.contains(&name), None)?;
+    let base = rewrite(wasm, |name| needed(name) || START.contains(&name), None)?;
     let module = Module::new(engine, &base)?;
     let mut linker = Linker::new(engine);
     add_imports(&mut linker)?;
@@ -167,7 +168,7 @@ pub(crate) fn make(engine: &Engine) -> Result<Vec<u8>, ImageError> {
 
     let file_name = vm.copy_in(&mut store, &["<pincer>"])?.0;
     let mut last = JsValue::UNDEFINED;
-    for script in GUEST {
+    for script in guest {
         last = guest_value(&mut store, &vm, |store| vm.eval(store, &[script], file_name, 1))?;
     }
     let list = vm.copy_in(&mut store, &["12345678"])?.0;
@@ -269,4 +270,29 @@ fn find_seed(store: &mut Store<Host>, vm: &Exports) -> Result<u32, ImageError> {
     let at = vm.roots.context + 8 * index as u32;
     vm.write(store, at, &before[index].to_le_bytes())?;
     Ok(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn engine() -> Engine {
+        let mut config = wasmtime::Config::new();
+        config.epoch_interruption(true).cranelift_opt_level(wasmtime::OptLevel::None);
+        Engine::new(&config).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_the_engine_is_refused() {
+        let refused = |wasm: &[u8]| make(&engine(), wasm, &GUEST).unwrap_err();
+        assert!(matches!(refused(b"not wasm"), ImageError::Module(RewriteError::Parse(_))));
+        // A module without anything: it parses, but there is nothing to start.
+        assert!(matches!(refused(b"\0asm\x01\0\0\0"), ImageError::Start(_)));
+    }
+
+    #[test]
+    fn a_prelude_that_fails_is_told_with_its_message() {
+        let error = make(&engine(), ENGINE_WASM, &["(() => { throw new TypeError('a bug of ours') })()"]).unwrap_err();
+        assert!(matches!(&error, ImageError::Prelude(text) if text == "TypeError: a bug of ours"), "{error}");
+    }
 }

@@ -162,3 +162,53 @@ pub(crate) fn read_state(module: &[u8]) -> Result<State<'_>, RewriteError> {
         _ => Err(RewriteError::Shape("it has no roots or no dictionary")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A section with one element, `content`.
+    fn module(sections: &[(u8, &[u8])]) -> Vec<u8> {
+        let mut module = b"\0asm\x01\0\0\0".to_vec();
+        for (id, content) in sections {
+            module.extend_from_slice(&[*id, content.len() as u8 + 1, 1]);
+            module.extend_from_slice(content);
+        }
+        module
+    }
+
+    #[test]
+    fn modules_of_another_shape_are_refused() {
+        let start = b"\0asm\x01\0\0\0\x08\x01\x00".to_vec();
+        // One global, i32, constant 0, not mutable.
+        let constant = module(&[(6, &[0x7f, 0, 0x41, 0, 0x0b])]);
+        for (module, why) in [(start, "runs code"), (constant, "mutable globals")] {
+            let error = rewrite(&module, |_| true, None).unwrap_err();
+            assert!(matches!(error, RewriteError::Shape(what) if what.contains(why)), "{error}");
+        }
+    }
+
+    #[test]
+    fn modules_without_state_are_no_images() {
+        assert!(matches!(read_state(b"\0asm\x01\0\0\0"), Err(RewriteError::Shape("it has no roots or no dictionary"))));
+        // A data segment that lies outside a memory of no pages.
+        let outside = module(&[(5, &[0, 0]), (11, &[0, 0x41, 0, 0x0b, 1, 7])]);
+        assert!(matches!(read_state(&outside), Err(RewriteError::Shape("its data lies outside memory"))));
+        let huge = module(&[(5, &[0, 0x80, 0x80, 4])]);
+        assert!(matches!(read_state(&huge), Err(RewriteError::Shape("its memory is too large"))));
+    }
+
+    #[test]
+    fn memory_becomes_segments_and_memory_again() {
+        let mut memory = vec![0; 2 * WASM_PAGE];
+        memory[5000..5100].fill(1);
+        memory[2 * WASM_PAGE - 1] = 2;
+        let base = module(&[(5, &[0, 1]), (6, &[0x7f, 1, 0x41, 0, 0x0b])]);
+        let state = State { memory: memory.clone(), roots: b"roots", dictionary: b"dictionary" };
+        let image = rewrite(&base, |_| true, Some(state)).unwrap();
+        let read = read_state(&image).unwrap();
+        assert!(read.memory == memory);
+        assert_eq!((read.roots, read.dictionary), (&b"roots"[..], &b"dictionary"[..]));
+        assert!(image.len() < 3 * PAGE);
+    }
+}

@@ -1,4 +1,5 @@
 //! Requests and answers, output, failures and positions: what a host and a program say to each other.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

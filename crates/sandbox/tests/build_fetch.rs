@@ -1,4 +1,5 @@
 //! How the build gets the engine, and every way it can fail: each error says what to do.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 #[path = "../build/fetch.rs"]
 mod fetch;

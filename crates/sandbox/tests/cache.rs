@@ -1,4 +1,5 @@
 //! The cache on disk: used when it is sound, made again when it is damaged, never trusted when others could have written it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -76,7 +77,8 @@ fn a_first_start_fills_the_cache_and_the_second_uses_it() {
 fn damaged_files_are_made_again() {
     let (_guard, cache) = filled();
     assert_eq!(load(&cache), (FROM_CACHE.to_vec(), vec![]));
-    let damages: [(&str, fn(&mut Vec<u8>)); 6] = [
+    type Damage = (&'static str, fn(&mut Vec<u8>));
+    let damages: [Damage; 6] = [
         ("emptied", Vec::clear),
         ("cut off", |bytes| bytes.truncate(bytes.len() / 2)),
         ("shorter than its checksum", |bytes| bytes.truncate(10)),

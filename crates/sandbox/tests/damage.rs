@@ -1,4 +1,5 @@
 //! Snapshots that were changed, cut off, mixed up or forged are refused, and never reach a VM.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

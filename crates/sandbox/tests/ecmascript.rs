@@ -1,6 +1,7 @@
 //! The engine's own sanity: some hundred small expressions and the values they must have, from `ecmascript.txt`.
 //!
 //! The expected values are those of other engines (and of the standard where those are older), not recorded from this one.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

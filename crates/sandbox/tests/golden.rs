@@ -6,6 +6,7 @@
 //! ```text
 //! PINCER_GOLDEN_WRITE=1 cargo test -p pincer-sandbox --test golden
 //! ```
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! Every limit is real, is the host's, and hurts nobody but the cell that passes it.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
@@ -177,6 +178,11 @@ fn recursion_ends_in_a_guest_error_that_the_program_can_handle() {
             other => panic!("{source}: {other:?}"),
         }
     }
+}
+
+#[test]
+fn recursion_that_the_engine_does_not_count_ends_the_cell() {
+    assert_eq!(limit(end("async function f() { await f() } await f()")), Limit::Stack);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! What is in a cell when it is parked is in it when it is restored.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,6 +1,5 @@
 //! What the tests of this crate share: one engine per test process, and short ways to run a program.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
