@@ -123,3 +123,29 @@ fn telemetry_counts_what_was_hit_and_tells_no_input() {
     assert!(failed.telemetry.ms.guest >= 100.0);
     assert!(!serde_json::to_string(&failed.telemetry).expect("JSON").contains("secret"));
 }
+
+#[test]
+fn forged_delays_do_no_harm() {
+    // What a guest that has broken the bridge could send as a delay. The prelude itself never does.
+    for delay in ["1e300", "-1", "0.5", "null"] {
+        let source = format!("const t = setTimeout(() => {{}}, {delay}); clearTimeout(t); return 'fine'");
+        assert_eq!(run(&source)["value"], "fine");
+    }
+    let failed = run_briefly("Array.prototype.toJSON = () => [1e22]; setTimeout(() => {}, 1e22); return 1");
+    assert_eq!(code_of(&failed), "timeout");
+}
+
+/// The examples in the documentation return what they say.
+#[test]
+fn documented_programs_return_what_their_comments_say() {
+    let page = include_str!("../../../docs/guest.md");
+    let mut count = 0;
+    for block in page.split("```js\n").skip(1) {
+        let block = block.split("```").next().expect("a closed block");
+        let (_, expected) = block.rsplit_once("// → ").expect("a comment with the value");
+        let expected: Value = serde_json::from_str(expected).expect("JSON");
+        assert_eq!(run(block)["value"], expected, "{block}");
+        count += 1;
+    }
+    assert!(count >= 4);
+}

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{LONG, json};
-use pincer_sandbox::{Answer, Cell, ContentHash, Engine, Error, Limits, Options, Program, RequestId, RestoreError, TurnEnd};
+use pincer_sandbox::{
+    Answer, Cell, ContentHash, Engine, Error, Limits, Options, Program, RequestId, RestoreError, TurnEnd,
+};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -80,7 +82,10 @@ fn what_is_stored_as_an_image_but_is_none_is_refused() {
     for content in [&b"nonsense"[..], b"\0asm\x01\0\0\0"] {
         let hash = store(cache.path(), content);
         let error = engine.restore(&snapshot_for(&engine, hash), Limits::default()).err().expect("refused");
-        assert!(matches!(&error, Error::Restore(RestoreError::UnusableImage { needed, .. }) if *needed == hash), "{error}");
+        assert!(
+            matches!(&error, Error::Restore(RestoreError::UnusableImage { needed, .. }) if *needed == hash),
+            "{error}"
+        );
         assert_eq!(error.code(), "snapshot_restore_failed");
     }
 }
