@@ -40,7 +40,7 @@ pub(crate) fn time(time: Duration) -> String {
     }
 }
 
-/// `1,812 bytes`, `3.4 MB`.
+/// `1812 bytes`, `18.1 KB`, `3.4 MB`.
 pub(crate) fn bytes(count: usize) -> String {
     match count {
         0..10_000 => format!("{count} bytes"),

@@ -18,12 +18,6 @@ pub const TIMEOUT_MS_DEFAULT: u64 = 10_000;
 
 const CELL_STACK_BYTES: usize = 4 << 20;
 
-/// A result for when there was no cell at all.
-fn unavailable(error: String) -> CodeModeResult {
-    let (code, output, telemetry) = (Some(ErrorCode::RuntimeUnavailable), Vec::new(), Telemetry::default());
-    CodeModeResult::Failed(Failed { error, code, output, telemetry })
-}
-
 /// One `exec`: a program and what it may use.
 #[derive(Clone, Debug)]
 pub struct Exec {
@@ -57,8 +51,8 @@ impl Exec {
             let cell = thread::Builder::new().name("pincer-cell".into()).stack_size(CELL_STACK_BYTES);
             match cell.spawn_scoped(scope, || self.run_here(engine)).map(thread::ScopedJoinHandle::join) {
                 Ok(Ok(result)) => result,
-                Ok(Err(_)) => unavailable("the thread of the cell panicked".into()),
-                Err(error) => unavailable(format!("no thread can be started for the cell: {error}")),
+                Ok(Err(_)) => CodeModeResult::unavailable("the thread of the cell panicked".into()),
+                Err(error) => CodeModeResult::unavailable(format!("no thread can be started for the cell: {error}")),
             }
         })
     }
@@ -113,12 +107,12 @@ impl Run {
                 }
             }
             let waited = Instant::now();
-            if answers.is_empty() {
-                let Some(due) = timers.wait(self.deadline) else {
-                    return self.still_waiting(timers.next_in());
-                };
-                answers.extend(due.into_iter().map(|id| Answer::value(id, Json::null())));
-            }
+            // A program that yields all the time must not keep its own timers from firing.
+            let due = if answers.is_empty() { timers.wait(self.deadline) } else { Some(timers.take_due()) };
+            let Some(due) = due else {
+                return self.still_waiting(timers.next_in());
+            };
+            answers.extend(due.into_iter().map(|id| Answer::value(id, Json::null())));
             self.telemetry.ms.nested += milliseconds(waited.elapsed());
             for answer in answers {
                 if let Err(error) = cell.deliver(answer) {
@@ -195,15 +189,19 @@ impl Run {
         let timeout = self.timeout.as_millis();
         self.failed(
             ErrorCode::Timeout,
-            format!("the deadline of {timeout} ms comes before the timer that the program waits for{left}"),
+            format!(
+                "the deadline of {timeout} ms comes before the timer that the program waits for{left}: \
+                 allow more time, or wait less"
+            ),
         )
     }
 
     /// The sandbox did not do what it was asked for.
     fn refused(&mut self, error: &Error) -> CodeModeResult {
-        let code = match error.code() {
-            "runtime_unavailable" => ErrorCode::RuntimeUnavailable,
-            "invalid_input" => ErrorCode::InvalidInput,
+        let code = match error {
+            Error::Load(_) | Error::Setup(_) | Error::Busy { .. } => ErrorCode::RuntimeUnavailable,
+            Error::MemoryLimit { .. } => ErrorCode::InvalidConfig,
+            Error::SourceTooLong { .. } => ErrorCode::InvalidInput,
             _ => ErrorCode::InternalError,
         };
         self.failed(code, error.to_string())

@@ -2,7 +2,7 @@
 //!
 //! This crate is the home of `exec` and `wait`. So far it has `exec` for programs without tools: timers and yields are
 //! answered here, in the process, until the program ends. It is not the sandbox (that is `pincer-sandbox`, which knows
-//! nothing of results, codes or timeouts), and it prints nothing.
+//! nothing of results and their shape), and it prints nothing.
 //!
 //! ```
 //! use pincer_codemode::{CodeModeResult, Exec};

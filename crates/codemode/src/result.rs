@@ -13,6 +13,14 @@ pub enum CodeModeResult {
     Failed(Failed),
 }
 
+impl CodeModeResult {
+    /// For when there is no cell at all, and why.
+    pub fn unavailable(error: String) -> Self {
+        let (code, output, telemetry) = (Some(ErrorCode::RuntimeUnavailable), Vec::new(), Telemetry::default());
+        Self::Failed(Failed { error, code, output, telemetry })
+    }
+}
+
 /// The program returned.
 #[derive(Debug, Serialize)]
 pub struct Completed {
@@ -46,6 +54,8 @@ pub struct Failed {
 pub enum ErrorCode {
     /// The engine cannot be loaded.
     RuntimeUnavailable,
+    /// A limit is set to something that cannot be.
+    InvalidConfig,
     /// The input is not a program.
     InvalidInput,
     /// The program ran past its deadline.

@@ -101,6 +101,19 @@ fn timers_fire_in_order_and_detached_work_is_finished() {
 }
 
 #[test]
+fn yielding_all_the_time_does_not_stop_the_timers() {
+    let source =
+        "let done = false; setTimeout(() => { done = true }, 10); while (!done) await yield_control(); return 1";
+    assert_eq!(run(source)["value"], 1);
+}
+
+#[test]
+fn a_limit_that_cannot_be_is_invalid_config() {
+    let exec = Exec::new("return 1").limits(Limits { memory_bytes: usize::MAX, ..Limits::default() });
+    assert_eq!(code_of(&result(&exec)), "invalid_config");
+}
+
+#[test]
 fn yields_return_at_once_with_their_reason() {
     assert_eq!(
         run("return [await yield_control('why'), await yield_control()]")["value"],
@@ -125,8 +138,7 @@ fn telemetry_counts_what_was_hit_and_tells_no_input() {
 }
 
 #[test]
-fn forged_delays_do_no_harm() {
-    // What a guest that has broken the bridge could send as a delay. The prelude itself never does.
+fn odd_delays_do_no_harm() {
     for delay in ["1e300", "-1", "0.5", "null"] {
         let source = format!("const t = setTimeout(() => {{}}, {delay}); clearTimeout(t); return 'fine'");
         assert_eq!(run(&source)["value"], "fine");

@@ -51,8 +51,8 @@ impl fmt::Display for FetchError {
             ),
             Self::WrongHash { path, found } => write!(
                 f,
-                "{} is not the quickjs.wasm of {PACKAGE}: its SHA-256 is {found}, expected {WASM_SHA256}. Use the file from \
-                 exactly that version, or unset {OVERRIDE} to fetch it with npm.",
+                "{} is not the quickjs.wasm of {PACKAGE}: its SHA-256 is {found}, expected {WASM_SHA256}. If {OVERRIDE} is \
+                 set, name the file of exactly that version or unset it; if not, npm brought another file: clean its cache.",
                 path.display()
             ),
         }
@@ -88,7 +88,10 @@ fn install(manifest: &Path, out: &Path, npm: &OsStr) -> Result<PathBuf, FetchErr
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
         .current_dir(&directory)
         .output()
-        .map_err(|_| FetchError::NpmMissing { npm: npm.into() })?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => FetchError::NpmMissing { npm: npm.into() },
+            _ => FetchError::NpmFailed { directory: directory.clone(), log: error.to_string() },
+        })?;
     if !run.status.success() {
         let log = String::from_utf8_lossy(&run.stderr).trim().to_owned();
         return Err(FetchError::NpmFailed { directory, log });

@@ -13,12 +13,11 @@ fn main() -> ExitCode {
     // Cargo sets both for build scripts.
     let directory = |name: &str| env::var_os(name).map(PathBuf::from).unwrap_or_default();
     let manifest = directory("CARGO_MANIFEST_DIR").join("engine");
-    let npm = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let named = env::var_os(fetch::OVERRIDE);
     if let Some(path) = &named {
         println!("cargo::rerun-if-changed={}", path.display());
     }
-    match fetch::fetch(&manifest, &directory("OUT_DIR"), npm.as_ref(), named.as_deref()) {
+    match fetch::fetch(&manifest, &directory("OUT_DIR"), "npm".as_ref(), named.as_deref()) {
         Ok(wasm) => {
             println!("cargo::rustc-env=PINCER_ENGINE_WASM={}", wasm.display());
             ExitCode::SUCCESS

@@ -15,6 +15,7 @@
   const { isView } = ArrayBuffer;
   const { min, max } = Math;
   const PlainError = Error;
+  const PlainTypeError = TypeError;
   const PlainMap = Map;
   const PlainPromise = Promise;
   const { withResolvers } = Promise;
@@ -172,6 +173,13 @@
     emit(kind, json);
   };
 
+  // What a failure may say: its length is the program's doing, and it is copied several times.
+  const TEXT_LENGTH = 8000, ERROR_LENGTH = 32000;
+  const shortened = (string) =>
+    string.length <= TEXT_LENGTH
+      ? string
+      : `${apply(sliceString, string, [0, TEXT_LENGTH])}… (${string.length - TEXT_LENGTH} characters left out)`;
+
   // All fields are strings or numbers, in a frozen object without a prototype: `stringify` keeps a list of what it is in,
   // and a setter on `Array.prototype` gets to see it.
   const failure = (kind, reason) => {
@@ -183,12 +191,14 @@
       const stack = error ? text(reason.stack) : "";
       const request = error ? apply(weakGet, delivered, [reason]) : undefined;
       if (request !== undefined) {
-        out.error = toJson(reason);
+        const json = toJson(reason);
+        const short = json.length <= ERROR_LENGTH;
+        out.error = short ? json : stringify({ __proto__: null, name: shortened(name), message: shortened(message) });
         out.request = request;
       }
-      out.name = name;
-      out.message = message;
-      out.stack = stack;
+      out.name = shortened(name);
+      out.message = shortened(message);
+      out.stack = shortened(stack);
     } catch {
       // What was read before the reading failed is not worth reporting.
     }
@@ -270,7 +280,7 @@
   define("yield_control", yieldControl);
 
   const setTimeout = named("setTimeout", (callback, delay, ...args) => {
-    if (typeof callback !== "function") throw new TypeError("setTimeout needs a function to call");
+    if (typeof callback !== "function") throw new PlainTypeError("setTimeout needs a function to call");
     const ms = min(max(PlainNumber(delay) || 0, 0), 0x7fffffff);
     // An async function, so that what the callback throws is an unhandled rejection and fails the cell.
     const fire = async () => { await apply(callback, undefined, args); };

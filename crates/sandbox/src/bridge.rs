@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime::{Caller, Linker, ResourceLimiter};
 
@@ -142,9 +142,15 @@ impl Host {
         Ok(bytes)
     }
 
+    /// The prelude shortens what a failure says; one that is long all the same does not come from there.
+    fn admit_failure(&mut self, bytes: usize) -> Result<usize, Limit> {
+        let limit = FAILURE_BYTES.min(self.limits.value_bytes);
+        if bytes > limit { Err(Limit::Value { bytes, limit }) } else { Ok(bytes) }
+    }
+
     /// Costs nothing, and is cut off.
     fn peek_stack(&mut self, bytes: usize) -> Result<usize, Limit> {
-        Ok(bytes.min(STACK_BYTES))
+        Ok(bytes.min(STACK_TEXT_BYTES))
     }
 
     fn open_request(&mut self, method: String, args: Json, stack: &str) -> Result<u32, Stop> {
@@ -171,7 +177,8 @@ impl Host {
         match self.inbox.requests.iter().position(|request| request.id.0 == id) {
             Some(index) => {
                 let Request { method, args, .. } = self.inbox.requests.remove(index);
-                self.inbox.value_bytes -= method.len() + args.as_str().len();
+                let cost = method.len() + args.as_str().len();
+                self.inbox.value_bytes = self.inbox.value_bytes.saturating_sub(cost);
             }
             None => self.inbox.cancelled.push(RequestId(id)),
         }
@@ -199,8 +206,10 @@ fn stopped(stop: Stop) -> wasmtime::Error {
 
 /// What an item of output costs besides its text: about what it takes in the result. Empty items are not free.
 pub(crate) const OUTPUT_ITEM_BYTES: usize = 32;
+/// All that a failure may say, as JSON.
+const FAILURE_BYTES: usize = 512 << 10;
 /// More of a guest stack than this is not read. It is long only if somebody made it so.
-const STACK_BYTES: usize = 32 << 10;
+const STACK_TEXT_BYTES: usize = 32 << 10;
 
 const WASI_OK: i32 = 0;
 const WASI_BADF: i32 = 8;
@@ -229,19 +238,23 @@ pub(crate) fn add_imports(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 /// Whole milliseconds: a finer clock would let a guest time what it should not see.
 fn clock_time_get(mut caller: Caller<'_, Host>, _clock: i32, _precision: i64, out: i32) -> wasmtime::Result<i32> {
-    let millis = match caller.data().clock {
-        Clock::Fixed => IMAGE_TIME_MS,
-        Clock::Real => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+    let time = match caller.data().clock {
+        Clock::Fixed => Duration::from_millis(IMAGE_TIME_MS),
+        Clock::Real => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
     };
-    write(&mut caller, out, &(millis * 1_000_000).to_le_bytes())?;
+    write(&mut caller, out, &coarse_nanos(time).to_le_bytes())?;
     Ok(WASI_OK)
+}
+
+/// In the unit that WASI counts in, and in whole milliseconds.
+fn coarse_nanos(time: Duration) -> u64 {
+    time.as_millis() as u64 * 1_000_000
 }
 
 /// The engine asks only while it starts, in the image: there the bytes are zeros. `Math.random` is seeded per cell.
 fn random_get(mut caller: Caller<'_, Host>, out: i32, len: i32) -> wasmtime::Result<i32> {
-    for offset in 0..len as u32 {
-        write(&mut caller, (out as u32).wrapping_add(offset) as i32, &[0])?;
-    }
+    const MOST: u32 = 1024;
+    write(&mut caller, out, &[0; MOST as usize][..(len as u32).min(MOST) as usize])?;
     Ok(WASI_OK)
 }
 
@@ -313,7 +326,7 @@ fn host_call(
             caller.data_mut().inbox.ending = Some(Ending::Value(value));
         }
         Emit::Failure => {
-            let failure = read_json(&mut caller, first, Host::spend_value)?;
+            let failure = read_json(&mut caller, first, Host::admit_failure)?;
             let failure = parse_failure(&failure).map_err(stopped)?;
             caller.data_mut().inbox.ending = Some(Ending::Failed(failure));
         }
@@ -394,4 +407,22 @@ fn host_promise_rejection(
     // The engine made these boxes for us to free.
     exports.free_box.call(&mut caller, promise as u32)?;
     exports.free_box.call(&mut caller, reason as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guests_clock_counts_whole_milliseconds() {
+        assert_eq!(coarse_nanos(Duration::from_nanos(1_999_999)), 1_000_000);
+        assert_eq!(coarse_nanos(Duration::new(3, 123_456_789)), 3_123_000_000);
+    }
+
+    #[test]
+    fn lone_surrogates_are_replaced_in_place() {
+        let mut bytes = [b"a\xed\xa0\x80\xed\x9f\xbfb", &[0xed, 0xb0, 0x80][..]].concat();
+        mend_surrogates(&mut bytes);
+        assert_eq!(String::from_utf8(bytes).unwrap(), "a\u{fffd}\u{d7ff}b\u{fffd}");
+    }
 }

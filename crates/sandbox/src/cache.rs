@@ -8,8 +8,6 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
@@ -38,7 +36,7 @@ pub enum CacheProblem {
         owner: u32,
     },
     /// It cannot be made or read.
-    #[error("the cache directory {} cannot be used: {source}", directory.display())]
+    #[error("the cache directory {} cannot be used, so each start is slower: {source}", directory.display())]
     Unusable {
         /// The cache directory.
         directory: PathBuf,
@@ -46,7 +44,7 @@ pub enum CacheProblem {
         source: io::Error,
     },
     /// It can be read, but something could not be stored in it.
-    #[error("{} cannot be stored in the cache: {source}", file.display())]
+    #[error("{} cannot be stored in the cache, so the next start is slower too: {source}", file.display())]
     NotStored {
         /// The file.
         file: PathBuf,
@@ -68,7 +66,8 @@ impl Cache {
         let directory = directory.canonicalize().map_err(unusable)?;
         for at in directory.ancestors() {
             let metadata = fs::metadata(at).map_err(unusable)?;
-            if !private(&metadata, at == directory) {
+            let private = if at == directory { ours_alone(&metadata) } else { safe_above(&metadata) };
+            if !private {
                 let (mode, owner) = (metadata.mode() & 0o7777, metadata.uid());
                 return Err(CacheProblem::NotPrivate { directory: directory.clone(), at: at.to_owned(), mode, owner });
             }
@@ -80,11 +79,7 @@ impl Cache {
     pub fn read(&self, name: &str) -> Option<Vec<u8>> {
         let mut file = File::open(self.directory.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
-        let sound = metadata.is_file()
-            && metadata.uid() == geteuid().as_raw()
-            && metadata.mode() & 0o022 == 0
-            && metadata.len() <= MAX_FILE_BYTES;
-        if !sound {
+        if !metadata.is_file() || !ours_alone(&metadata) || metadata.len() > MAX_FILE_BYTES {
             return None;
         }
         let mut checksum = [0; CHECKSUM_BYTES];
@@ -96,31 +91,34 @@ impl Cache {
 
     /// Stores `content` under `name`, replacing what is there.
     pub fn write(&self, name: &str, content: &[u8]) -> Result<(), CacheProblem> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
-        let unique = format!(".{name}.{}.{}", process::id(), COUNTER.fetch_add(1, Ordering::Relaxed));
-        let (temporary, file) = (self.directory.join(unique), self.directory.join(name));
-        let stored = write_whole(&temporary, content).and_then(|()| fs::rename(&temporary, &file));
-        stored.map_err(|source| {
-            // Nobody reads a temporary file; one that stays behind only takes room.
-            let _ = fs::remove_file(&temporary);
-            CacheProblem::NotStored { file, source }
-        })
+        let file = self.directory.join(name);
+        let mut random = [0; 8];
+        let stored = getrandom::fill(&mut random).map_err(io::Error::other).and_then(|()| {
+            let temporary = self.directory.join(format!(".{name}.{:016x}", u64::from_le_bytes(random)));
+            let created = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+            write_whole(created, content).and_then(|()| fs::rename(&temporary, &file)).inspect_err(|_| {
+                // Nobody reads a temporary file; one that stays behind only takes room.
+                let _ = fs::remove_file(&temporary);
+            })
+        });
+        stored.map_err(|source| CacheProblem::NotStored { file, source })
     }
 }
 
-/// The directory itself must be ours. Those above it may be root's, and may be open to others only if they are sticky, as
-/// `/tmp` is: then nobody else can put another directory in the place of ours.
-fn private(metadata: &fs::Metadata, itself: bool) -> bool {
-    let (owner, mode) = (metadata.uid(), metadata.mode());
-    let ours = owner == geteuid().as_raw();
-    if itself {
-        return ours && mode & 0o022 == 0;
-    }
-    (ours || owner == 0) && (mode & 0o022 == 0 || mode & 0o1000 != 0)
+/// The directory itself, and every file in it, must be ours.
+fn ours_alone(metadata: &fs::Metadata) -> bool {
+    metadata.uid() == geteuid().as_raw() && metadata.mode() & 0o022 == 0
 }
 
-fn write_whole(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+/// Directories above it may be root's, and may be open to others only if they are sticky, as `/tmp` is: then nobody else can
+/// put another directory in the place of ours.
+fn safe_above(metadata: &fs::Metadata) -> bool {
+    let root = metadata.uid() == 0;
+    let sticky = metadata.mode() & 0o1000 != 0;
+    ours_alone(metadata) || (root || metadata.uid() == geteuid().as_raw()) && (sticky || metadata.mode() & 0o022 == 0)
+}
+
+fn write_whole(mut file: File, content: &[u8]) -> io::Result<()> {
     file.write_all(&Sha256::digest(content))?;
     file.write_all(content)?;
     file.sync_all()

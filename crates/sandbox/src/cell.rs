@@ -1,8 +1,7 @@
 //! A live cell: one program in one VM, moved on turn by turn.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pincer_snapshot::{Header, Parked, Unreadable, WASM_PAGE, read, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
@@ -13,6 +12,7 @@ use crate::failure::keep_within;
 use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
+use crate::watchdog::Signal;
 use crate::{Answer, Error, Failure, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd};
 
 /// One program in one VM.
@@ -22,7 +22,7 @@ use crate::{Answer, Error, Failure, Limit, Limits, MAX_MEMORY_BYTES, Program, Re
 pub struct Cell {
     engine: Arc<Inner>,
     image: Arc<Image>,
-    interrupted: Arc<AtomicBool>,
+    signal: Arc<Signal>,
     state: State,
 }
 
@@ -43,14 +43,15 @@ struct Vm {
 #[derive(Clone)]
 pub struct Interrupter {
     engine: Arc<Inner>,
-    flag: Arc<AtomicBool>,
+    signal: Arc<Signal>,
 }
 
 impl Interrupter {
     /// Ends the cell: at once if it is running, otherwise when its next turn begins.
     pub fn interrupt(&self) {
-        self.flag.store(true, Ordering::Release);
-        self.engine.watchdog.nudge();
+        if self.signal.interrupt() {
+            self.engine.watchdog.urge(&self.signal);
+        }
     }
 }
 
@@ -63,7 +64,8 @@ impl Cell {
         let mut seed = [0; 8];
         // Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
         if getrandom::fill(&mut seed).is_err() {
-            seed = Instant::now().elapsed().as_nanos().to_le_bytes()[..8].try_into().unwrap_or_default();
+            let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
+            seed = nanos.to_le_bytes();
         }
         // Zero is the one state that xorshift never leaves.
         seed[0] |= 1;
@@ -73,6 +75,7 @@ impl Cell {
     }
 
     pub(crate) fn restore(engine: &Arc<Inner>, bytes: &[u8], limits: Limits) -> Result<Self, Error> {
+        over("bytes", bytes.len(), limits.snapshot_bytes)?;
         let parked = read(bytes).map_err(RestoreError::from)?;
         let header = &parked.header;
         if header.engine != engine.hash {
@@ -100,10 +103,10 @@ impl Cell {
                 true => Error::Busy { live_cells: engine.live_cells },
                 false => Error::Setup(error),
             })?;
-        let interrupted = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&interrupted);
+        let signal = Arc::new(Signal::default());
+        let seen = Arc::clone(&signal);
         store.epoch_deadline_callback(move |context| {
-            if flag.load(Ordering::Acquire) {
+            if seen.is_interrupted() {
                 return Err(wasmtime::Error::new(Stop::Interrupted));
             }
             match context.data().deadline {
@@ -111,13 +114,13 @@ impl Cell {
                 _ => Ok(UpdateDeadline::Continue(1)),
             }
         });
-        let cell = Self { engine: Arc::clone(engine), image: Arc::clone(image), interrupted, state: State::Ended };
+        let cell = Self { engine: Arc::clone(engine), image: Arc::clone(image), signal, state: State::Ended };
         Ok((cell, Vm { store, exports }))
     }
 
     /// A handle that stops this cell from another thread.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter { engine: Arc::clone(&self.engine), flag: Arc::clone(&self.interrupted) }
+        Interrupter { engine: Arc::clone(&self.engine), signal: Arc::clone(&self.signal) }
     }
 
     /// The requests that have no answer yet, in the order they were made.
@@ -163,10 +166,11 @@ impl Cell {
         vm.store.data_mut().inbox = Inbox::default();
         vm.store.set_epoch_deadline(1);
         let watch = self.engine.watchdog.watch(deadline);
-        let result = match self.interrupted.load(Ordering::Acquire) {
-            true => Err(wasmtime::Error::new(Stop::Interrupted)),
-            false => vm.advance(step),
+        let result = match self.signal.begin_turn() {
+            true => vm.advance(step),
+            false => Err(wasmtime::Error::new(Stop::Interrupted)),
         };
+        self.signal.end_turn();
         drop(watch);
         let inbox = std::mem::take(&mut vm.store.data_mut().inbox);
         let end = result.unwrap_or_else(end_of);
@@ -185,7 +189,8 @@ impl Cell {
             _ => return Err(Error::NotWaiting),
         };
         let stack_pointer = vm.exports.stack_pointer(&mut vm.store);
-        if stack_pointer != self.image.stack_pointer {
+        // Only a broken engine is at a frontier with something on its stack.
+        if stack_pointer != self.image.roots.stack_pointer {
             return Err(Error::NotWaiting);
         }
         let Host { pending, limits, .. } = vm.store.data();
@@ -204,18 +209,18 @@ impl Cell {
 
 /// Whether a sound snapshot also fits its image and what a cell may use now; by how many bytes its memory has grown.
 fn check(parked: &Parked<'_>, image: &Image, limits: &Limits) -> Result<usize, RestoreError> {
-    if parked.header.stack_pointer != image.stack_pointer {
+    if parked.header.stack_pointer != image.roots.stack_pointer {
         return Err(Unreadable::Damaged("its stack pointer is not where a waiting cell's is").into());
     }
-    let over = |what, needed, limit| match needed > limit {
-        true => Err(RestoreError::OverLimit { what, needed, limit }),
-        false => Ok(()),
-    };
     let grown = parked.memory_bytes().checked_sub(image.memory.len());
     let grown = grown.ok_or(Unreadable::Damaged("its memory is smaller than its image"))?;
     over("bytes of memory", grown, limits.memory_bytes)?;
     over("pending requests", parked.header.pending.len(), limits.pending_requests)?;
     Ok(grown)
+}
+
+fn over(what: &'static str, needed: usize, limit: usize) -> Result<(), RestoreError> {
+    if needed > limit { Err(RestoreError::OverLimit { what, needed, limit }) } else { Ok(()) }
 }
 
 /// What a turn begins with.
@@ -227,6 +232,7 @@ enum Step {
 impl Vm {
     fn advance(&mut self, step: Step) -> wasmtime::Result<TurnEnd> {
         let Self { store, exports } = self;
+        let at_once = matches!(step, Step::Begin(_));
         match step {
             Step::Begin(program) => {
                 if !program.scope.is_empty() {
@@ -247,8 +253,9 @@ impl Vm {
             if !store.data().pending.ids.is_empty() {
                 return Ok(TurnEnd::Waiting);
             }
-            // The guest may have said how it ends in an earlier turn, or a rejection may overrule what it said in this one.
-            if inbox.ending.is_none() || inbox.rejections {
+            // Only a program that does everything in one turn, and rejects nothing, has the last word there. Otherwise it may
+            // have ended in an earlier turn, and a rejection of any turn overrules what it said.
+            if !at_once || inbox.ending.is_none() || inbox.rejections {
                 exports.dispatch(&mut *store, Op::Conclude, &[])?;
             }
         }

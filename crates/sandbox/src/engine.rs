@@ -80,25 +80,28 @@ impl Engine {
         let cache = options.cache_dir.and_then(|directory| Cache::open(&directory).map_err(|p| problems.push(p)).ok());
         let progress = |step| options.progress.as_ref().into_iter().for_each(|told| told(step));
 
-        let (bytes, hash) = match cache.as_ref().and_then(stored_image) {
-            Some(found) => found,
+        let open = |bytes: &[u8], hash| -> Result<(Image, Option<CacheProblem>), ImageError> {
+            let compiling = || progress(Progress::Compiling);
+            let (module, problem) = compile::module(&wasmtime, cache.as_ref(), hash, bytes, compiling)?;
+            Ok((Image::open(&wasmtime, bytes, &module)?, problem))
+        };
+        // A stored image that cannot be opened is as good as none.
+        let stored = cache.as_ref().and_then(stored_image).and_then(|(bytes, hash)| open(&bytes, hash).ok());
+        let (image, problem) = match stored {
+            Some(opened) => opened,
             None => {
                 progress(Progress::MakingImage);
                 let bytes = make_image()?;
                 let hash = ContentHash::of(&bytes);
                 if let Some(cache) = &cache {
-                    let stored =
-                        cache.write(&image_file(hash), &bytes).and_then(|()| cache.write(&recipe_file(), &hash.0));
-                    problems.extend(stored.err());
+                    let stored = cache.write(&image_file(hash), &bytes);
+                    problems.extend(stored.and_then(|()| cache.write(&recipe_file(), &hash.0)).err());
                 }
-                (bytes, hash)
+                open(&bytes, hash)?
             }
         };
-        let (module, problem) =
-            compile::module(&wasmtime, cache.as_ref(), hash, &bytes, || progress(Progress::Compiling))
-                .map_err(ImageError::Start)?;
         problems.extend(problem);
-        let image = Arc::new(Image::open(&wasmtime, &bytes, &module)?);
+        let image = Arc::new(image);
         let inner = Inner {
             wasmtime,
             watchdog,

@@ -20,7 +20,7 @@ pub enum Error {
         live_cells: u32,
     },
     /// The cell's memory limit is larger than the engine can give.
-    #[error("a memory limit of {asked} bytes is more than an engine can give ({most})")]
+    #[error("a memory limit of {asked} bytes is more than an engine can give: set `memory_bytes` to at most {most}")]
     MemoryLimit {
         /// What was asked for.
         asked: usize,
@@ -28,7 +28,9 @@ pub enum Error {
         most: usize,
     },
     /// The program is longer than allowed.
-    #[error("the program has {bytes} bytes, {limit} are allowed")]
+    #[error(
+        "the program has {bytes} bytes, {limit} are allowed: pass data through host functions instead of the source"
+    )]
     SourceTooLong {
         /// Its length.
         bytes: usize,
@@ -73,7 +75,7 @@ pub enum RestoreError {
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// It belongs to another build of the JavaScript engine.
-    #[error("the snapshot needs engine {needed}, this build has {present}")]
+    #[error("the snapshot needs engine {needed}, this build has {present}: continue it with the build that made it")]
     WrongEngine {
         /// The snapshot's.
         needed: ContentHash,
@@ -81,7 +83,9 @@ pub enum RestoreError {
         present: ContentHash,
     },
     /// The image it was parked against is not there (any more).
-    #[error("the snapshot needs image {needed}, which is neither this build's nor stored")]
+    #[error(
+        "the snapshot needs image {needed}, which is neither this build's nor in the cache: continue it with the build that made it"
+    )]
     UnknownImage {
         /// The snapshot's.
         needed: ContentHash,

@@ -7,6 +7,7 @@ use crate::program::FILE_NAME;
 use crate::{Failure, FailureKind, Json, RequestId, Site};
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Wire {
     kind: FailureKind,
     name: String,
@@ -17,8 +18,6 @@ struct Wire {
     error: Option<String>,
 }
 
-/// What a failure may say. It is part of a result that has a size limit, and the guest decides how long it is.
-const TEXT_BYTES: usize = 8 << 10;
 const FRAMES: usize = 50;
 
 impl Failure {
@@ -35,21 +34,12 @@ pub(crate) fn parse_failure(json: &Json) -> Result<Failure, Stop> {
     let error = wire.error.and_then(|json| Json::parse(json).ok());
     Ok(Failure {
         kind: wire.kind,
-        name: shortened(wire.name),
-        message: shortened(wire.message),
+        name: wire.name,
+        message: wire.message,
         site: site_of(&wire.stack),
-        stack: shortened(stack.join("\n")),
+        stack: stack.join("\n"),
         request: wire.request.map(RequestId).zip(error),
     })
-}
-
-fn shortened(mut text: String) -> String {
-    if text.len() > TEXT_BYTES {
-        let left_out = text.len() - TEXT_BYTES;
-        text.truncate(text.floor_char_boundary(TEXT_BYTES));
-        text.push_str(&format!("… ({left_out} bytes left out)"));
-    }
-    text
 }
 
 /// The innermost frame of the program itself: `    at name (cell.js:3:14)`.

@@ -22,9 +22,13 @@ pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"))
 pub(crate) const GUEST: [&str; 3] =
     [include_str!("../guest/encoding.js"), include_str!("../guest/clone.js"), include_str!("../guest/prelude.js")];
 
+/// The Rust that makes an image. A change there may make another one.
+const MAKERS: [&[u8]; 4] =
+    [include_bytes!("image.rs"), include_bytes!("rewrite.rs"), include_bytes!("vm.rs"), include_bytes!("bridge.rs")];
+
 /// Of the shadow stack's 1 MiB. Deep enough for honest recursion, and reached before wasmtime's own stack ends, so that
 /// runaway recursion is an ordinary `RangeError`.
-const STACK_BYTES: u32 = 256 << 10;
+const GUEST_STACK_BYTES: u32 = 256 << 10;
 /// QuickJS looks for cycles when the heap has grown to this size. An image alone passes the engine's default.
 const GC_THRESHOLD: u32 = 1 << 20;
 
@@ -62,20 +66,15 @@ pub(crate) struct Image {
     /// Linear memory as every cell starts with it.
     pub memory: Vec<u8>,
     pub dictionary: Dictionary,
-    /// Where the stack pointer stands when the guest is not running. Below it there is only dead stack.
-    pub stack_pointer: u32,
 }
 
 /// Names the inputs that an image is made of, so that a stored one can be found without making it.
 pub(crate) fn recipe() -> ContentHash {
     let mut hash = Sha256::new();
-    hash.update(env!("CARGO_PKG_VERSION"));
-    for part in [ENGINE_WASM, TYPICAL.as_bytes()].into_iter().chain(GUEST.map(str::as_bytes)) {
+    let parts = [ENGINE_WASM, TYPICAL.as_bytes()].into_iter().chain(GUEST.map(str::as_bytes)).chain(MAKERS);
+    for part in parts {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
-    }
-    for number in [STACK_BYTES, GC_THRESHOLD, SCRATCH_BYTES, FREE_BYTES] {
-        hash.update(number.to_le_bytes());
     }
     ContentHash(hash.finalize().into())
 }
@@ -90,15 +89,11 @@ impl Image {
         add_imports(&mut linker)?;
         let pre = linker.instantiate_pre(module)?;
         let exports = ExportTable::of(module).map_err(wasmtime::Error::new)?;
-        let mut image =
-            Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary, stack_pointer: 0 };
-        let (mut store, bound) = image.instantiate(engine, Limits::default(), Clock::Fixed)?;
-        image.stack_pointer = bound.stack_pointer(&mut store);
-        let stack = image.stack_pointer as usize;
-        if !stack.is_multiple_of(PAGE) || stack > image.memory.len() {
+        let stack = roots.stack_pointer as usize;
+        if !stack.is_multiple_of(PAGE) || stack > memory.len() {
             return Err(RewriteError::Shape("its stack is not where it should be").into());
         }
-        Ok(image)
+        Ok(Self { hash: ContentHash::of(bytes), roots, exports, pre, memory, dictionary })
     }
 
     /// A fresh instance, with the host's state around it.
@@ -143,17 +138,20 @@ pub(crate) fn make(engine: &Engine, wasm: &[u8], guest: &[&str]) -> Result<Vec<u
     store.set_epoch_deadline(u64::MAX / 2);
     let instance = linker.instantiate(&mut store, &module)?;
 
+    let stack_pointer = instance.get_global(&mut store, "__stack_pointer").map(|global| global.get(&mut store));
+    let first_stack_pointer = stack_pointer.and_then(|value| value.i32()).unwrap_or_default() as u32;
     instance.get_typed_func::<(), ()>(&mut store, "_initialize")?.call(&mut store, ())?;
     instance.get_typed_func::<(), i32>(&mut store, "qjs_init")?.call(&mut store, ())?;
-    for (name, value) in [("qjs_set_max_stack_size", STACK_BYTES), ("qjs_set_gc_threshold", GC_THRESHOLD)] {
+    for (name, value) in [("qjs_set_max_stack_size", GUEST_STACK_BYTES), ("qjs_set_gc_threshold", GC_THRESHOLD)] {
         instance.get_typed_func::<u32, ()>(&mut store, name)?.call(&mut store, value)?;
     }
     instance.get_typed_func::<i32, ()>(&mut store, "qjs_set_promise_rejection_handler")?.call(&mut store, 1)?;
     let runtime = instance.get_typed_func::<(), u32>(&mut store, "qjs_get_runtime_ptr")?.call(&mut store, ())?;
     let context = instance.get_typed_func::<(), u32>(&mut store, "qjs_get_context_ptr")?.call(&mut store, ())?;
 
-    let roots = Roots { runtime, context, scratch: 0, file_name: 0, seed: 0, dispatch: 0 };
+    let roots = Roots { runtime, context, scratch: 0, file_name: 0, seed: 0, stack_pointer: 0, dispatch: 0 };
     let mut vm = ExportTable::of(&module).map_err(wasmtime::Error::new)?.bind(&mut store, instance, roots)?;
+    vm.roots.stack_pointer = first_stack_pointer;
     vm.roots.scratch = vm.malloc.call(&mut store, SCRATCH_BYTES)?;
     vm.write(&mut store, vm.roots.scratch, &[0; SCRATCH_BYTES as usize])?;
     vm.roots.file_name = vm.copy_in(&mut store, &[FILE_NAME])?.0;
@@ -182,9 +180,12 @@ pub(crate) fn make(engine: &Engine, wasm: &[u8], guest: &[&str]) -> Result<Vec<u
 
     clean_holes(&mut store, instance, &vm)?;
 
-    let stack_pointer = vm.stack_pointer(&mut store) as usize;
+    // The global is not rewritten, so it must stand where a fresh instance has it.
+    if vm.stack_pointer(&mut store) != vm.roots.stack_pointer {
+        return Err(RewriteError::Shape("its stack pointer has moved").into());
+    }
     let mut memory = vm.memory.data(&store).to_vec();
-    memory[..stack_pointer].fill(0);
+    memory[..vm.roots.stack_pointer as usize].fill(0);
     let roots = vm.roots.to_bytes();
     let dictionary = typical_difference(&mut store, vm, &memory)?;
     let state = State { memory, roots: &roots, dictionary: &dictionary };
@@ -217,7 +218,7 @@ fn clean_holes(store: &mut Store<Host>, instance: Instance, vm: &Exports) -> Res
     let top = vm.malloc.call(&mut *store, FREE_BYTES)?;
     vm.free.call(&mut *store, top)?;
     let mut holes = Vec::new();
-    for size in (8..2048u32).rev().step_by(8) {
+    for size in (1..=256u32).rev().map(|units| 8 * units) {
         loop {
             let block = allocate.call(&mut *store, (runtime, size))?;
             if block >= top {
@@ -242,8 +243,7 @@ fn typical_difference(store: &mut Store<Host>, vm: Exports, memory: &[u8]) -> Re
     vm.dispatch_text(&mut *store, Op::Install, &scope_json(&[("call".into(), Scope::Call("call".into()))]))?;
     vm.run_program(&mut *store, TYPICAL)?;
     while vm.run_job(&mut *store)? {}
-    let first = vm.stack_pointer(&mut *store) as usize / PAGE;
-    Ok(difference(vm.memory.data(&*store), memory, first))
+    Ok(difference(vm.memory.data(&*store), memory, vm.roots.stack_pointer as usize / PAGE))
 }
 
 /// Finds the state of `Math.random` in the context by what it does: one step of xorshift64 between two looks.

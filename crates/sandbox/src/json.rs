@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -31,12 +31,10 @@ impl Json {
     /// Checks a text.
     pub fn parse(text: impl Into<String>) -> Result<Self, JsonError> {
         let mut bytes = text.into().into_bytes();
-        if deeper_than(&bytes, MAX_DEPTH) {
-            return Err(JsonError::TooDeep);
-        }
         mend_lone_surrogates(&mut bytes);
         let text = String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::de::Error::custom(error)))?;
-        check_all(&text)?;
+        serde_json::from_str::<IgnoredAny>(&text).map_err(JsonError::Syntax)?;
+        inspect(text.as_bytes())?;
         Ok(Self(text.into_boxed_str()))
     }
 
@@ -73,7 +71,7 @@ impl fmt::Debug for Json {
     }
 }
 
-/// Written into the surrounding document as it is, without a second parse.
+/// Written into the surrounding document as it is.
 impl Serialize for Json {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(serde::ser::Error::custom)?;
@@ -89,92 +87,58 @@ impl<'de> Deserialize<'de> for Json {
 }
 
 const RESERVED_KEY: &str = "$serde_json::private::RawValue";
+/// Its longest spelling: every character escaped, in quotes.
+const RESERVED_SPELLING_BYTES: usize = 6 * RESERVED_KEY.len() + 2;
 
-/// Reads everything without keeping anything: also numbers must fit and strings must decode.
-fn check_all(text: &str) -> Result<(), JsonError> {
-    let mut found_reserved = false;
-    let mut reader = serde_json::Deserializer::from_str(text);
-    Checker { place: Place::Value, reserved: &mut found_reserved }
-        .deserialize(&mut reader)
-        .and_then(|()| reader.end())
-        .map_err(JsonError::Syntax)?;
-    if found_reserved { Err(JsonError::ReservedKey) } else { Ok(()) }
-}
-
-/// Visits a value, and sets the flag when it meets the reserved key.
-struct Checker<'a> {
-    place: Place,
-    reserved: &'a mut bool,
-}
-
-#[derive(PartialEq)]
-enum Place {
-    Key,
-    Value,
-}
-
-impl<'de> DeserializeSeed<'de> for Checker<'_> {
-    type Value = ();
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Checker<'_> {
-    type Value = ();
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-    fn visit_unit<E>(self) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_u64<E>(self, _: u64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_f64<E>(self, _: f64) -> Result<(), E> {
-        Ok(())
-    }
-    fn visit_str<E>(self, text: &str) -> Result<(), E> {
-        *self.reserved |= self.place == Place::Key && text == RESERVED_KEY;
-        Ok(())
-    }
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        while items.next_element_seed(Checker { place: Place::Value, reserved: self.reserved })?.is_some() {}
-        Ok(())
-    }
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
-        while entries.next_key_seed(Checker { place: Place::Key, reserved: self.reserved })?.is_some() {
-            entries.next_value_seed(Checker { place: Place::Value, reserved: self.reserved })?;
-        }
-        Ok(())
-    }
-}
-
-fn deeper_than(json: &[u8], limit: usize) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
-    for &byte in json {
+/// Looks at everything that the grammar allows and we do not. `json` follows the grammar.
+///
+/// By hand, because a deserializer would decode every string into a buffer, and a value may be as large as a cell's whole
+/// allowance on the host.
+fn inspect(json: &[u8]) -> Result<(), JsonError> {
+    let (mut depth, mut at) = (0, 0);
+    while let Some(byte) = json.get(at) {
+        let start = at;
+        at += 1;
         match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
             b'[' | b'{' => {
                 depth += 1;
-                if depth > limit {
-                    return true;
+                if depth > MAX_DEPTH {
+                    return Err(JsonError::TooDeep);
                 }
             }
-            b']' | b'}' => depth = depth.saturating_sub(1),
+            b']' | b'}' => depth -= 1,
+            b'"' => {
+                at = end_of_string(json, at);
+                let is_key = json[at..].trim_ascii_start().starts_with(b":");
+                if is_key && at - start <= RESERVED_SPELLING_BYTES {
+                    let key = serde_json::from_slice::<String>(&json[start..at]).map_err(JsonError::Syntax)?;
+                    if key == RESERVED_KEY {
+                        return Err(JsonError::ReservedKey);
+                    }
+                }
+            }
+            b'-' | b'0'..=b'9' => {
+                at += json[at..]
+                    .iter()
+                    .take_while(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+                    .count();
+                serde_json::from_slice::<f64>(&json[start..at]).map_err(JsonError::Syntax)?;
+            }
             _ => {}
         }
     }
-    false
+    Ok(())
+}
+
+/// Where the string that has begun before `at` is over.
+fn end_of_string(json: &[u8], mut at: usize) -> usize {
+    loop {
+        match json.get(at) {
+            Some(b'\\') => at += 2,
+            Some(b'"') | None => return (at + 1).min(json.len()),
+            Some(_) => at += 1,
+        }
+    }
 }
 
 /// `"\ud800"` alone is valid JSON that no UTF-8 string can hold. JavaScript writes it; `\ufffd` takes its place, which has

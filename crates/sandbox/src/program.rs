@@ -1,7 +1,5 @@
 //! What a cell is started with: source text, and the globals its host adds.
 
-use serde::Serialize;
-
 use crate::Json;
 
 /// The file name that guest stacks show for the program.
@@ -15,8 +13,7 @@ pub struct Program {
 }
 
 /// A global of the guest, or a part of one. Frozen there, all the way down.
-#[derive(Clone, Debug, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Debug)]
 pub enum Scope {
     /// A constant.
     Data(Json),

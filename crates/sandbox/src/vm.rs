@@ -51,6 +51,8 @@ pub(crate) struct Roots {
     pub file_name: u32,
     /// The state of `Math.random`.
     pub seed: u32,
+    /// Where the stack pointer stands when the guest is not running. Below it there is only dead stack.
+    pub stack_pointer: u32,
     /// The function that `guest/prelude.js` returned.
     pub dispatch: u64,
 }
@@ -62,20 +64,20 @@ const ARGUMENTS: u32 = 32;
 const TRACK_ARGUMENTS: u32 = 80;
 
 impl Roots {
-    pub const BYTES: usize = 28;
+    pub const BYTES: usize = 32;
 
     pub fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
-        let words = [self.runtime, self.context, self.scratch, self.file_name, self.seed];
+        let words = [self.runtime, self.context, self.scratch, self.file_name, self.seed, self.stack_pointer];
         for (index, word) in words.into_iter().enumerate() {
             bytes[index * 4..index * 4 + 4].copy_from_slice(&word.to_le_bytes());
         }
-        bytes[20..].copy_from_slice(&self.dispatch.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.dispatch.to_le_bytes());
         bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let (words, dispatch) = bytes.split_at_checked(20)?;
+        let (words, dispatch) = bytes.split_at_checked(24)?;
         let mut words = words.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         Some(Self {
             runtime: words.next()?,
@@ -83,6 +85,7 @@ impl Roots {
             scratch: words.next()?,
             file_name: words.next()?,
             seed: words.next()?,
+            stack_pointer: words.next()?,
             dispatch: u64::from_le_bytes(dispatch.try_into().ok()?),
         })
     }

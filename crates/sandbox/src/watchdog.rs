@@ -1,17 +1,51 @@
 //! Deadlines without polling: one thread that sleeps until the earliest of them.
 //!
-//! It never touches a cell. It moves wasmtime's epoch, which makes every running cell look at its own deadline once.
+//! It never touches a cell. It moves wasmtime's epoch, which makes every running cell look at its own deadline and signal
+//! once. A cell that is just looking when the epoch moves can miss it, so whoever should have stopped is told again every few
+//! milliseconds until it has.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
+const AGAIN: Duration = Duration::from_millis(5);
+
+/// Whether a cell is running, and whether somebody wants it to stop.
+#[derive(Default)]
+pub(crate) struct Signal {
+    running: AtomicBool,
+    interrupted: AtomicBool,
+}
+
+impl Signal {
+    /// Asks the cell to stop; `true` if it is running and must be told. If it is not, its next turn will see it: one of the
+    /// two sides always sees what the other wrote.
+    pub fn interrupt(&self) -> bool {
+        self.interrupted.store(true, Ordering::SeqCst);
+        self.running.load(Ordering::SeqCst)
+    }
+
+    /// `false` if the cell was asked to stop before.
+    pub fn begin_turn(&self) -> bool {
+        self.running.store(true, Ordering::SeqCst);
+        !self.interrupted.load(Ordering::SeqCst)
+    }
+
+    pub fn end_turn(&self) {
+        self.running.store(false, Ordering::SeqCst);
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::SeqCst)
+    }
+}
+
 pub(crate) struct Watchdog {
     shared: Arc<Shared>,
-    engine: Engine,
 }
 
 struct Shared {
@@ -21,8 +55,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    /// Of the turns that are running. One that has passed stays until its turn has ended.
     deadlines: BTreeSet<(Instant, u64)>,
     next: u64,
+    /// Cells that must stop before their deadline.
+    urgent: Vec<Arc<Signal>>,
     /// When the thread will wake by itself. It keeps an appointment even after the cell it was for has ended, so that a cell
     /// of the usual length never has to wake it.
     appointment: Option<Instant>,
@@ -38,9 +75,9 @@ pub(crate) struct Watch<'a> {
 impl Watchdog {
     pub fn start(engine: &Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
-        let (watched, epoch) = (Arc::clone(&shared), engine.clone());
-        thread::Builder::new().name("pincer-watchdog".into()).spawn(move || watched.run(&epoch))?;
-        Ok(Self { shared, engine: engine.clone() })
+        let (watched, engine) = (Arc::clone(&shared), engine.clone());
+        thread::Builder::new().name("pincer-watchdog".into()).spawn(move || watched.run(&engine))?;
+        Ok(Self { shared })
     }
 
     pub fn watch(&self, deadline: Instant) -> Watch<'_> {
@@ -55,9 +92,10 @@ impl Watchdog {
         Watch { watchdog: self, key }
     }
 
-    /// Makes every running cell look at its deadline and its interrupt flag.
-    pub fn nudge(&self) {
-        self.engine.increment_epoch();
+    /// Stops a running cell that has been interrupted.
+    pub fn urge(&self, signal: &Arc<Signal>) {
+        self.shared.lock().urgent.push(Arc::clone(signal));
+        self.shared.changed.notify_one();
     }
 }
 
@@ -84,21 +122,15 @@ impl Shared {
         let mut state = self.lock();
         while !state.closed {
             let now = Instant::now();
-            let waiting = state.deadlines.split_off(&(now, u64::MAX));
-            let expired = !state.deadlines.is_empty();
-            state.deadlines = waiting;
-            if expired {
+            let (stop, appointment) = state.look(now);
+            if stop {
                 engine.increment_epoch();
             }
-            let kept = state.appointment.filter(|time| *time > now);
-            state.appointment = state.deadlines.first().map(|(time, _)| *time).or(kept);
-            state = match state.appointment {
+            state.appointment = appointment;
+            state = match appointment {
                 Some(time) => {
-                    let (state, _) = self
-                        .changed
-                        .wait_timeout(state, time.saturating_duration_since(now))
-                        .unwrap_or_else(PoisonError::into_inner);
-                    state
+                    let left = time.saturating_duration_since(now);
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
@@ -106,22 +138,59 @@ impl Shared {
     }
 }
 
+impl State {
+    /// Whether some cell must stop now, and when to look again.
+    fn look(&mut self, now: Instant) -> (bool, Option<Instant>) {
+        self.urgent.retain(|signal| signal.running.load(Ordering::SeqCst));
+        let first = self.deadlines.first().map(|(time, _)| *time);
+        if !self.urgent.is_empty() || first.is_some_and(|time| time <= now) {
+            return (true, Some(now + AGAIN));
+        }
+        (false, first.or(self.appointment.filter(|time| *time > now)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+
+    const HOUR: Duration = Duration::from_secs(3600);
 
     #[test]
-    fn only_what_is_due_is_taken_off_and_the_rest_keeps_its_appointment() {
+    fn a_deadline_that_has_passed_is_told_again_until_its_turn_has_ended() {
+        let now = Instant::now();
+        let mut state = State::default();
+        state.deadlines.extend([(now, 0), (now + HOUR, 1)]);
+        for _ in 0..3 {
+            assert_eq!(state.look(now), (true, Some(now + AGAIN)));
+        }
+        state.deadlines.remove(&(now, 0));
+        assert_eq!(state.look(now), (false, Some(now + HOUR)));
+    }
+
+    #[test]
+    fn an_interrupted_cell_is_told_again_until_its_turn_has_ended() {
+        let now = Instant::now();
+        let signal = Arc::new(Signal::default());
+        assert!(signal.begin_turn());
+        assert!(signal.interrupt());
+        let mut state = State { urgent: vec![Arc::clone(&signal)], ..State::default() };
+        for _ in 0..3 {
+            assert_eq!(state.look(now), (true, Some(now + AGAIN)));
+        }
+        signal.end_turn();
+        assert_eq!(state.look(now), (false, None));
+        assert!(!signal.begin_turn());
+    }
+
+    #[test]
+    fn an_appointment_is_kept_when_its_cell_has_ended() {
         let watchdog = Watchdog::start(&Engine::default()).unwrap();
-        let far = Instant::now() + Duration::from_secs(3600);
-        let kept = watchdog.watch(far);
-        drop(watchdog.watch(far + Duration::from_secs(1)));
-        let state = watchdog.shared.lock();
-        assert_eq!(state.deadlines.len(), 1);
-        assert_eq!(state.appointment, Some(far));
-        drop(state);
-        drop(kept);
-        assert!(watchdog.shared.lock().deadlines.is_empty());
+        let far = Instant::now() + HOUR;
+        drop(watchdog.watch(far));
+        drop(watchdog.watch(far + HOUR));
+        let mut state = watchdog.shared.lock();
+        assert!(state.deadlines.is_empty());
+        assert_eq!(state.look(Instant::now()), (false, Some(far)));
     }
 }

@@ -115,6 +115,25 @@ fn a_rejection_that_nobody_handles_fails_the_cell() {
 }
 
 #[test]
+fn a_rejection_of_an_earlier_turn_fails_the_cell_too() {
+    for source in [
+        "setTimeout(() => { throw new Error('lost') }, 1); await new Promise((r) => setTimeout(r, 50)); return 1",
+        "Promise.reject(new Error('lost')); await call(0); return 1",
+        "(async () => { throw new Error('lost') })(); await call(0); await call(1); return 1",
+    ] {
+        let (mut cell, mut turn) = first_turn(source);
+        while let TurnEnd::Waiting = turn.end {
+            cell = move_house(cell);
+            for id in cell.pending() {
+                cell.deliver(Answer::value(id, Json::null())).expect("a pending request");
+            }
+            turn = cell.run_turn(LONG).expect("a turn");
+        }
+        assert!(matches!(&turn.end, TurnEnd::Failed(failure) if failure.message == "lost"), "{source}: {:?}", turn.end);
+    }
+}
+
+#[test]
 fn an_error_in_a_timer_fails_the_cell() {
     assert_eq!(failure("setTimeout(() => { throw new Error('tick') }, 1); return 1").message, "tick");
 }

@@ -49,7 +49,9 @@ fn a_named_file_with_another_hash_is_refused() {
     assert!(matches!(error, FetchError::WrongHash { .. }));
     let text = error.to_string();
     assert!(
-        text.contains(WASM_SHA256) && text.contains("quickjs-wasi 3.6.2") && text.contains("unset PINCER_QUICKJS_WASM")
+        text.contains(WASM_SHA256)
+            && text.contains("quickjs-wasi 3.6.2")
+            && text.contains("PINCER_QUICKJS_WASM is set")
     );
 }
 

@@ -25,8 +25,9 @@ enum Ends {
 use Ends::{As, ByMemory, InTime, Somehow, With};
 
 const DEADLINE: Duration = Duration::from_millis(150);
-/// It takes a few milliseconds. A machine that is busy with other tests may take longer, but not for ever.
-const GRACE: Duration = Duration::from_secs(2);
+/// What a program may take beyond its deadline, in the best of [`TRIES`]: a machine may be busy with other things once.
+const GRACE: Duration = Duration::from_millis(100);
+const TRIES: usize = 5;
 
 const PROGRAMS: &[(&str, &str, Ends)] = &[
     // ---- Time -----------------------------------------------------------------------------------------------------
@@ -431,9 +432,14 @@ fn hostile_programs_end_as_they_must_and_in_time() {
     for (name, source, ends) in PROGRAMS {
         // How fast a program comes to its own end, or to the memory cap, is no matter of this test.
         let deadline = if matches!(ends, InTime | Somehow) { DEADLINE } else { LONG };
-        let (turn, took) = run(source, deadline);
+        let (turn, mut took) = run(source, deadline);
         if !matches(*ends, &turn.end) {
             wrong.push(format!("{name}: expected {ends:?}, got {:?}", turn.end));
+        }
+        for _ in 1..TRIES {
+            if took > deadline + GRACE {
+                took = took.min(run(source, deadline).1);
+            }
         }
         if took > deadline + GRACE {
             wrong.push(format!("{name}: took {took:?} with a deadline of {deadline:?}"));

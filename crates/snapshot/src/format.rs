@@ -15,6 +15,10 @@ use crate::{ContentHash, PAGE, WASM_PAGE};
 const MAGIC: &[u8; 4] = b"PNCR";
 const VERSION: u16 = 1;
 const CHECKSUM_BYTES: usize = 32;
+/// 4 GiB: all that a 32-bit guest can address.
+const MAX_WASM_PAGES: u32 = 1 << 16;
+/// Far beyond every limit on pending requests.
+const MAX_PENDING: u32 = 1 << 16;
 
 /// What a parked cell is, besides its memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +58,7 @@ pub enum Unreadable {
 
 /// The snapshot would be larger than allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the snapshot would be larger than {limit} bytes")]
+#[error("the snapshot would be larger than {limit} bytes: keep less in the program while it waits")]
 pub struct TooLarge {
     /// The cap.
     pub limit: usize,
@@ -144,6 +148,9 @@ pub fn read(bytes: &[u8]) -> Result<Parked<'_>, Unreadable> {
     let image = ContentHash(reader.array()?);
     let stack_pointer = u32::from_le_bytes(reader.array()?);
     let wasm_pages = u32::from_le_bytes(reader.array()?);
+    if wasm_pages > MAX_WASM_PAGES {
+        return Err(Unreadable::Damaged("its memory is larger than there can be"));
+    }
     let next_request = reader.number()?;
     let pending = ascending_ids(&mut reader, next_request)?;
     let runs = ascending_runs(&mut reader, wasm_pages, stack_pointer)?;
@@ -153,6 +160,9 @@ pub fn read(bytes: &[u8]) -> Result<Parked<'_>, Unreadable> {
 
 fn ascending_ids(reader: &mut Reader<'_>, next_request: u32) -> Result<Vec<u32>, Unreadable> {
     let count = reader.number()?;
+    if count > MAX_PENDING {
+        return Err(Unreadable::Damaged("it waits for more than there can be"));
+    }
     let mut ids: Vec<u32> = Vec::new();
     for _ in 0..count {
         let distance = reader.number()?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use pincer_codemode::{CodeModeResult, ErrorCode, Exec, Failed, TIMEOUT_MS};
+use pincer_codemode::{CodeModeResult, Exec, Failed, TIMEOUT_MS};
 use pincer_sandbox::Output;
 
 use crate::print::{chain, line, value};
@@ -31,12 +31,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
     }
     let result = match engine::load(1) {
         Ok(engine) => Exec::new(&source).timeout_ms(arguments.timeout_ms).run(&engine),
-        Err(error) => CodeModeResult::Failed(Failed {
-            error: chain(&error),
-            code: Some(ErrorCode::RuntimeUnavailable),
-            output: Vec::new(),
-            telemetry: Default::default(),
-        }),
+        Err(error) => CodeModeResult::unavailable(chain(&error)),
     };
     if arguments.json {
         match serde_json::to_string(&result) {
