@@ -23,7 +23,8 @@ fn main() -> ExitCode {
     let code = match cli.command {
         Command::Exec(arguments) => commands::exec::run(&arguments),
         Command::Demo => commands::demo::run(),
-        Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench::run(&arguments),
+        Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
+        Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
     ExitCode::from(code)
 }

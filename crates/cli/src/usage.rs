@@ -55,6 +55,24 @@ pub(crate) enum BenchCommand {
     /// Fresh cells, suspending, continuing: time and size
     #[command(after_help = "Examples:\n  pincer bench cells\n  pincer bench cells --json --rounds 200")]
     Cells(BenchArguments),
+    /// How well catalog search finds what is asked for
+    #[command(after_help = "\
+Example:
+  pincer bench search --data DIR --json
+
+DIR has pairs of files. NAME.tools.jsonl: {id, server, name, description, schema} on each line. NAME.queries.jsonl:
+{query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
+    Search(SearchArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct SearchArguments {
+    /// The folder with the data
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Print one line of JSON per set and mode
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Args)]

@@ -181,3 +181,40 @@ fn help_has_examples() {
         assert!(out.contains("Example"), "{arguments:?}");
     }
 }
+
+#[test]
+fn bench_search_measures_every_pair_of_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let tool = |id: &str, name: &str, what: &str| {
+        serde_json::json!({ "id": id, "server": "", "name": name, "description": what, "schema": {} }).to_string()
+    };
+    let tools = [
+        tool("a", "read_file", "Read a file"),
+        tool("b", "send_mail", "Send a mail"),
+        tool("a~1", "read_file", "Read a file"),
+    ];
+    fs::write(directory.path().join("mine.tools.jsonl"), tools.join("\n")).expect("a file");
+    let queries = r#"{"qid":"1","query":"send a mail","relevant":[["b"]]}
+{"qid":"2","query":"read file","relevant":[["a","a~1"],["b"]]}"#;
+    fs::write(directory.path().join("mine.queries.jsonl"), queries).expect("a file");
+    fs::write(directory.path().join("lonely.tools.jsonl"), "").expect("a file");
+    let path = directory.path().to_str().expect("a path");
+    let (code, out, err) = said(&run(&["bench", "search", "--data", path, "--json"]));
+    assert_eq!(code, 0, "{err}");
+    let reports: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(reports.len(), 2);
+    for (report, mode) in reports.iter().zip(["nd", "ndp"]) {
+        assert_eq!((&report["set"], &report["mode"], &report["n"]), (&"mine".into(), &mode.into(), &2.into()));
+        assert_eq!(report["r8"], 0.75);
+        assert!(report["buildMs"].is_number() && report["msPerQuery"].is_number() && report["ndcg10"].is_number());
+    }
+    assert!(said(&run(&["bench", "search", "--data", path])).1.contains("nDCG@10"));
+
+    fs::write(directory.path().join("mine.queries.jsonl"), "{").expect("a file");
+    let (code, _, err) = said(&run(&["bench", "search", "--data", path]));
+    assert_eq!(code, 1);
+    assert!(err.contains("mine.queries.jsonl line 1"), "{err}");
+    let (code, _, err) = said(&run(&["bench", "search", "--data", "/no/such/folder"]));
+    assert_eq!(code, 2);
+    assert!(err.contains("/no/such/folder cannot be read"), "{err}");
+}

@@ -59,6 +59,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["exec"][..], &["--json", "--timeout-ms", "-e"][..]),
         (&["demo"], &[]),
         (&["bench", "cells"], &["--json", "--rounds"]),
+        (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");
         let help = String::from_utf8(output.stdout).expect("UTF-8");

@@ -1,5 +1,6 @@
 //! One module per command.
 
-pub(crate) mod bench;
+pub(crate) mod bench_cells;
+pub(crate) mod bench_search;
 pub(crate) mod demo;
 pub(crate) mod exec;

@@ -1,0 +1,57 @@
+//! TypeScript types out of JSON Schema (drafts 7 and 2020-12), for guests that want to know a tool's shape.
+//!
+//! Schemas and descriptions are somebody else's text. Whatever they hold, what is rendered parses as TypeScript, is bounded in
+//! depth and size, and carries nothing out of a comment.
+
+mod jsdoc;
+mod literal;
+mod schema;
+
+use serde_json::Value;
+
+use crate::Entry;
+use jsdoc::comment;
+use schema::{Layout, Renderer};
+
+pub use literal::property_key;
+
+/// A rendered type and the named types it refers to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TypeText {
+    /// `type Name = …;` lines that must stand before it, each with a newline.
+    pub definitions: String,
+    /// The type itself.
+    pub text: String,
+}
+
+/// The type that a schema describes, over several lines that are indented by `indent` after the first, with descriptions as
+/// comments. Definitions that the schema refers to become named types, whose names start with `prefix`.
+pub fn type_of(schema: &Value, prefix: &str, indent: &str) -> TypeText {
+    let mut renderer = Renderer::new(schema, Layout::Lines { prefix });
+    let text = renderer.root(indent);
+    TypeText { definitions: renderer.definitions(), text }
+}
+
+/// The same on one short line, without comments: for an index or an error message.
+pub fn hint(schema: &Value) -> String {
+    Renderer::new(schema, Layout::Hint).root("")
+}
+
+/// The declaration of an entry as a method called `name`, with its description, on lines that are indented by `indent`.
+pub fn method(entry: &Entry, name: &str, indent: &str) -> TypeText {
+    let prefix = literal::type_name(name);
+    let input = type_of(&entry.input_schema, &prefix, indent);
+    let output = entry.output_schema.as_ref().map(|schema| type_of(schema, &format!("{prefix}Result"), indent));
+    let (defined, result) =
+        output.map_or((String::new(), "unknown".into()), |output| (output.definitions, output.text));
+    let optional = if requires_nothing(&entry.input_schema) { "?" } else { "" };
+    let (doc, key) = (comment(&entry.description, indent), property_key(name));
+    TypeText {
+        definitions: input.definitions + &defined,
+        text: format!("{doc}{indent}{key}(input{optional}: {}): Promise<{result}>;\n", input.text),
+    }
+}
+
+fn requires_nothing(schema: &Value) -> bool {
+    schema.get("required").and_then(Value::as_array).is_none_or(Vec::is_empty)
+}
