@@ -1,0 +1,191 @@
+//! Approvals: questions to a person, stored before they are asked. The first answer wins.
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::sqlite::{Refused, stored_enum};
+use crate::{Millis, SqliteStore, StoreError};
+
+/// How a question stands. Only a pending one can change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApprovalState {
+    /// Nobody has answered.
+    Pending,
+    /// Somebody said yes.
+    Allowed,
+    /// Somebody said no.
+    Denied,
+    /// Nobody answered in time. Not a refusal by a person.
+    Expired,
+    /// What it was asked for is gone.
+    Cancelled,
+}
+
+stored_enum!(ApprovalState {
+    Pending = "pending",
+    Allowed = "allowed",
+    Denied = "denied",
+    Expired = "expired",
+    Cancelled = "cancelled",
+});
+
+/// An answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Yes.
+    Allow,
+    /// No.
+    Deny,
+    /// The question is withdrawn.
+    Cancel,
+}
+
+/// A question to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct NewApproval<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The run that asks, if one does.
+    pub run: Option<&'a str>,
+    /// The session it belongs to.
+    pub session: &'a str,
+    /// The tool's id.
+    pub tool: &'a str,
+    /// A digest of the exact call: an answer is for that call and no other.
+    pub digest: &'a [u8],
+    /// What is shown to the person, as JSON.
+    pub request: &'a str,
+    /// When it was asked.
+    pub created_at: Millis,
+    /// When it expires, if it does.
+    pub expires_at: Option<Millis>,
+}
+
+/// A question as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Approval {
+    /// Its id.
+    pub id: String,
+    /// The run that asks, if one does.
+    pub run: Option<String>,
+    /// The session it belongs to.
+    pub session: String,
+    /// The tool's id.
+    pub tool: String,
+    /// A digest of the exact call.
+    pub digest: Vec<u8>,
+    /// What is shown to the person, as JSON.
+    pub request: String,
+    /// How it stands.
+    pub state: ApprovalState,
+    /// Who decided, if somebody did.
+    pub decided_by: Option<String>,
+    /// When it was asked.
+    pub created_at: Millis,
+    /// When it expires, if it does.
+    pub expires_at: Option<Millis>,
+}
+
+/// What an answer came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolution {
+    /// Whether this answer was the one that counted.
+    pub applied: bool,
+    /// The question, as it stands now.
+    pub approval: Approval,
+}
+
+/// Questions and answers.
+pub trait Approvals {
+    /// Stores a question.
+    fn ask(&self, approval: &NewApproval<'_>) -> Result<(), StoreError>;
+    /// The question with this id.
+    fn approval(&self, id: &str) -> Result<Approval, StoreError>;
+    /// The questions without an answer, oldest first.
+    fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError>;
+    /// Answers a question. Only the first answer counts, and none after its time.
+    fn resolve(&self, id: &str, decision: Decision, by: &str, now: Millis) -> Result<Resolution, StoreError>;
+    /// Closes the questions whose time is over, and returns their ids.
+    fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError>;
+}
+
+const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    Ok(Approval {
+        id: row.get(0)?,
+        run: row.get(1)?,
+        session: row.get(2)?,
+        tool: row.get(3)?,
+        digest: row.get(4)?,
+        request: row.get(5)?,
+        state: row.get(6)?,
+        decided_by: row.get(7)?,
+        created_at: row.get(8)?,
+        expires_at: row.get(9)?,
+    })
+}
+
+fn find(connection: &Connection, id: &str) -> Result<Approval, Refused> {
+    let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
+    let found = connection.prepare_cached(&query)?.query_row([id], read).optional()?;
+    found.ok_or_else(|| StoreError::Missing { what: "approval", id: id.into() }.into())
+}
+
+fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<String>> {
+    let mut expire = connection
+        .prepare_cached("UPDATE approval SET state = ?1 WHERE state = ?2 AND expires_at <= ?3 RETURNING id")?;
+    expire.query_map((ApprovalState::Expired, ApprovalState::Pending, now), |row| row.get(0))?.collect()
+}
+
+impl Approvals for SqliteStore {
+    fn ask(&self, new: &NewApproval<'_>) -> Result<(), StoreError> {
+        self.transaction(|connection| {
+            let made = connection.execute(
+                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+                (
+                    new.id,
+                    new.run,
+                    new.session,
+                    new.tool,
+                    new.digest,
+                    new.request,
+                    ApprovalState::Pending,
+                    new.created_at,
+                    new.expires_at,
+                ),
+            )?;
+            if made == 0 {
+                return Err(StoreError::Exists { what: "approval", id: new.id.into() }.into());
+            }
+            Ok(())
+        })
+    }
+
+    fn approval(&self, id: &str) -> Result<Approval, StoreError> {
+        self.transaction(|connection| find(connection, id))
+    }
+
+    fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM approval WHERE state = 'pending' ORDER BY created_at, id");
+        self.with(|connection| connection.prepare_cached(&query)?.query_map([], read)?.collect())
+    }
+
+    fn resolve(&self, id: &str, decision: Decision, by: &str, now: Millis) -> Result<Resolution, StoreError> {
+        let state = match decision {
+            Decision::Allow => ApprovalState::Allowed,
+            Decision::Deny => ApprovalState::Denied,
+            Decision::Cancel => ApprovalState::Cancelled,
+        };
+        self.transaction(|connection| {
+            expire(connection, now)?;
+            let resolve = "UPDATE approval SET state = ?2, decided_by = ?3 WHERE id = ?1 AND state = ?4";
+            let applied = connection.execute(resolve, (id, state, by, ApprovalState::Pending))? == 1;
+            Ok(Resolution { applied, approval: find(connection, id)? })
+        })
+    }
+
+    fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError> {
+        self.transaction(|connection| Ok(expire(connection, now)?))
+    }
+}

@@ -1,0 +1,102 @@
+//! Why something was not stored or found.
+
+use std::io;
+use std::path::PathBuf;
+
+use rusqlite::ErrorCode;
+
+/// Why something was not stored or found. What was acknowledged before is still there.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The directory or file cannot be made private or opened.
+    #[error("the store {} cannot be opened: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not a database, or is damaged. It has been left as it is.
+    #[error(
+        "the store {} is damaged and was left untouched: {reason}. Restore it from a backup, or move it away to start anew",
+        path.display()
+    )]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
+    /// A later version of Pincer has written the file.
+    #[error(
+        "the store {} has schema {found}, this version of Pincer knows up to {known}: use the version that wrote it, or a \
+         later one",
+        path.display()
+    )]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// There is no room for it.
+    #[error("the disk under the store {} is full: nothing was changed; make room and try again", path.display())]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Another process holds the file for longer than we wait.
+    #[error("the store {} is busy: another process has been writing for too long; try again", path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody else owns the run now.
+    #[error("the run {run} is owned by somebody else now: what this process did with it was not stored")]
+    Fenced {
+        /// The run.
+        run: String,
+    },
+    /// There is no such thing.
+    #[error("there is no {what} {id}")]
+    Missing {
+        /// Of which kind.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// There is one already.
+    #[error("there is a {what} {id} already")]
+    Exists {
+        /// Of which kind.
+        what: &'static str,
+        /// Its id.
+        id: String,
+    },
+    /// Anything else that SQLite has to say.
+    #[error("the store {} failed", path.display())]
+    Database {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        #[source]
+        source: rusqlite::Error,
+    },
+}
+
+impl StoreError {
+    /// Sorts what SQLite says.
+    pub(crate) fn of(path: &std::path::Path, error: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Corrupt { path, reason: error.to_string() }
+            }
+            Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            _ => Self::Database { path, source: error },
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! What each trait promises, written against the traits: another database must pass the same.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use pincer_store::{
+    ApprovalState, Approvals, CallState, Decision, Fence, GrantKind, Grants, IdempotencyKeys, Journal, NewApproval,
+    NewCall, NewGrant, NewRun, Remembered, Repeat, RunState, Runs, Snapshot, Snapshots, SqliteStore, StoreError,
+};
+use tempfile::TempDir;
+
+/// Everything a store must do.
+trait Store: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys {}
+impl<T: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys> Store for T {}
+
+fn with_store(test: impl FnOnce(&dyn Store)) {
+    let directory: TempDir = tempfile::tempdir().expect("a directory");
+    test(&SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
+}
+
+fn run<'a>(id: &'a str, session: &'a str) -> NewRun<'a> {
+    NewRun { id, session, caller: "me", created_at: 10 }
+}
+
+fn snapshot(bytes: &[u8]) -> Snapshot {
+    Snapshot { image: vec![1; 32], bytes: bytes.to_vec(), detail: "{}".into() }
+}
+
+#[test]
+fn runs_are_made_listed_and_changed() {
+    with_store(|store| {
+        let fence = store.create_run(&run("a", "one"), "p1").expect("made");
+        store.create_run(&run("b", "two"), "p1").expect("made");
+        assert!(matches!(store.create_run(&run("a", "one"), "p2"), Err(StoreError::Exists { what: "run", .. })));
+        assert!(matches!(store.run("c"), Err(StoreError::Missing { what: "run", .. })));
+        store.set_run_state("a", fence, RunState::Failed).expect("changed");
+        let stored = store.run("a").expect("there");
+        assert_eq!((stored.state, stored.session.as_str(), stored.owner.as_str()), (RunState::Failed, "one", "p1"));
+        let ids = |session| store.runs(session).expect("listed").into_iter().map(|run| run.id).collect::<Vec<_>>();
+        assert_eq!((ids(None), ids(Some("two"))), (vec!["a".to_owned(), "b".into()], vec!["b".to_owned()]));
+    });
+}
+
+#[test]
+fn only_one_takes_a_run_over_and_the_old_owner_can_change_nothing() {
+    with_store(|store| {
+        let old = store.create_run(&run("a", "s"), "p1").expect("made");
+        let new = store.claim_run("a", old, "p2").expect("claimed");
+        assert!(new > old);
+        let fenced =
+            |result: Result<(), StoreError>| assert!(matches!(result, Err(StoreError::Fenced { .. })), "{result:?}");
+        fenced(store.claim_run("a", old, "p3").map(drop));
+        fenced(store.set_run_state("a", old, RunState::Completed));
+        fenced(store.park("a", old, &snapshot(b"x"), None));
+        let call = NewCall { seq: 0, tool: "t", input: "{}", repeat: Repeat::Pure, state: CallState::Intent };
+        fenced(store.note_calls("a", old, &[call]));
+        fenced(store.dispatch_call("a", old, 0));
+        fenced(store.settle_call("a", old, 0, "1").map(drop));
+        fenced(store.deliver_calls("a", old));
+        assert_eq!((store.run("a").expect("there").owner.as_str(), store.calls("a").expect("read").len()), ("p2", 0));
+        store.set_run_state("a", new, RunState::Completed).expect("the new owner may");
+    });
+}
+
+#[test]
+fn a_parked_run_waits_and_its_snapshot_goes_with_it() {
+    with_store(|store| {
+        let fence = store.create_run(&run("a", "s"), "p").expect("made");
+        store.park("a", fence, &snapshot(b"first"), Some(100)).expect("parked");
+        store.park("a", fence, &snapshot(b"second"), Some(200)).expect("parked again");
+        let stored = store.run("a").expect("there");
+        assert_eq!((stored.state, stored.expires_at), (RunState::Waiting, Some(200)));
+        assert_eq!(store.snapshot("a").expect("read"), Some(snapshot(b"second")));
+        store.set_run_state("a", fence, RunState::Running).expect("goes on");
+        assert!(store.snapshot("a").expect("read").is_some());
+        store.set_run_state("a", fence, RunState::Completed).expect("ends");
+        assert_eq!(store.snapshot("a").expect("read"), None);
+    });
+}
+
+#[test]
+fn runs_that_wait_too_long_expire_and_cannot_be_continued() {
+    with_store(|store| {
+        let fences: Vec<Fence> =
+            ["a", "b", "c"].iter().map(|id| store.create_run(&run(id, "s"), "p").expect("made")).collect();
+        store.park("a", fences[0], &snapshot(b"x"), Some(100)).expect("parked");
+        store.park("b", fences[1], &snapshot(b"x"), Some(101)).expect("parked");
+        store.park("c", fences[2], &snapshot(b"x"), None).expect("parked");
+        assert_eq!(store.expire_runs(100).expect("swept"), ["a"]);
+        assert_eq!(store.expire_runs(100).expect("swept"), Vec::<String>::new());
+        assert_eq!(
+            (store.run("a").expect("there").state, store.snapshot("a").expect("read")),
+            (RunState::Expired, None)
+        );
+        assert!(matches!(store.claim_run("a", fences[0], "p"), Err(StoreError::Fenced { .. })));
+        assert!(store.snapshot("b").expect("read").is_some() && store.snapshot("c").expect("read").is_some());
+    });
+}
+
+#[test]
+fn images_are_kept_while_a_snapshot_needs_them() {
+    with_store(|store| {
+        let fence = store.create_run(&run("a", "s"), "p").expect("made");
+        store.keep_image(&[1; 32], b"old").expect("kept");
+        store.keep_image(&[1; 32], b"again").expect("kept once");
+        store.keep_image(&[2; 32], b"current").expect("kept");
+        store.keep_image(&[3; 32], b"unused").expect("kept");
+        store.park("a", fence, &snapshot(b"x"), None).expect("parked");
+        assert_eq!(store.drop_unused_images(&[2; 32]).expect("dropped"), 1);
+        assert_eq!(store.image(&[1; 32]).expect("read").as_deref(), Some(&b"old"[..]));
+        store.set_run_state("a", fence, RunState::Completed).expect("ends");
+        assert_eq!(store.drop_unused_images(&[2; 32]).expect("dropped"), 1);
+        assert_eq!(
+            (store.image(&[1; 32]).expect("read"), store.image(&[2; 32]).expect("read").is_some()),
+            (None, true)
+        );
+    });
+}
+
+#[test]
+fn calls_go_from_intent_to_delivered_and_settle_once() {
+    with_store(|store| {
+        let fence = store.create_run(&run("a", "s"), "p").expect("made");
+        let call = |seq, state| NewCall {
+            seq,
+            tool: "openclaw:core:read",
+            input: "{\"p\":1}",
+            repeat: Repeat::Unknown,
+            state,
+        };
+        let batch = [call(0, CallState::Dispatched), call(1, CallState::Intent), call(2, CallState::Intent)];
+        store.note_calls("a", fence, &batch).expect("noted");
+        // All or none.
+        assert!(matches!(
+            store.note_calls("a", fence, &[call(3, CallState::Intent), call(0, CallState::Intent)]),
+            Err(StoreError::Exists { .. })
+        ));
+        assert_eq!(store.calls("a").expect("read").len(), 3);
+        store.dispatch_call("a", fence, 1).expect("dispatched");
+        assert!(matches!(store.dispatch_call("a", fence, 1), Err(StoreError::Missing { .. })));
+        assert!(store.settle_call("a", fence, 0, "\"first\"").expect("settled"));
+        assert!(!store.settle_call("a", fence, 0, "\"second\"").expect("known"));
+        assert!(matches!(store.settle_call("a", fence, 9, "1"), Err(StoreError::Missing { .. })));
+        store.deliver_calls("a", fence).expect("delivered");
+        let states: Vec<_> =
+            store.calls("a").expect("read").into_iter().map(|call| (call.state, call.outcome)).collect();
+        assert_eq!(
+            states,
+            [
+                (CallState::Delivered, Some("\"first\"".to_owned())),
+                (CallState::Dispatched, None),
+                (CallState::Intent, None)
+            ]
+        );
+    });
+}
+
+fn question(id: &str) -> NewApproval<'_> {
+    NewApproval {
+        id,
+        run: Some("a"),
+        session: "s",
+        tool: "openclaw:core:exec",
+        digest: b"digest",
+        request: "{}",
+        created_at: 0,
+        expires_at: Some(1000),
+    }
+}
+
+#[test]
+fn questions_are_stored_before_they_are_answered() {
+    with_store(|store| {
+        store.ask(&question("q1")).expect("asked");
+        store.ask(&NewApproval { created_at: 1, expires_at: None, run: None, ..question("q2") }).expect("asked");
+        assert!(matches!(store.ask(&question("q1")), Err(StoreError::Exists { .. })));
+        assert!(matches!(store.resolve("q9", Decision::Allow, "me", 1), Err(StoreError::Missing { .. })));
+        let pending =
+            |store: &dyn Store| store.pending_approvals().expect("read").into_iter().map(|a| a.id).collect::<Vec<_>>();
+        assert_eq!(pending(store), ["q1", "q2"]);
+        let resolved = store.resolve("q2", Decision::Allow, "me", 1 << 60).expect("answered");
+        assert!(resolved.applied);
+        assert_eq!(
+            (resolved.approval.state, resolved.approval.decided_by.as_deref()),
+            (ApprovalState::Allowed, Some("me"))
+        );
+        // The same answer came after the time of the other question.
+        assert_eq!(store.approval("q1").expect("there").state, ApprovalState::Expired);
+        assert!(pending(store).is_empty());
+    });
+}
+
+/// Allow, deny, cancel, expiry and a repeated allow, in every order of length four: one of them counts, and stays.
+#[test]
+fn the_first_answer_wins_in_every_order() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Act {
+        Answer(Decision),
+        Expire,
+    }
+    let acts = [
+        Act::Answer(Decision::Allow),
+        Act::Answer(Decision::Deny),
+        Act::Answer(Decision::Cancel),
+        Act::Expire,
+        Act::Answer(Decision::Allow),
+    ];
+    with_store(|store| {
+        for order in 0..acts.len().pow(4) {
+            let chosen: Vec<Act> = (0..4u32).map(|place| acts[order / acts.len().pow(place) % acts.len()]).collect();
+            let id = format!("q{order}");
+            store.ask(&question(&id)).expect("asked");
+            let mut winners = Vec::new();
+            for act in &chosen {
+                let won = match act {
+                    Act::Answer(decision) => store.resolve(&id, *decision, "me", 1).expect("answered").applied,
+                    Act::Expire => store.expire_approvals(1000).expect("swept").contains(&id),
+                };
+                if won {
+                    winners.push(*act);
+                }
+                let state = store.approval(&id).expect("there").state;
+                let expected = match winners[0] {
+                    Act::Answer(Decision::Allow) => ApprovalState::Allowed,
+                    Act::Answer(Decision::Deny) => ApprovalState::Denied,
+                    Act::Answer(Decision::Cancel) => ApprovalState::Cancelled,
+                    Act::Expire => ApprovalState::Expired,
+                };
+                assert_eq!(state, expected, "{chosen:?}");
+            }
+            assert_eq!(winners, chosen[..1], "{chosen:?}");
+        }
+    });
+}
+
+#[test]
+fn grants_hold_until_they_are_used_up_or_revoked() {
+    with_store(|store| {
+        let next = GrantKind::Next { run: "a".into(), remaining: 2 };
+        store.grant(&NewGrant { id: "g1", tool: "t", kind: next, created_at: 1 }).expect("granted");
+        assert_eq!(store.use_grant("t", Some("b")).expect("asked"), None);
+        assert_eq!(store.use_grant("t", None).expect("asked"), None);
+        assert_eq!(store.use_grant("u", Some("a")).expect("asked"), None);
+        for _ in 0..2 {
+            assert_eq!(store.use_grant("t", Some("a")).expect("asked").as_deref(), Some("g1"));
+        }
+        assert_eq!(store.use_grant("t", Some("a")).expect("asked"), None);
+        store.grant(&NewGrant { id: "g2", tool: "t", kind: GrantKind::Always, created_at: 2 }).expect("granted");
+        assert!(matches!(
+            store.grant(&NewGrant { id: "g2", tool: "t", kind: GrantKind::Always, created_at: 2 }),
+            Err(StoreError::Exists { .. })
+        ));
+        for run in [None, Some("a"), Some("z")] {
+            assert_eq!(store.use_grant("t", run).expect("asked").as_deref(), Some("g2"));
+        }
+        assert_eq!(store.grants().expect("listed").len(), 1);
+        assert!(store.revoke("g2").expect("revoked") && !store.revoke("g2").expect("gone"));
+        assert_eq!(store.use_grant("t", None).expect("asked"), None);
+    });
+}
+
+#[test]
+fn a_key_belongs_to_the_request_that_came_first() {
+    with_store(|store| {
+        assert_eq!(store.reserve_key("s", "k", b"one", 1).expect("asked"), Remembered::New);
+        assert_eq!(store.reserve_key("s", "k", b"one", 2).expect("asked"), Remembered::Same(None));
+        assert_eq!(store.reserve_key("s", "k", b"two", 2).expect("asked"), Remembered::Different);
+        assert_eq!(store.reserve_key("other", "k", b"two", 5).expect("asked"), Remembered::New);
+        store.answer_key("s", "k", "\"done\"").expect("answered");
+        assert_eq!(store.reserve_key("s", "k", b"one", 3).expect("asked"), Remembered::Same(Some("\"done\"".into())));
+        assert!(matches!(store.answer_key("s", "x", "1"), Err(StoreError::Missing { .. })));
+        assert_eq!(store.forget_keys(5).expect("forgotten"), 1);
+        assert_eq!(store.reserve_key("s", "k", b"two", 6).expect("asked"), Remembered::New);
+    });
+}
