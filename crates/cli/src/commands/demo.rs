@@ -31,8 +31,10 @@ fn tell() -> Outcome<()> {
     a_cell(&engine)?;
     a_suspended_cell(&engine)?;
     hostile_cells(&engine)?;
-    line("\nTry your own:  pincer exec -e 'return [1, 2, 3].map((n) => n * n)'");
-    line("Measure it:    pincer bench cells");
+    // As it was called: a first-time reader has nothing named `pincer` on the path.
+    let pincer = std::env::args().next().unwrap_or_else(|| "pincer".into());
+    line(&format!("\nTry your own:  {pincer} exec -e 'return [1, 2, 3].map((n) => n * n)'"));
+    line(&format!("Measure it:    {pincer} bench cells"));
     Ok(())
 }
 
