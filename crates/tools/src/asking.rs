@@ -1,0 +1,126 @@
+//! Asking a person before a call is made, and waiting for the answer.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pincer_catalog::Entry;
+use pincer_store::{ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::approvals::digest;
+use crate::door::{Door, DoorStore, Failed, Teller};
+use crate::hooks::ApprovalDemand;
+use crate::{Answer, Context, ErrorCode, EventKind};
+
+/// How often a question is looked up that another process may have answered.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+impl Door {
+    /// Asks a person, unless a grant answers for them, and waits.
+    pub(crate) async fn approve(
+        &self,
+        entry: &Entry,
+        input: &Value,
+        call: &str,
+        demand: &ApprovalDemand,
+        context: &Context,
+        teller: &Teller<'_>,
+    ) -> Result<(), Failed> {
+        let store_failed =
+            |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
+        let tool = entry.id.to_string();
+        let run = context.run.as_ref().map(|run| run.id.clone());
+        let (granted_tool, granted_run) = (tool.clone(), run.clone());
+        let granted = self.stored(move |store| store.use_grant(&granted_tool, granted_run.as_deref()));
+        if granted.await.map_err(store_failed)?.is_some() {
+            return Ok(());
+        }
+        let id = format!("ap_{}", Uuid::now_v7());
+        let created_at = now();
+        let expires_at = self.parts.approval_lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis);
+        let digest = digest(&tool, input);
+        let request =
+            json!({ "call": call, "tool": tool, "input": self.parts.redactor.redact(input), "demand": demand });
+        let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
+        let asked = self.stored(move |store| {
+            let (id, run, digest) = (asked_id.as_str(), run.as_deref(), digest.as_slice());
+            let (session, tool, request) = (session.as_str(), tool.as_str(), request.as_str());
+            store.ask(&NewApproval { id, run, session, tool, digest, request, created_at, expires_at })
+        });
+        asked.await.map_err(store_failed)?;
+        teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
+        let state = self.answer_to(&id, context).await.map_err(store_failed)?;
+        teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
+        match state {
+            ApprovalState::Allowed => Ok(()),
+            ApprovalState::Denied => {
+                Err(Failed::before(ErrorCode::Denied, format!("the call of {} was denied", entry.id)))
+            }
+            ApprovalState::Expired => {
+                let message = format!("nobody answered in time whether {} may be called", entry.id);
+                Err(Failed::before(ErrorCode::ApprovalExpired, message))
+            }
+            ApprovalState::Pending | ApprovalState::Cancelled => {
+                Err(Failed::before(ErrorCode::Aborted, "the call was aborted while it waited for an approval"))
+            }
+        }
+    }
+
+    /// Waits until a question is settled, here or in another process; an abort settles it too.
+    async fn answer_to(&self, id: &str, context: &Context) -> Result<ApprovalState, StoreError> {
+        loop {
+            // Registered before looking, so that an answer in between is not missed.
+            let answered = self.answered.notified();
+            let asked = id.to_owned();
+            let state = self
+                .stored(move |store| {
+                    store.expire_approvals(now())?;
+                    Ok(store.approval(&asked)?.state)
+                })
+                .await?;
+            if state != ApprovalState::Pending {
+                return Ok(state);
+            }
+            tokio::select! {
+                biased;
+                () = context.abort.cancelled() => {
+                    let asked = id.to_owned();
+                    let cancelled = self.stored(move |store| store.resolve(&asked, Decision::Cancel, "abort", now()));
+                    return cancelled.await.map(|resolution| resolution.approval.state);
+                }
+                () = answered => {}
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+            }
+        }
+    }
+
+    /// Answers a question. `false` if it was settled before.
+    pub async fn answer(&self, approval: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
+        let (id, by) = (approval.to_owned(), by.to_owned());
+        let applied = self.stored(move |store| resolve(store, &id, answer, &by)).await?;
+        self.answered.notify_waiters();
+        Ok(applied)
+    }
+}
+
+/// Settles a question and stores what the answer grants beyond this call. Any process may.
+fn resolve(store: &dyn DoorStore, id: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
+    let decision = if answer == Answer::Deny { Decision::Deny } else { Decision::Allow };
+    let resolution = store.resolve(id, decision, by, now())?;
+    if !resolution.applied {
+        return Ok(false);
+    }
+    let kind = match (answer, resolution.approval.run) {
+        (Answer::AllowAlways, _) => GrantKind::Always,
+        // This call is the first of them.
+        (Answer::AllowNext(count), Some(run)) if count > 1 => GrantKind::Next { run, remaining: count - 1 },
+        _ => return Ok(true),
+    };
+    let grant = format!("gr_{}", Uuid::now_v7());
+    store.grant(&NewGrant { id: &grant, tool: &resolution.approval.tool, kind, created_at: now() })?;
+    Ok(true)
+}
+
+fn now() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
+}

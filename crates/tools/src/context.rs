@@ -1,0 +1,43 @@
+//! For whom a tool is called.
+
+use pincer_store::Fence;
+use tokio_util::sync::CancellationToken;
+
+/// Who calls, from where, and how to stop it. Cheap to clone; a nested call gets its parent's with itself as parent.
+#[derive(Clone, Debug, Default)]
+pub struct Context {
+    /// The agent.
+    pub agent: Option<String>,
+    /// The session.
+    pub session: String,
+    /// Who sent the message that led here.
+    pub sender: Option<String>,
+    /// Where that message came from.
+    pub channel: Option<String>,
+    /// The run, if the call belongs to one: its calls are journalled.
+    pub run: Option<RunOwner>,
+    /// The call within which this one is made.
+    pub parent_call: Option<String>,
+    /// Whether the session is sandboxed.
+    pub sandboxed: bool,
+    /// Ends the call, and everything it started.
+    pub abort: CancellationToken,
+    /// What the door keeps of the calls further up. A fresh context has [`Nesting::default`].
+    pub nesting: Nesting,
+}
+
+/// What the door keeps of the calls within which a call is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Nesting {
+    /// A sequential call is in progress: another one would wait for itself.
+    pub(crate) within_sequential: bool,
+}
+
+/// A run, and the proof that this process owns it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOwner {
+    /// Its id.
+    pub id: String,
+    /// The proof.
+    pub fence: Fence,
+}

@@ -1,0 +1,347 @@
+//! The function through which any tool runs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use pincer_catalog::Entry;
+use pincer_store::{Approvals, CallState, Grants, Journal, NewCall, Repeat, StoreError};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::approvals::decide;
+use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, ask_all};
+use crate::register::{DoorBuilder, Registered, RunCatalog};
+use crate::{
+    CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Outcome, Redactor, RuleDecision, RunOwner,
+    ToolCall, UpdateSink,
+};
+
+/// What the door needs of a store.
+pub trait DoorStore: Journal + Approvals + Grants + Send + Sync {}
+impl<T: Journal + Approvals + Grants + Send + Sync> DoorStore for T {}
+
+/// A call to be made.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Its id, for events and approvals.
+    pub id: String,
+    /// Its number in the journal of its run.
+    pub seq: u32,
+    /// The tool's id, or a name that only one tool has.
+    pub tool: String,
+    /// The input.
+    pub input: Value,
+}
+
+/// The one way to a tool.
+pub struct Door {
+    pub(crate) parts: DoorBuilder,
+    store: Arc<dyn DoorStore>,
+    pub(crate) answered: Notify,
+}
+
+/// A call that did not come to a value, and what it may have changed.
+pub(crate) struct Failed {
+    error: CallError,
+    effect: Effect,
+}
+
+impl Failed {
+    /// Before the tool was touched.
+    pub fn before(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { error: CallError::new(code, message), effect: Effect::None }
+    }
+}
+
+impl Door {
+    /// Begins with nothing registered.
+    pub fn builder() -> DoorBuilder {
+        DoorBuilder {
+            tools: HashMap::new(),
+            entries: Vec::new(),
+            hooks: Vec::new(),
+            rules: Vec::new(),
+            events: Arc::new(()),
+            redactor: Redactor::default(),
+            approval_lifetime: None,
+        }
+    }
+
+    pub(crate) fn new(parts: DoorBuilder, store: Arc<dyn DoorStore>) -> Self {
+        Self { parts, store, answered: Notify::new() }
+    }
+
+    /// The entries of all registered tools.
+    pub fn entries(&self) -> &[Entry] {
+        &self.parts.entries
+    }
+
+    /// Makes a call, from looking the tool up to telling what came of it.
+    pub async fn call(
+        &self,
+        scope: &RunCatalog,
+        context: &Context,
+        call: Call,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Outcome {
+        let started = Instant::now();
+        let entry = match scope.view.find(&call.tool) {
+            Ok(entry) => Arc::clone(entry),
+            // The same words whether nobody has such a tool or only this caller has not.
+            Err(error) => {
+                let error = CallError::new(ErrorCode::UnknownTool, error.to_string());
+                return Outcome { result: Err(error), effect: Effect::None, duration: started.elapsed() };
+            }
+        };
+        let teller = Teller { door: self, call: call.id.clone(), entry: Arc::clone(&entry), context: context.clone() };
+        teller.tell(EventKind::Start { input: self.parts.redactor.redact(&call.input) });
+        let (result, effect) = match self.attempt(scope, context, &entry, call, updates, &teller).await {
+            Ok(value) => (Ok(value), Effect::Done),
+            Err(Failed { error, effect }) => (Err(error), effect),
+        };
+        let duration = started.elapsed();
+        teller.tell(EventKind::End {
+            output: result.as_ref().ok().map(|value| self.parts.redactor.redact(value)),
+            error: result.as_ref().err().cloned(),
+            effect,
+            duration_ms: duration.as_millis() as u64,
+        });
+        Outcome { result, effect, duration }
+    }
+
+    async fn attempt(
+        &self,
+        scope: &RunCatalog,
+        context: &Context,
+        entry: &Arc<Entry>,
+        call: Call,
+        updates: Arc<dyn UpdateSink>,
+        teller: &Teller<'_>,
+    ) -> Result<Value, Failed> {
+        let id = entry.id.to_string();
+        let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}."));
+        let registered = self.parts.tools.get(&id).ok_or_else(unknown)?;
+        if let Some(complaint) = registered.input.input_complaint(&id, &call.input) {
+            return Err(Failed::before(ErrorCode::InvalidInput, complaint));
+        }
+        let (input, demand) = self.hooks_say(entry, registered, &call, context).await?;
+        let demand = match decide(&self.parts.rules, entry) {
+            RuleDecision::Deny => {
+                return Err(Failed::before(ErrorCode::Denied, format!("a rule denies calls of {id}")));
+            }
+            RuleDecision::Ask => Some(demand.unwrap_or_default()),
+            RuleDecision::Allow => demand,
+        };
+        if let Some(demand) = demand {
+            self.approve(entry, &input, &call.id, &demand, context, teller).await?;
+        }
+        let _turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
+        if context.abort.is_cancelled() {
+            return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
+        }
+        self.journal(context, entry, call.seq, &input).await?;
+        let updates = Arc::new(TellingSink {
+            events: Arc::clone(&self.parts.events),
+            redactor: self.parts.redactor.clone(),
+            event: teller.event(EventKind::Update { update: Value::Null }),
+            updates,
+        });
+        let result = self.run(registered, entry, input, &call.id, context, updates).await;
+        let result =
+            result.and_then(|value| match registered.output.as_ref().and_then(|output| output.complaint(&value)) {
+                Some(complaint) => Err(Failed {
+                    error: CallError::new(
+                        ErrorCode::InvalidOutput,
+                        format!("{id} returned what it does not declare: {complaint}"),
+                    ),
+                    effect: Effect::Done,
+                }),
+                None => Ok(value),
+            });
+        self.settle(context, call.seq, &result).await?;
+        result
+    }
+
+    async fn hooks_say(
+        &self,
+        entry: &Entry,
+        registered: &Registered,
+        call: &Call,
+        context: &Context,
+    ) -> Result<(Value, Option<ApprovalDemand>), Failed> {
+        let event = BeforeToolCall::new(entry, &call.id, call.input.clone(), context);
+        let merged = tokio::select! {
+            biased;
+            () = context.abort.cancelled() => return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started")),
+            merged = ask_all(&self.parts.hooks, entry, event) => merged,
+        };
+        let (params, approval) = match merged {
+            Merged::Block(reason) => return Err(Failed::before(ErrorCode::Blocked, reason)),
+            Merged::Go { params, approval } => (params, approval),
+        };
+        // What the hooks made of the input must fit as well.
+        if params != call.input
+            && let Some(complaint) = registered.input.complaint(&params)
+        {
+            let message = format!("the hooks changed the input of {} to one that does not fit: {complaint}", entry.id);
+            return Err(Failed::before(ErrorCode::Blocked, message));
+        }
+        Ok((params, approval))
+    }
+
+    /// Waits for the sequential calls before this one.
+    async fn turn<'a>(
+        &self,
+        scope: &'a RunCatalog,
+        context: &Context,
+    ) -> Result<tokio::sync::MutexGuard<'a, ()>, Failed> {
+        if context.nesting.within_sequential {
+            let message = "Reentrant tool call would wait on its own catalog execution.";
+            return Err(Failed::before(ErrorCode::Reentrant, message));
+        }
+        tokio::select! {
+            biased;
+            () = context.abort.cancelled() => Err(Failed::before(ErrorCode::Aborted, "the call was aborted while it waited for its turn")),
+            turn = scope.sequential.lock() => Ok(turn),
+        }
+    }
+
+    async fn run(
+        &self,
+        registered: &Registered,
+        entry: &Arc<Entry>,
+        input: Value,
+        call: &str,
+        context: &Context,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Result<Value, Failed> {
+        let looks_only = |effect| if entry.flags.read_only { Effect::None } else { effect };
+        let abort = context.abort.child_token();
+        let mut inner = context.clone();
+        inner.parent_call = Some(call.to_owned());
+        inner.abort = abort.clone();
+        inner.nesting.within_sequential |= entry.flags.sequential;
+        let tool = Arc::clone(&registered.tool);
+        let limit = tool.timeout();
+        let tool_call = ToolCall { input, context: inner, updates, abort: abort.clone() };
+        // On a task of its own: a tool that panics harms its call only.
+        let mut task = tokio::spawn(async move { tool.call(tool_call).await });
+        let deadline = async {
+            match limit {
+                Some(limit) => tokio::time::sleep(limit).await,
+                None => std::future::pending().await,
+            }
+        };
+        let stopped = tokio::select! {
+            biased;
+            () = context.abort.cancelled() => (ErrorCode::Aborted, "the call was aborted while the tool ran".to_owned()),
+            done = &mut task => {
+                return match done {
+                    Ok(Ok(value)) => Ok(value),
+                    Ok(Err(error)) => Err(Failed {
+                        error: CallError::new(ErrorCode::ToolFailed, error.message),
+                        effect: looks_only(error.effect),
+                    }),
+                    Err(_) => Err(Failed {
+                        error: CallError::new(ErrorCode::ToolFailed, format!("{} broke down: this is a bug of the tool", entry.id)),
+                        effect: looks_only(Effect::Unknown),
+                    }),
+                };
+            }
+            () = deadline => {
+                let limit = limit.unwrap_or_default().as_millis();
+                (ErrorCode::Timeout, format!("{} did not finish within {limit} ms", entry.id))
+            }
+        };
+        abort.cancel();
+        task.abort();
+        Err(Failed { error: CallError::new(stopped.0, stopped.1), effect: looks_only(Effect::Unknown) })
+    }
+
+    /// Notes that the tool is called now. What cannot be noted is not done.
+    async fn journal(&self, context: &Context, entry: &Entry, seq: u32, input: &Value) -> Result<(), Failed> {
+        let Some(RunOwner { id, fence }) = context.run.clone() else { return Ok(()) };
+        let repeat = match entry.flags {
+            flags if flags.read_only => Repeat::Pure,
+            flags if flags.idempotent => Repeat::Idempotent,
+            _ => Repeat::Unknown,
+        };
+        let (tool, input) = (entry.id.to_string(), input.to_string());
+        let noted = self.stored(move |store| {
+            let call = NewCall { seq, tool: &tool, input: &input, repeat, state: CallState::Dispatched };
+            store.note_calls(&id, fence, &[call])
+        });
+        noted.await.map_err(|error| Failed::before(ErrorCode::Store, format!("the call was not made: {error}")))
+    }
+
+    async fn settle(&self, context: &Context, seq: u32, result: &Result<Value, Failed>) -> Result<(), Failed> {
+        let Some(RunOwner { id, fence }) = context.run.clone() else { return Ok(()) };
+        let (outcome, effect) = match result {
+            Ok(value) => (json!({ "ok": value }), Effect::Done),
+            Err(failed) => (json!({ "error": failed.error, "effect": failed.effect }), failed.effect),
+        };
+        let outcome = outcome.to_string();
+        let settled = self.stored(move |store| store.settle_call(&id, fence, seq, &outcome));
+        settled.await.map(drop).map_err(|error| Failed {
+            error: CallError::new(
+                ErrorCode::Store,
+                format!("the call was made, but what came of it could not be stored: {error}"),
+            ),
+            effect,
+        })
+    }
+
+    /// The store blocks; the runtime must not.
+    pub(crate) async fn stored<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn DoorStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = Arc::clone(&self.store);
+        match tokio::task::spawn_blocking(move || work(&*store)).await {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+}
+
+/// Tells what happens to one call.
+pub(crate) struct Teller<'a> {
+    door: &'a Door,
+    call: String,
+    entry: Arc<Entry>,
+    context: Context,
+}
+
+impl Teller<'_> {
+    pub fn tell(&self, what: EventKind) {
+        self.door.parts.events.event(self.event(what));
+    }
+
+    fn event(&self, what: EventKind) -> Event {
+        Event {
+            call: self.call.clone(),
+            parent: self.context.parent_call.clone(),
+            tool: self.entry.id.to_string(),
+            session: self.context.session.clone(),
+            run: self.context.run.as_ref().map(|run| run.id.clone()),
+            what,
+        }
+    }
+}
+
+/// Passes a tool's reports on, and tells them as events too.
+struct TellingSink {
+    events: Arc<dyn EventSink>,
+    redactor: Redactor,
+    event: Event,
+    updates: Arc<dyn UpdateSink>,
+}
+
+impl UpdateSink for TellingSink {
+    fn update(&self, update: Value) {
+        let shown = self.redactor.redact(&update);
+        self.events.event(Event { what: EventKind::Update { update: shown }, ..self.event.clone() });
+        self.updates.update(update);
+    }
+}

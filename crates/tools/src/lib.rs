@@ -1,0 +1,33 @@
+//! The one door: there is exactly one function through which any tool runs, [`Door::call`].
+//!
+//! Direct calls, nested calls of programs, calls over HTTP and MCP all come through here, and all are treated alike: the tool
+//! is looked up in the caller's own view, the input is checked, hooks and rules and people have their say, the call is
+//! journalled, the tool runs under a deadline and can be aborted, its value is checked, and everybody who should know is told.
+//! A second way to a tool would be a security bug.
+//!
+//! This crate decides and records; what there is to call comes from others as [`Tool`]s under [`pincer_catalog::Entry`]s, and
+//! what must survive goes to a [`pincer_store`].
+
+mod approvals;
+mod asking;
+mod context;
+mod door;
+mod events;
+pub mod hooks;
+mod matcher;
+mod outcome;
+mod redact;
+mod register;
+mod schema;
+mod tool;
+
+pub use approvals::{Answer, ApprovalRule, RuleDecision};
+pub use context::{Context, Nesting, RunOwner};
+pub use door::{Call, Door, DoorStore};
+pub use events::{Event, EventKind, EventSink};
+pub use matcher::Matcher;
+pub use outcome::{CallError, ErrorCode, Outcome};
+pub use redact::Redactor;
+pub use register::{DoorBuilder, RegisterError, RunCatalog};
+pub use schema::SchemaError;
+pub use tool::{BoxFuture, Effect, FnTool, Tool, ToolCall, ToolError, UpdateSink};

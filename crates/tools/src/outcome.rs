@@ -1,0 +1,63 @@
+//! What came of a call.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Effect;
+
+/// What came of a call: a value or an error, what it may have changed, and how long it took.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The tool's value, or why there is none.
+    pub result: Result<Value, CallError>,
+    /// What it may have changed.
+    pub effect: Effect,
+    /// From asking to answering, waiting for a person included.
+    pub duration: Duration,
+}
+
+/// Why a call has no value. Plain data: this is what a guest gets to see.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{message}")]
+pub struct CallError {
+    /// Which kind of failure.
+    pub code: ErrorCode,
+    /// What happened, to what, and what to do.
+    pub message: String,
+}
+
+/// Which kind of failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorCode {
+    /// There is no such tool for this caller. Whether there is one for others is not told.
+    UnknownTool,
+    /// The input does not fit the tool's schema.
+    InvalidInput,
+    /// A hook said no, or could not be asked.
+    Blocked,
+    /// A rule or a person said no.
+    Denied,
+    /// Nobody answered the question in time.
+    ApprovalExpired,
+    /// The tool took too long.
+    Timeout,
+    /// The call was aborted.
+    Aborted,
+    /// The tool failed.
+    ToolFailed,
+    /// The tool's value does not fit what it declares.
+    InvalidOutput,
+    /// It would have to wait for itself.
+    Reentrant,
+    /// It could not be journalled, and so was not made; or was made and could not be noted.
+    Store,
+}
+
+impl CallError {
+    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}

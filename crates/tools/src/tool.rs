@@ -1,0 +1,96 @@
+//! What a tool is, to the door.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::Context;
+
+/// A future that can be sent to another thread.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Something that can be done. Only the door calls it.
+pub trait Tool: Send + Sync {
+    /// Does it. The future is dropped when the call is aborted or takes too long; `call.abort` says so before, for tools that
+    /// have something to clean up.
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>>;
+
+    /// How long it may take. `None` leaves it to the caller's abort.
+    fn timeout(&self) -> Option<Duration> {
+        Some(Duration::from_secs(120))
+    }
+}
+
+/// One call, as the tool sees it.
+pub struct ToolCall {
+    /// The input, checked against the tool's schema.
+    pub input: Value,
+    /// For whom. A tool that calls others passes this on.
+    pub context: Context,
+    /// Where to report progress.
+    pub updates: Arc<dyn UpdateSink>,
+    /// Cancelled when the call is to end.
+    pub abort: CancellationToken,
+}
+
+/// Takes what a tool reports while it runs.
+pub trait UpdateSink: Send + Sync {
+    /// One report.
+    fn update(&self, update: Value);
+}
+
+/// Ignores all reports.
+impl UpdateSink for () {
+    fn update(&self, _update: Value) {}
+}
+
+/// A failure that a tool reports of itself.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{message}")]
+pub struct ToolError {
+    /// For the caller: what happened, to what, what to do.
+    pub message: String,
+    /// Whether something may have been changed all the same.
+    pub effect: Effect,
+}
+
+impl ToolError {
+    /// A failure before anything was done.
+    pub fn before(message: impl Into<String>) -> Self {
+        Self { message: message.into(), effect: Effect::None }
+    }
+
+    /// A failure in the middle: nobody knows what was done.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self { message: message.into(), effect: Effect::Unknown }
+    }
+}
+
+/// What a call may have changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// Nothing: it never started, or only looked.
+    None,
+    /// Perhaps something.
+    Unknown,
+    /// What it was asked to do.
+    Done,
+}
+
+/// A closure as a tool, for tests and small things.
+pub struct FnTool<F>(pub F);
+
+impl<F, Fut> Tool for FnTool<F>
+where
+    F: Fn(ToolCall) -> Fut + Send + Sync,
+    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+{
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+        Box::pin((self.0)(call))
+    }
+}
