@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use pincer_sandbox::{Engine, Error, Options};
 
-use crate::print::chain;
+use crate::print::{chain, note};
 
 /// `$XDG_CACHE_HOME/pincer`, by default `~/.cache/pincer`; `None` without a home.
 pub(crate) fn cache_dir() -> Option<PathBuf> {
@@ -23,7 +23,7 @@ pub(crate) fn load(live_cells: u32) -> Result<Engine, Error> {
             // Replaced by the next step, and cleared at the end.
             let _ = write!(stderr(), "\r\x1b[K{step} (only the first time) …");
         } else {
-            eprintln!("{step} (only the first time) …");
+            note(&format!("{step} (only the first time) …"));
         }
     };
     let options = Options { cache_dir: cache_dir(), live_cells, progress: Some(Box::new(progress)) };
@@ -33,7 +33,7 @@ pub(crate) fn load(live_cells: u32) -> Result<Engine, Error> {
     }
     let engine = loaded?;
     for problem in engine.cache_problems() {
-        eprintln!("warning: {}", chain(problem));
+        note(&format!("warning: {}", chain(problem)));
     }
     Ok(engine)
 }

@@ -4,6 +4,7 @@ mod cells;
 mod commands;
 mod engine;
 mod print;
+mod state;
 mod usage;
 
 use std::process::ExitCode;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let code = match cli.command {
         Command::Exec(arguments) => commands::exec::run(&arguments),
         Command::Demo => commands::demo::run(),
+        Command::Approvals(arguments) => commands::approvals::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };

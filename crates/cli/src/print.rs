@@ -2,7 +2,7 @@
 
 use std::error::Error;
 use std::fmt::Write;
-use std::io::{self, Write as _};
+use std::io::{self, IsTerminal, Write as _};
 use std::time::Duration;
 
 use pincer_sandbox::Json;
@@ -49,7 +49,43 @@ pub(crate) fn bytes(count: usize) -> String {
     }
 }
 
-/// Prints to stdout. A reader that has gone away is no error of ours: `pincer exec … | head -1` must not panic.
+/// Prints to stdout. A reader that has gone away is no error of ours (`pincer exec … | head -1`); a full disk is.
 pub(crate) fn line(text: &str) {
-    let _ = writeln!(io::stdout().lock(), "{text}");
+    let stdout = io::stdout();
+    // A program's text must not move the cursor, change colours or rename the window of whoever reads it.
+    let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
+    match writeln!(stdout.lock(), "{text}").and_then(|()| stdout.lock().flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            note(&format!("error: standard output cannot be written: {error}"));
+            std::process::exit(1);
+        }
+        _ => {}
+    }
+}
+
+/// Prints to stderr, if there is one: `eprintln!` would panic without.
+pub(crate) fn note(text: &str) {
+    let stderr = io::stderr();
+    let text = if stderr.is_terminal() { harmless(text) } else { text.to_owned() };
+    let _ = writeln!(stderr.lock(), "{text}");
+}
+
+/// Control characters as their escapes, but for line breaks and tabs.
+fn harmless(text: &str) -> String {
+    let show = |c: char| match c {
+        '\n' | '\t' => c.to_string(),
+        c if c.is_control() => c.escape_unicode().to_string(),
+        c => c.to_string(),
+    };
+    text.chars().map(show).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_cannot_drive_the_terminal() {
+        assert_eq!(harmless("a\u{1b}[31mb\u{7}\tc\nd\u{9b}"), "a\\u{1b}[31mb\\u{7}\tc\nd\\u{9b}");
+    }
 }

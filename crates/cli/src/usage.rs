@@ -27,6 +27,17 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage.")]
     /// Show what Pincer does: a few cells, one of them suspended and continued
     #[command(after_help = "Example:\n  pincer demo")]
     Demo,
+    /// Answer what waits for a person: list questions, allow or deny them; list and revoke grants
+    #[command(after_help = "\
+Examples:
+  pincer approvals list
+  pincer approvals allow ap_0199 --next 20
+  pincer approvals deny ap_0199
+  pincer approvals grants
+  pincer approvals revoke gr_0199
+
+An id may be shortened as long as only one question or grant begins so.")]
+    Approvals(ApprovalsArguments),
     /// Measure
     Bench {
         #[command(subcommand)]
@@ -48,6 +59,47 @@ pub(crate) struct ExecArguments {
     /// How long it may take, 100 to 60000
     #[arg(long, value_name = "N", default_value_t = pincer_codemode::TIMEOUT_MS_DEFAULT)]
     pub timeout_ms: u64,
+}
+
+#[derive(Args)]
+pub(crate) struct ApprovalsArguments {
+    #[command(subcommand)]
+    pub command: ApprovalsCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Where state is kept
+    #[arg(long, global = true, value_name = "DIR", env = "PINCER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ApprovalsCommand {
+    /// The questions that wait for an answer
+    List,
+    /// Allow a call
+    Allow {
+        /// The question
+        id: String,
+        /// And every later call of this tool
+        #[arg(long, conflicts_with = "next")]
+        always: bool,
+        /// And the next calls of this tool in this run, N in all
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+        next: Option<u32>,
+    },
+    /// Deny a call
+    Deny {
+        /// The question
+        id: String,
+    },
+    /// What has been allowed for later calls too
+    Grants,
+    /// Take a grant back
+    Revoke {
+        /// The grant
+        id: String,
+    },
 }
 
 #[derive(Subcommand)]

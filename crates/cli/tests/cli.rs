@@ -30,7 +30,8 @@ fn with_input(arguments: &[&str], input: &[u8]) -> Output {
     let mut command = pincer(arguments);
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("pincer");
-    child.stdin.take().expect("a pipe").write_all(input).expect("written");
+    // It need not read all of it.
+    let _ = child.stdin.take().expect("a pipe").write_all(input);
     child.wait_with_output().expect("pincer")
 }
 
@@ -145,6 +146,73 @@ fn a_reader_that_goes_away_is_no_crash() {
     let output = child.wait_with_output().expect("pincer");
     assert_eq!(output.status.code(), Some(0));
     assert!(!String::from_utf8_lossy(&output.stderr).contains("panicked"));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_cannot_be_written_is_told_by_the_exit_code() {
+    let full = || fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is always full");
+    let code = |mut command: Command| command.status().expect("pincer").code();
+    let mut fails = pincer(&["exec", "-e", "throw 1"]);
+    fails.stderr(full());
+    assert_eq!(code(fails), Some(1));
+    let mut works = pincer(&["exec", "--json", "-e", "return 1"]);
+    works.stdout(full()).stderr(Stdio::null());
+    assert_eq!(code(works), Some(1));
+}
+
+#[test]
+fn a_program_that_never_ends_is_not_read_to_its_end() {
+    let (code, _, err) = said(&with_input(&["exec", "-"], &b"//\n".repeat(400_000)));
+    assert_eq!(code, 2);
+    assert!(err.contains("longer than the 1048576 bytes"), "{err}");
+}
+
+#[test]
+fn approvals_are_listed_answered_and_granted_from_a_terminal() {
+    use pincer_store::{Approvals, NewApproval, SqliteStore};
+    let directory = tempfile::tempdir().expect("a directory");
+    let store = SqliteStore::open(&directory.path().join("pincer.db")).expect("a store");
+    let path = directory.path().to_str().expect("a path");
+    let approvals = |arguments: &[&str]| said(&run(&[&["approvals", "--state-dir", path], arguments].concat()));
+    assert_eq!(approvals(&["list"]).1, "nothing waits for an answer\n");
+    assert_eq!(approvals(&["list", "--json"]).1, "[]\n");
+    for id in ["ap_1a", "ap_1b", "ap_2"] {
+        let (run, request) = (Some("cm_1"), r#"{"input":{"command":"ls"}}"#);
+        let new = NewApproval {
+            id,
+            run,
+            session: "s",
+            tool: "openclaw:core:exec",
+            digest: b"d",
+            request,
+            created_at: 0,
+            expires_at: None,
+        };
+        store.ask(&new).expect("asked");
+    }
+    assert!(approvals(&["list"]).1.contains("ap_2  openclaw:core:exec  {\"command\":\"ls\"}"));
+    let listed: Value = serde_json::from_str(&approvals(&["list", "--json"]).1).expect("JSON");
+    assert_eq!((listed.as_array().map(Vec::len), &listed[0]["state"]), (Some(3), &"pending".into()));
+    assert_eq!(approvals(&["allow", "ap_2", "--next", "5"]).0, 0);
+    let (code, _, err) = approvals(&["deny", "ap_2"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("settled before: it is allowed"), "{err}");
+    let (code, _, err) = approvals(&["allow", "ap_1"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("ap_1a or ap_1b"), "{err}");
+    assert_eq!(approvals(&["deny", "ap_1b"]).1, "denied ap_1b: openclaw:core:exec\n");
+    assert_eq!(approvals(&["allow", "ap_1a", "--always"]).0, 0);
+    assert_eq!(approvals(&["allow", "ap_9"]).0, 2);
+    let grants: Value = serde_json::from_str(&approvals(&["grants", "--json"]).1).expect("JSON");
+    assert_eq!(
+        (&grants[0]["kind"], &grants[0]["remaining"], &grants[1]["kind"]),
+        (&"next".into(), &4.into(), &"always".into())
+    );
+    let id = grants[0]["id"].as_str().expect("an id");
+    assert_eq!(approvals(&["revoke", id]).0, 0);
+    assert!(approvals(&["grants"]).1.contains("always"));
+    assert_eq!(approvals(&["revoke", id]).0, 2);
 }
 
 #[test]

@@ -102,7 +102,7 @@ impl Run {
             let mut answers = Vec::new();
             for request in turn.requests {
                 match request.method.as_str() {
-                    "sleep" => timers.set(request.id, &request.args),
+                    "sleep" => timers.set(request.id, &request.args, request.at),
                     _ => answers.push(answer(&request)),
                 }
             }

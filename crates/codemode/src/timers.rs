@@ -16,11 +16,11 @@ pub(crate) struct Timers {
 }
 
 impl Timers {
-    /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`, by the guest's word.
-    pub fn set(&mut self, id: RequestId, args: &Json) {
+    /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`, by the guest's word, counted from `at`.
+    pub fn set(&mut self, id: RequestId, args: &Json, at: Instant) {
         let milliseconds = args.to::<(f64,)>().map_or(0.0, |(milliseconds,)| milliseconds).clamp(0.0, LONGEST_MS);
         let delay = Duration::from_micros((milliseconds * 1000.0) as u64);
-        self.due.insert((Instant::now() + delay, id));
+        self.due.insert((at + delay, id));
     }
 
     pub fn clear(&mut self, id: RequestId) {
@@ -61,7 +61,7 @@ mod tests {
     fn forged_delays_do_no_harm() {
         let mut timers = Timers::default();
         for (id, args) in ["[1e300]", "[-1e300]", "[]", "[null]", "{}", "[1,2]", "\"x\""].into_iter().enumerate() {
-            timers.set(RequestId(id as u32), &Json::parse(args).unwrap());
+            timers.set(RequestId(id as u32), &Json::parse(args).unwrap(), Instant::now());
         }
         assert!(
             timers.due.last().is_some_and(|(time, _)| *time <= Instant::now() + Duration::from_millis(0x7fff_ffff))

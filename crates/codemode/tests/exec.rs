@@ -101,6 +101,27 @@ fn timers_fire_in_order_and_detached_work_is_finished() {
 }
 
 #[test]
+fn timers_run_from_where_they_are_set_and_one_after_the_other() {
+    let texts = |source: &str| -> Vec<String> {
+        let done = run(source);
+        let items = done["output"].as_array().cloned().unwrap_or_default();
+        items.iter().map(|item| item["text"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    let busy = "setTimeout(() => text('a10'), 10); const s = Date.now(); while (Date.now() - s < 60); setTimeout(() => text('b5'), 5)";
+    assert_eq!(texts(busy), ["a10", "b5"]);
+    let jobs =
+        "setTimeout(() => { text('a'); Promise.resolve().then(() => text('a2')) }, 1); setTimeout(() => text('b'), 1)";
+    assert_eq!(texts(jobs), ["a", "a2", "b"]);
+    let clears =
+        "let b; setTimeout(async () => { await 0; clearTimeout(b) }, 1); b = setTimeout(() => text('never'), 1)";
+    assert_eq!(texts(clears), Vec::<String>::new());
+    assert_eq!(
+        run("const t = setTimeout(() => text('never'), 1); if (t) clearTimeout(t); return t > 0")["value"],
+        true
+    );
+}
+
+#[test]
 fn yielding_all_the_time_does_not_stop_the_timers() {
     let source =
         "let done = false; setTimeout(() => { done = true }, 10); while (!done) await yield_control(); return 1";

@@ -26,6 +26,8 @@
   const { get: weakGet, set: weakSet } = WeakMap.prototype;
   const mapNext = new Map().values().next;
   const { entries: mapEntries } = Map.prototype;
+  const { values: typedValues } = Object.getPrototypeOf(Uint8Array.prototype);
+  const { valueOf: bigIntValue } = BigInt.prototype;
   const { values: setValues } = Set.prototype;
   const { toString: tagMethod } = Object.prototype;
   const { slice: sliceString } = String.prototype;
@@ -61,14 +63,15 @@
       }
       return copy;
     }
-    if (isView(item)) return tagOf(item) === "[object DataView]" ? item : arrayFrom(item);
-    const list = { __proto__: null, "[object Map]": mapEntries, "[object Set]": setValues }[tagOf(item)];
-    if (list === undefined) return item;
+    const tag = tagOf(item);
+    const list = isView(item) ? typedValues : { __proto__: null, "[object Map]": mapEntries, "[object Set]": setValues }[tag];
     try {
-      return arrayFrom(apply(list, item, none));
+      if (list !== undefined) return arrayFrom(apply(list, item, none));
+      if (tag === "[object BigInt]") return `${apply(bigIntValue, item, none)}`;
     } catch {
-      return item; // It only said it was one.
+      // It only said it was one, or it is a view without elements.
     }
+    return item;
   };
 
   const toJson = (value) => {
@@ -274,7 +277,7 @@
     emit(JSON_ITEM, json === undefined ? "null" : json);
   }));
 
-  const REASON_LENGTH = 1000;
+  const REASON_LENGTH = 200;
   const yieldControl = named("yield_control", (reason) =>
     request(yieldControl, "yield", reason === undefined ? none : [apply(sliceString, text(reason), [0, REASON_LENGTH])]));
   define("yield_control", yieldControl);
@@ -284,11 +287,13 @@
     const ms = min(max(PlainNumber(delay) || 0, 0), 0x7fffffff);
     // An async function, so that what the callback throws is an unhandled rejection and fails the cell.
     const fire = async () => { await apply(callback, undefined, args); };
-    return open(setTimeout, "sleep", [ms], fire, fire, true);
+    // Counted from 1, so that an id is never false.
+    return open(setTimeout, "sleep", [ms], fire, fire, true) + 1;
   });
   define("setTimeout", setTimeout);
-  define("clearTimeout", named("clearTimeout", (id) => {
-    if (typeof id !== "number") return;
+  define("clearTimeout", named("clearTimeout", (timer) => {
+    if (typeof timer !== "number") return;
+    const id = timer - 1;
     const entry = unsettled[id];
     if (entry === undefined || !entry.timer) return;
     delete unsettled[id];

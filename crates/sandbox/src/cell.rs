@@ -243,10 +243,15 @@ impl Vm {
                     keep_within(&program.source, failure);
                 }
             }
-            Step::Settle(answers) if answers.is_empty() => {}
-            Step::Settle(answers) => exports.dispatch_text(&mut *store, Op::Settle, &answers_json(&answers))?,
+            // One after the other, each with all that follows from it: a timer must be able to clear the next one.
+            Step::Settle(answers) => {
+                for answer in answers {
+                    exports.dispatch_text(&mut *store, Op::Settle, &answer_json(&answer))?;
+                    run_jobs(store, exports)?;
+                }
+            }
         }
-        while !matches!(store.data().inbox.ending, Some(Ending::Failed(_))) && exports.run_job(&mut *store)? {}
+        run_jobs(store, exports)?;
 
         let inbox = &store.data().inbox;
         if !matches!(inbox.ending, Some(Ending::Failed(_))) {
@@ -273,22 +278,22 @@ impl Vm {
     }
 }
 
-/// `[[id, 1, value] | [id, 0, fault], …]`, as the prelude reads it.
-fn answers_json(answers: &[Answer]) -> String {
-    let mut out = String::from("[");
-    for (index, Answer { id, outcome }) in answers.iter().enumerate() {
-        let comma = if index > 0 { "," } else { "" };
-        match outcome {
-            Ok(value) => out.push_str(&format!("{comma}[{id},1,{value}]")),
-            Err(fault) => {
-                // A map of strings and JSON values always has a JSON form.
-                let fault = serde_json::to_string(fault).unwrap_or_else(|_| "{}".into());
-                out.push_str(&format!("{comma}[{id},0,{fault}]"));
-            }
+/// Runs the jobs of the queue until there is none, or the program has failed.
+fn run_jobs(store: &mut Store<Host>, exports: &Exports) -> wasmtime::Result<()> {
+    while !matches!(store.data().inbox.ending, Some(Ending::Failed(_))) && exports.run_job(&mut *store)? {}
+    Ok(())
+}
+
+/// `[[id, 1, value]]` or `[[id, 0, fault]]`, as the prelude reads it.
+fn answer_json(Answer { id, outcome }: &Answer) -> String {
+    match outcome {
+        Ok(value) => format!("[[{id},1,{value}]]"),
+        Err(fault) => {
+            // A map of strings and JSON values always has a JSON form.
+            let fault = serde_json::to_string(fault).unwrap_or_else(|_| "{}".into());
+            format!("[[{id},0,{fault}]]")
         }
     }
-    out.push(']');
-    out
 }
 
 /// What stopped the guest in the middle of its work.

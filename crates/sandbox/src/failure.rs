@@ -54,13 +54,20 @@ pub(crate) fn site_of(stack: &str) -> Option<Site> {
     })
 }
 
-/// A program whose brackets do not match fails on the line behind it, which is ours. For its author that is its own end.
+const LINE_ENDS: [char; 4] = ['\n', '\r', '\u{2028}', '\u{2029}'];
+
+/// As JavaScript counts them.
+fn lines_of(source: &str) -> u32 {
+    source.replace("\r\n", "\n").split(LINE_ENDS).count() as u32
+}
+
+/// A program that ends too early, or whose brackets do not match, fails on the line behind it, which is ours. For its author that is its own end.
 pub(crate) fn keep_within(source: &str, failure: &mut Failure) {
-    let lines = source.split('\n').count() as u32;
+    let lines = lines_of(source);
     if failure.kind == FailureKind::Syntax && failure.site.is_some_and(|site| site.line > lines) {
-        let last = source.rsplit('\n').next().unwrap_or_default();
+        let last = source.rsplit(LINE_ENDS).next().unwrap_or_default();
         failure.site = Some(Site { line: lines, column: last.encode_utf16().count() as u32 + 1 });
-        failure.message = "the brackets of the program do not match at its end".into();
+        failure.message = "the program ends in the middle of something, or a bracket in it does not match".into();
         failure.stack.clear();
     }
 }

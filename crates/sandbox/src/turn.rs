@@ -1,6 +1,7 @@
 //! What goes in and out of a cell: answers in; output, requests and an end out.
 
 use std::fmt;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -81,6 +82,8 @@ pub struct Request {
     pub args: Json,
     /// Where in the program.
     pub site: Option<Site>,
+    /// When it was made: a timer runs from here, not from the end of the turn.
+    pub at: Instant,
 }
 
 /// A place in the program's source, counted from 1.

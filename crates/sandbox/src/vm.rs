@@ -288,9 +288,12 @@ impl Exports {
     pub fn run_job(&self, mut store: impl AsContextMut<Data = Host>) -> wasmtime::Result<bool> {
         let ran = self.execute_job.call(&mut store, (self.roots.runtime, self.roots.scratch))?;
         if ran < 0 {
-            // A job reports its error through a promise. What is left here is nobody's.
-            let error = self.get_exception.call(&mut store, self.roots.context)?;
-            self.free_value.call(&mut store, (self.roots.context, error))?;
+            // Promises keep their errors. What is left is thrown by a callback of the engine, a finalizer for instance, and is
+            // as lost as a rejection that nobody handles.
+            let error = JsValue(self.get_exception.call(&mut store, self.roots.context)?);
+            store.as_context_mut().data_mut().inbox.rejections = true;
+            self.dispatch(&mut store, Op::Track, &[error, error, JsValue::bool(false)])?;
+            self.free_value.call(&mut store, (self.roots.context, error.0))?;
         }
         Ok(ran != 0)
     }

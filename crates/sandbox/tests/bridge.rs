@@ -134,6 +134,12 @@ fn a_rejection_of_an_earlier_turn_fails_the_cell_too() {
 }
 
 #[test]
+fn an_error_in_a_finalizer_fails_the_cell() {
+    let source = "const r = new FinalizationRegistry(() => { throw new Error('lost') }); (() => r.register({}, 1))(); await call(0); return 1";
+    assert_eq!(failure(source).message, "lost");
+}
+
+#[test]
 fn an_error_in_a_timer_fails_the_cell() {
     assert_eq!(failure("setTimeout(() => { throw new Error('tick') }, 1); return 1").message, "tick");
 }
@@ -159,7 +165,15 @@ fn failures_have_name_message_stack_and_place() {
 
 #[test]
 fn syntax_errors_have_their_place() {
-    for (source, line, column) in [("let x = ;", 1, 9), ("1;\n2;\n  }", 3, 4), ("a b", 1, 3), ("\n\nreturn (", 3, 9)] {
+    for (source, line, column) in [
+        ("let x = ;", 1, 9),
+        ("1;\n2;\n  }", 3, 4),
+        ("a b", 1, 3),
+        ("return 1 +", 1, 11),
+        ("let a=1;\rlet b=2;\rlet c=;", 3, 7),
+        ("let a=1;\r\nlet c=;", 2, 7),
+        ("\n\nreturn (", 3, 9),
+    ] {
         let failure = failure(source);
         assert_eq!(failure.kind, FailureKind::Syntax);
         assert!(!failure.message.contains("')'"), "the wrapper shows: {failure}");
@@ -211,6 +225,9 @@ fn values_cross_as_json() {
         ("const s = { x: 1 }; return [s, s]", r#"[{"x":1},{"x":1}]"#),
         ("return new Map([['a', new Set([1])]])", r#"[["a",[1]]]"#),
         ("return new Uint8Array([1, 2])", "[1,2]"),
+        ("return Object.setPrototypeOf(new Uint8Array([1, 2]), null)", "[1,2]"),
+        ("return Object(7n)", "\"7\""),
+        ("return new DataView(new ArrayBuffer(2))", "{}"),
         (
             "const e = new RangeError('m'); e.code = 5; return { e }",
             r#"{"e":{"name":"RangeError","message":"m","code":5}}"#,

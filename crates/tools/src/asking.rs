@@ -97,14 +97,15 @@ impl Door {
     /// Answers a question. `false` if it was settled before.
     pub async fn answer(&self, approval: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
         let (id, by) = (approval.to_owned(), by.to_owned());
-        let applied = self.stored(move |store| resolve(store, &id, answer, &by)).await?;
+        let applied = self.stored(move |store| answer_question(store, &id, answer, &by)).await?;
         self.answered.notify_waiters();
         Ok(applied)
     }
 }
 
-/// Settles a question and stores what the answer grants beyond this call. Any process may.
-fn resolve(store: &dyn DoorStore, id: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
+/// Settles a question and stores what the answer grants beyond this call; `false` if it was settled before. Any process may,
+/// also one without a door.
+pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
     let decision = if answer == Answer::Deny { Decision::Deny } else { Decision::Allow };
     let resolution = store.resolve(id, decision, by, now())?;
     if !resolution.applied {

@@ -22,6 +22,7 @@ mod schema;
 mod tool;
 
 pub use approvals::{Answer, ApprovalRule, RuleDecision};
+pub use asking::answer_question;
 pub use context::{Context, Nesting, RunOwner};
 pub use door::{Call, Door, DoorStore};
 pub use events::{Event, EventKind, EventSink};

@@ -9,7 +9,7 @@ use pincer_sandbox::Engine;
 use serde::Serialize;
 
 use crate::cells::{self, CALLS, Outcome};
-use crate::print::{bytes, chain, line, time};
+use crate::print::{bytes, chain, line, note, time};
 use crate::usage::BenchArguments;
 use crate::{DONE, FAILED, engine};
 
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> u8 {
             DONE
         }
         Err(error) => {
-            eprintln!("error: the benchmark did not run: {}", chain(error.as_ref()));
+            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
             FAILED
         }
     }

@@ -9,7 +9,7 @@ use pincer_catalog::{Catalog, Entry, Index, Source, ToolId};
 use serde::{Deserialize, Serialize};
 
 use crate::cells::Outcome;
-use crate::print::{chain, line};
+use crate::print::{chain, line, note};
 use crate::usage::SearchArguments;
 use crate::{DONE, FAILED, WRONG_USAGE};
 
@@ -54,12 +54,15 @@ struct Report {
 pub(crate) fn run(arguments: &SearchArguments) -> u8 {
     let sets = match sets(&arguments.data) {
         Ok(sets) if sets.is_empty() => {
-            eprintln!("error: {} has no pair of NAME.tools.jsonl and NAME.queries.jsonl", arguments.data.display());
+            note(&format!(
+                "error: {} has no pair of NAME.tools.jsonl and NAME.queries.jsonl",
+                arguments.data.display()
+            ));
             return WRONG_USAGE;
         }
         Ok(sets) => sets,
         Err(error) => {
-            eprintln!("error: {} cannot be read: {error}", arguments.data.display());
+            note(&format!("error: {} cannot be read: {error}", arguments.data.display()));
             return WRONG_USAGE;
         }
     };
@@ -74,7 +77,7 @@ pub(crate) fn run(arguments: &SearchArguments) -> u8 {
             match measure(&arguments.data, &set, mode) {
                 Ok(report) => show(&report, arguments.json),
                 Err(error) => {
-                    eprintln!("error: the set {set} cannot be measured: {}", chain(error.as_ref()));
+                    note(&format!("error: the set {set} cannot be measured: {}", chain(error.as_ref())));
                     return FAILED;
                 }
             }

@@ -6,14 +6,14 @@ use pincer_codemode::{CodeModeResult, Exec};
 use pincer_sandbox::{Answer, Engine, Json, Limits, Output, Program, TurnEnd};
 
 use crate::cells::Outcome;
-use crate::print::{bytes, chain, line, time};
+use crate::print::{bytes, chain, line, note, time};
 use crate::{DONE, FAILED, engine};
 
 pub(crate) fn run() -> u8 {
     match tell() {
         Ok(()) => DONE,
         Err(error) => {
-            eprintln!("error: the demo did not run: {}", chain(error.as_ref()));
+            note(&format!("error: the demo did not run: {}", chain(error.as_ref())));
             FAILED
         }
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use pincer_codemode::{CodeModeResult, Exec, Failed, TIMEOUT_MS};
 use pincer_sandbox::Output;
 
-use crate::print::{chain, line, value};
+use crate::print::{chain, line, note, value};
 use crate::usage::ExecArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, engine};
 
@@ -20,14 +20,17 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
     let source = match source {
         Ok(source) => source,
         Err(error) => {
-            eprintln!("error: {error}");
+            note(&format!("error: {error}"));
             return WRONG_USAGE;
         }
     };
     if !TIMEOUT_MS.contains(&arguments.timeout_ms) {
         let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
         let clamped = arguments.timeout_ms.clamp(*least, *most);
-        eprintln!("warning: --timeout-ms {} is not within {least} to {most}: {clamped} is used", arguments.timeout_ms);
+        note(&format!(
+            "warning: --timeout-ms {} is not within {least} to {most}: {clamped} is used",
+            arguments.timeout_ms
+        ));
     }
     let result = match engine::load(1) {
         Ok(engine) => Exec::new(&source).timeout_ms(arguments.timeout_ms).run(&engine),
@@ -36,7 +39,7 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
     if arguments.json {
         match serde_json::to_string(&result) {
             Ok(json) => line(&json),
-            Err(error) => eprintln!("error: the result cannot be written as JSON: {error}"),
+            Err(error) => note(&format!("error: the result cannot be written as JSON: {error}")),
         }
     } else {
         show(&result, &source);
@@ -47,14 +50,22 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
     }
 }
 
+/// One byte more than a program may have.
+const MOST_SOURCE: u64 = (1 << 20) + 1;
+
 fn read(file: &Path) -> Result<String, String> {
     let (name, bytes) = if file == Path::new("-") {
         let mut bytes = Vec::new();
-        ("standard input".to_owned(), io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes))
+        ("standard input".to_owned(), io::stdin().lock().take(MOST_SOURCE).read_to_end(&mut bytes).map(|_| bytes))
     } else {
-        (file.display().to_string(), fs::read(file))
+        let mut bytes = Vec::new();
+        let read = fs::File::open(file).and_then(|file| file.take(MOST_SOURCE).read_to_end(&mut bytes));
+        (file.display().to_string(), read.map(|_| bytes))
     };
     let bytes = bytes.map_err(|error| format!("{name} cannot be read: {error}"))?;
+    if bytes.len() as u64 == MOST_SOURCE {
+        return Err(format!("{name} is longer than the {} bytes that a program may have", MOST_SOURCE - 1));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         format!("{name} is not UTF-8 text (the first bad byte is number {}): a program must be", at + 1)
@@ -74,9 +85,9 @@ fn show(result: &CodeModeResult, source: &str) {
         CodeModeResult::Completed(done) => {
             line(&value(&done.value));
             if done.value.as_str() == "null" && !source.contains("return") {
-                eprintln!("hint: the program has no `return`, so it has no value");
+                note("hint: the program has no `return`, so it has no value");
             }
         }
-        CodeModeResult::Failed(failed) => eprintln!("error: {}", failed.error),
+        CodeModeResult::Failed(failed) => note(&format!("error: {}", failed.error)),
     }
 }

@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod approvals;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_search;
 pub(crate) mod demo;

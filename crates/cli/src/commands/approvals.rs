@@ -1,0 +1,127 @@
+//! `pincer approvals`: what waits for a person, and what a person has granted. Works while the call waits elsewhere.
+
+use std::env;
+
+use pincer_store::{Approval, Approvals, Grant, GrantKind, Grants, SqliteStore, StoreError};
+use pincer_tools::{Answer, answer_question};
+use serde_json::{Value, json};
+
+use crate::print::{chain, line, note};
+use crate::usage::{ApprovalsArguments, ApprovalsCommand};
+use crate::{DONE, FAILED, WRONG_USAGE, state};
+
+/// Why a command came to nothing, and the exit code for it.
+struct Refused(u8, String);
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self(FAILED, chain(&error))
+    }
+}
+
+pub(crate) fn run(arguments: &ApprovalsArguments) -> u8 {
+    let shown = state::open(arguments.state_dir.as_deref())
+        .map_err(|error| Refused(FAILED, chain(&error)))
+        .and_then(|store| act(&store, &arguments.command));
+    match shown {
+        Ok((document, _)) if arguments.json => line(&document.to_string()),
+        Ok((_, text)) => line(&text),
+        Err(Refused(code, error)) => {
+            note(&format!("error: {error}"));
+            return code;
+        }
+    }
+    DONE
+}
+
+/// What to print, for programs and for people.
+fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String), Refused> {
+    match command {
+        ApprovalsCommand::List => {
+            let pending = store.pending_approvals()?;
+            let document = pending.iter().map(approval_json).collect();
+            Ok((document, rows(pending.iter().map(approval_row), "nothing waits for an answer")))
+        }
+        ApprovalsCommand::Grants => {
+            let grants = store.grants()?;
+            let document = grants.iter().map(grant_json).collect();
+            Ok((document, rows(grants.iter().map(grant_row), "nothing has been granted beyond single calls")))
+        }
+        ApprovalsCommand::Allow { id, always, next } => {
+            let answer = match (always, next) {
+                (true, _) => Answer::AllowAlways,
+                (false, Some(count)) => Answer::AllowNext(*count),
+                (false, None) => Answer::AllowOnce,
+            };
+            settle(store, id, answer, "allowed")
+        }
+        ApprovalsCommand::Deny { id } => settle(store, id, Answer::Deny, "denied"),
+        ApprovalsCommand::Revoke { id } => {
+            let id = only(id, "grant", store.grants()?.into_iter().map(|grant| grant.id))?;
+            let revoked = store.revoke(&id)?;
+            Ok((json!({ "id": id, "revoked": revoked }), format!("revoked {id}")))
+        }
+    }
+}
+
+fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(Value, String), Refused> {
+    let id = match store.approval(id) {
+        Ok(approval) => approval.id,
+        Err(_) => only(id, "open question", store.pending_approvals()?.into_iter().map(|approval| approval.id))?,
+    };
+    let by = env::var("USER").unwrap_or_else(|_| "command line".into());
+    let applied = answer_question(store, &id, answer, &by)?;
+    let approval = store.approval(&id)?;
+    if !applied {
+        let by = approval.decided_by.map_or_else(String::new, |by| format!(" by {by}"));
+        return Err(Refused(FAILED, format!("{id} was settled before: it is {}{by}", approval.state.as_str())));
+    }
+    Ok((approval_json(&approval), format!("{verb} {id}: {}", approval.tool)))
+}
+
+/// The one id that begins so.
+fn only(prefix: &str, what: &str, ids: impl Iterator<Item = String>) -> Result<String, Refused> {
+    let mut found: Vec<String> = ids.filter(|id| id.starts_with(prefix)).collect();
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Refused(WRONG_USAGE, format!("there is no {what} {prefix}: `pincer approvals list` shows them"))),
+        _ => Err(Refused(WRONG_USAGE, format!("{prefix} could be {}: give more of it", found.join(" or ")))),
+    }
+}
+
+fn rows(rows: impl Iterator<Item = String>, nothing: &str) -> String {
+    let rows: Vec<String> = rows.collect();
+    if rows.is_empty() { nothing.into() } else { rows.join("\n") }
+}
+
+fn request(approval: &Approval) -> Value {
+    serde_json::from_str(&approval.request).unwrap_or_default()
+}
+
+fn approval_json(approval: &Approval) -> Value {
+    json!({
+        "id": approval.id, "tool": approval.tool, "session": approval.session, "run": approval.run,
+        "state": approval.state.as_str(), "decidedBy": approval.decided_by, "createdAt": approval.created_at,
+        "expiresAt": approval.expires_at, "request": request(approval),
+    })
+}
+
+fn approval_row(approval: &Approval) -> String {
+    format!("{}  {}  {}", approval.id, approval.tool, request(approval)["input"])
+}
+
+fn grant_json(grant: &Grant) -> Value {
+    let (kind, run, remaining) = match &grant.kind {
+        GrantKind::Always => ("always", None, None),
+        GrantKind::Next { run, remaining } => ("next", Some(run), Some(remaining)),
+    };
+    json!({ "id": grant.id, "tool": grant.tool, "kind": kind, "run": run, "remaining": remaining, "createdAt": grant.created_at })
+}
+
+fn grant_row(grant: &Grant) -> String {
+    let holds = match &grant.kind {
+        GrantKind::Always => "always".to_owned(),
+        GrantKind::Next { run, remaining } => format!("the next {remaining} in {run}"),
+    };
+    format!("{}  {}  {holds}", grant.id, grant.tool)
+}
