@@ -26,6 +26,6 @@ for (const [name, path, show] of rows) {
   const cells = [openclaw, monty].map((peer) => show(at(peer, path)) + times(at(peer, path), own));
   console.log(`| ${name} | **${show(own)}** | ${cells.join(" | ")} |`);
 }
-console.log(`\nPincer alone: park p50 ${ms(ours.park.p50)}, one request ${ours.perCall.p50.toFixed(1)} µs, ` +
+console.log(`\nPincer alone: park p50 ${ms(ours.park.p50)}, one request ${ours.perCall.toFixed(1)} µs, ` +
   `${Math.round(ours.cellsPerSecond).toLocaleString("en")} fresh cells/s on all cores, ` +
   `${size(ours.heldPer1000)} for 1,000 suspended cells.`);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::approvals::decide;
-use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, ask_all};
+use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, ask_all, tell_all};
 use crate::register::{DoorBuilder, Registered, RunCatalog};
 use crate::{
     CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Outcome, Redactor, RuleDecision, RunOwner,
@@ -61,6 +61,7 @@ impl Door {
             tools: HashMap::new(),
             entries: Vec::new(),
             hooks: Vec::new(),
+            observers: Vec::new(),
             rules: Vec::new(),
             events: Arc::new(()),
             redactor: Redactor::default(),
@@ -107,7 +108,11 @@ impl Door {
             effect,
             duration_ms: duration.as_millis() as u64,
         });
-        Outcome { result, effect, duration }
+        let outcome = Outcome { result, effect, duration };
+        if !self.parts.observers.is_empty() {
+            tell_all(&self.parts.observers, &entry, &teller.call, &outcome, context).await;
+        }
+        outcome
     }
 
     async fn attempt(

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::door::{Door, DoorStore};
-use crate::hooks::Hook;
+use crate::hooks::{Hook, Observer};
 use crate::schema::Checked;
 use crate::{ApprovalRule, EventSink, Redactor, SchemaError, Tool};
 
@@ -61,6 +61,7 @@ pub struct DoorBuilder {
     pub(crate) tools: HashMap<String, Registered>,
     pub(crate) entries: Vec<Entry>,
     pub(crate) hooks: Vec<Hook>,
+    pub(crate) observers: Vec<Observer>,
     pub(crate) rules: Vec<ApprovalRule>,
     pub(crate) events: Arc<dyn EventSink>,
     pub(crate) redactor: Redactor,
@@ -86,6 +87,12 @@ impl DoorBuilder {
     /// Adds a hook.
     pub fn hook(mut self, hook: Hook) -> Self {
         self.hooks.push(hook);
+        self
+    }
+
+    /// Adds somebody who is told what came of calls.
+    pub fn observer(mut self, observer: Observer) -> Self {
+        self.observers.push(observer);
         self
     }
 

@@ -116,6 +116,35 @@ async fn a_hook_that_cannot_answer_blocks() {
     assert_eq!(blocked(&with(vec![never])).await, "the hook slow did not answer within 20 ms, so the call is blocked");
 }
 
+#[tokio::test]
+async fn observers_are_told_what_came_of_a_call_and_can_hold_nothing_up() {
+    use pincer_tools::hooks::{AfterHook, AfterToolCall, FnAfterHook, Observer};
+    struct Never;
+    impl AfterHook for Never {
+        fn after_tool_call<'a>(&'a self, _: &'a AfterToolCall) -> pincer_tools::BoxFuture<'a, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let log: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
+    let told = log.clone();
+    let house = house(move |door| {
+        let observer = |names: &[&str], millis, hook: Arc<dyn AfterHook>| Observer {
+            matcher: Matcher::parse("hooks", names).expect("valid"),
+            timeout: Duration::from_millis(millis),
+            hook,
+        };
+        let note = FnAfterHook(move |event: &AfterToolCall| {
+            told.lock().unwrap().push((event.tool_id.clone(), event.result.is_some()));
+        });
+        door.observer(observer(&[], 10, Arc::new(Never))).observer(observer(&["echo"], 20_000, Arc::new(note)))
+    });
+    house.call("openclaw:core:echo", json!({ "text": "x" })).await.result.expect("a value");
+    house.call("openclaw:core:echo", json!({})).await.result.expect_err("a wrong input");
+    house.call("mcp:files:read", json!({ "text": "x" })).await.result.expect("a value");
+    let echo = "openclaw:core:echo".to_owned();
+    assert_eq!(*log.lock().unwrap(), [(echo.clone(), true), (echo, false)]);
+}
+
 fn shell(script: &str) -> CommandHook {
     CommandHook { command: vec!["sh".into(), "-c".into(), script.into()] }
 }

@@ -30,8 +30,8 @@ struct Report {
     resume: Summary,
     suspended_bytes: usize,
     rss_bytes: usize,
-    /// One host request and its answer, in microseconds.
-    per_call: Summary,
+    /// One host request and its answer, in microseconds, p50.
+    per_call: f64,
     /// Fresh cells, on all cores.
     cells_per_second: f64,
     /// Resident bytes for 1,000 suspended cells.
@@ -103,7 +103,7 @@ fn measure(rounds: u32) -> Outcome<Report> {
         resume: summary(resume, milliseconds),
         suspended_bytes,
         rss_bytes,
-        per_call: summary(per_call, |time| milliseconds(time) * 1000.0),
+        per_call: summary(per_call, milliseconds).p50 * 1000.0,
         cells_per_second,
         held_per_1000,
     })
@@ -177,9 +177,8 @@ fn show(report: &Report) {
     row("suspend: run, then to bytes", report.suspend);
     row("  of which to bytes (park)", report.park);
     row("restore and continue to result", report.resume);
-    let micros = Summary { p50: report.per_call.p50 / 1000.0, p95: report.per_call.p95 / 1000.0 };
-    row("one host request and its answer", micros);
     let figure = |name: &str, value: String| line(&format!("{name:<34}{value:>12}"));
+    figure("one host request and its answer", format!("{:.1} µs", report.per_call));
     figure("engine load and first cell", time(Duration::from_secs_f64(report.first_ms / 1000.0)));
     figure("a suspended cell", bytes(report.suspended_bytes));
     figure("1,000 suspended cells, resident", bytes(report.held_per_1000));

@@ -1,10 +1,11 @@
-//! Hooks: others who have a say before a tool is called.
+//! Hooks: others who have a say before a tool is called, or want to know what came of it.
 //!
 //! All that match are asked, those with the highest priority first. What they say is merged: a block ends the matter; the input
 //! may be rewritten, each by the next; a question to a person may be demanded, and from then on the input is what that person
 //! will see, so nobody may rewrite it any more. A hook that does not answer, or not sensibly, blocks: a gate that is broken is
 //! shut.
 
+mod after;
 mod command;
 
 use std::sync::Arc;
@@ -16,6 +17,8 @@ use serde_json::Value;
 
 use crate::{BoxFuture, Context, Matcher};
 
+pub(crate) use after::tell_all;
+pub use after::{AfterHook, AfterToolCall, FnAfterHook, Observer};
 pub use command::CommandHook;
 
 /// What a hook is told.
