@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::approvals::digest;
 use crate::door::{Door, DoorStore, Failed, Teller};
 use crate::hooks::ApprovalDemand;
-use crate::{Answer, Context, ErrorCode, EventKind};
+use crate::{Answer, Call, Context, ErrorCode, EventKind};
 
 /// How often a question is looked up that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -21,7 +21,7 @@ impl Door {
         &self,
         entry: &Entry,
         input: &Value,
-        call: &str,
+        call: &Call,
         demand: &ApprovalDemand,
         context: &Context,
         teller: &Teller<'_>,
@@ -39,8 +39,9 @@ impl Door {
         let created_at = now();
         let expires_at = self.parts.approval_lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis);
         let digest = digest(&tool, input);
-        let request =
-            json!({ "call": call, "tool": tool, "input": self.parts.redactor.redact(input), "demand": demand });
+        let request = json!({
+            "call": call.id, "tool": tool, "input": self.parts.redactor.redact(input), "line": call.line, "demand": demand,
+        });
         let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
         let asked = self.stored(move |store| {
             let (id, run, digest) = (asked_id.as_str(), run.as_deref(), digest.as_slice());

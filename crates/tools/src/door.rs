@@ -32,6 +32,8 @@ pub struct Call {
     pub tool: String,
     /// The input.
     pub input: Value,
+    /// The line of the program that asks, if a program does: whoever is asked for an approval sees it.
+    pub line: Option<u32>,
 }
 
 /// The one way to a tool.
@@ -139,7 +141,7 @@ impl Door {
             RuleDecision::Allow => demand,
         };
         if let Some(demand) = demand {
-            self.approve(entry, &input, &call.id, &demand, context, teller).await?;
+            self.approve(entry, &input, &call, &demand, context, teller).await?;
         }
         let _turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
         if context.abort.is_cancelled() {

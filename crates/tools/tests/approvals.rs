@@ -4,13 +4,15 @@
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{House, call, house};
 use pincer_store::{ApprovalState, Approvals, Decision, Grants, NewRun, Runs, SqliteStore};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
-    Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, Matcher, Outcome, RuleDecision, RunOwner,
+    Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, FnTool, Matcher, Outcome, RuleDecision, RunOwner,
+    ToolCall, ToolError,
 };
 use serde_json::json;
 
@@ -167,5 +169,67 @@ async fn a_hook_may_demand_a_question_and_from_then_on_the_input_is_frozen() {
         request
     });
     assert_eq!(outcome.result.expect("a value"), json!({ "text": "shown" }));
+    assert!(request.contains("\"line\":7"), "{request}");
     assert!(request.contains("really?") && request.contains("shown") && !request.contains("late"), "{request}");
+}
+
+/// Allow, deny, abort, expiry and a second allow in every order of length four: the first counts, and the tool runs at most
+/// once, and only after a yes.
+#[tokio::test(start_paused = true)]
+async fn one_answer_wins_in_every_order_and_the_effect_happens_at_most_once() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Act {
+        Allow,
+        Deny,
+        Abort,
+        Expire,
+    }
+    let acts = [Act::Allow, Act::Deny, Act::Abort, Act::Expire, Act::Allow];
+    let effects = Arc::new(AtomicUsize::new(0));
+    let counter = effects.clone();
+    let house = house(move |door| {
+        let tool = FnTool(move |call: ToolCall| {
+            counter.fetch_add(1, Ordering::SeqCst);
+            async move { Ok::<_, ToolError>(call.input) }
+        });
+        let door = door.tool(common::entry("openclaw:core:acts"), Arc::new(tool)).expect("registered");
+        door.rule(rule(&["acts"], RuleDecision::Ask)).approval_lifetime(Duration::from_secs(86_400))
+    });
+    for order in 0..acts.len().pow(4) {
+        let chosen: Vec<Act> = (0..4u32).map(|place| acts[order / acts.len().pow(place) % acts.len()]).collect();
+        let before = effects.load(Ordering::SeqCst);
+        let context = Context::default();
+        let (outcome, id) = tokio::join!(house.call_as(&context, "acts", json!({ "text": "x" })), async {
+            let id = question(&house).await;
+            for act in &chosen {
+                match act {
+                    Act::Allow => drop(house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered")),
+                    Act::Deny => drop(house.door.answer(&id, Answer::Deny, "me").await.expect("answered")),
+                    Act::Expire => drop(house.store.expire_approvals(i64::MAX).expect("swept")),
+                    Act::Abort => {
+                        context.abort.cancel();
+                        drop(house.store.resolve(&id, Decision::Cancel, "abort", 0).expect("cancelled"));
+                    }
+                }
+            }
+            id
+        });
+        let state = house.store.approval(&id).expect("there").state;
+        let expected = match chosen[0] {
+            Act::Allow => ApprovalState::Allowed,
+            Act::Deny => ApprovalState::Denied,
+            Act::Abort => ApprovalState::Cancelled,
+            Act::Expire => ApprovalState::Expired,
+        };
+        assert_eq!(state, expected, "{chosen:?}");
+        let happened = effects.load(Ordering::SeqCst) - before;
+        assert!(happened <= usize::from(state == ApprovalState::Allowed), "{chosen:?}: {happened} effects");
+        // An abort may come after the yes, while the tool runs: then nobody claims to know.
+        match (outcome.result.is_ok(), outcome.effect) {
+            (true, Effect::Done) => assert_eq!(happened, 1, "{chosen:?}"),
+            (false, Effect::None) => assert_eq!(happened, 0, "{chosen:?}"),
+            (false, Effect::Unknown) => {}
+            other => panic!("{chosen:?}: {other:?}"),
+        }
+    }
 }
