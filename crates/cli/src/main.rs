@@ -3,6 +3,7 @@
 mod cells;
 mod commands;
 mod engine;
+mod places;
 mod print;
 mod state;
 mod usage;

@@ -1,19 +1,10 @@
 //! Where state is kept, and the store in it.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use pincer_store::{SqliteStore, StoreError};
 
-/// What was said, else `$XDG_STATE_HOME/pincer`, by default `~/.local/state/pincer`; `None` without a home.
-fn directory(said: Option<&Path>) -> Option<PathBuf> {
-    if let Some(directory) = said {
-        return Some(directory.to_owned());
-    }
-    let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_STATE_HOME").or_else(|| Some(absolute("HOME")?.join(".local/state")))?;
-    Some(base.join("pincer"))
-}
+use crate::places::place;
 
 /// Why there is no store.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +19,7 @@ pub(crate) enum StateError {
 
 /// The store in the state directory, made if need be.
 pub(crate) fn open(said: Option<&Path>) -> Result<SqliteStore, StateError> {
-    let directory = directory(said).ok_or(StateError::NoPlace)?;
+    let usual = || place("XDG_STATE_HOME", ".local/state");
+    let directory: PathBuf = said.map(Path::to_owned).or_else(usual).ok_or(StateError::NoPlace)?;
     Ok(SqliteStore::open(&directory.join("pincer.db"))?)
 }

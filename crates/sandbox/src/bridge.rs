@@ -160,8 +160,8 @@ impl Host {
         let id = self.pending.next;
         self.pending.next = id.checked_add(1).ok_or(Stop::Broken("request ids are used up"))?;
         self.pending.ids.insert(id);
-        let (id_, site, at) = (RequestId(id), site_of(stack), Instant::now());
-        self.inbox.requests.push(Request { id: id_, method, args, site, at });
+        let (site, at) = (site_of(stack), Instant::now());
+        self.inbox.requests.push(Request { id: RequestId(id), method, args, site, at });
         Ok(id)
     }
 
