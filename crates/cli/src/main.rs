@@ -1,10 +1,12 @@
 //! The `pincer` binary: parse arguments, call the crates, print.
 
+mod assembly;
 mod cells;
 mod commands;
 mod engine;
 mod places;
 mod print;
+mod settings;
 mod state;
 mod usage;
 
@@ -23,9 +25,11 @@ fn main() -> ExitCode {
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
     let cli = Cli::parse();
     let code = match cli.command {
-        Command::Exec(arguments) => commands::exec::run(&arguments),
+        Command::Exec(arguments) => commands::exec::run(&cli.places, &arguments),
         Command::Demo => commands::demo::run(),
-        Command::Approvals(arguments) => commands::approvals::run(&arguments),
+        Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
+        Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
+        Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };

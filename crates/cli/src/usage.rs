@@ -8,8 +8,21 @@ use clap::{Args, Parser, Subcommand};
 #[derive(Parser)]
 #[command(name = "pincer", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub places: PlaceArguments,
     #[command(subcommand)]
     pub command: Command,
+}
+
+/// Where config and state are.
+#[derive(Args)]
+pub(crate) struct PlaceArguments {
+    /// The config; otherwise ./pincer.json5, or pincer/pincer.json5 in the config home
+    #[arg(long, global = true, value_name = "FILE", env = "PINCER_CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Where state is kept
+    #[arg(long, global = true, value_name = "DIR", env = "PINCER_STATE_DIR")]
+    pub state_dir: Option<PathBuf>,
 }
 
 #[derive(Subcommand)]
@@ -27,6 +40,26 @@ Exit codes: 0 completed, 1 failed, 2 wrong usage.")]
     /// Show what Pincer does: a few cells, one of them suspended and continued
     #[command(after_help = "Example:\n  pincer demo")]
     Demo,
+    /// Look at the catalog: which tools there are, and why one is in it or not
+    #[command(after_help = "\
+Examples:
+  pincer tools list
+  pincer tools search 'find text in files'
+  pincer tools describe read
+  pincer tools explain openclaw:core:exec --agent writer
+  pincer tools declarations > tools.d.ts
+
+A tool is called by its id, or by its name if no other tool has it.")]
+    Tools(ToolsArguments),
+    /// Check, show and describe the config
+    #[command(after_help = "\
+Examples:
+  pincer config validate
+  pincer config show --json
+  pincer config schema > pincer.schema.json
+
+Exit codes: 0 valid, 2 not.")]
+    Config(ConfigArguments),
     /// Answer what waits for a person: list questions, allow or deny them; list and revoke grants
     #[command(after_help = "\
 Examples:
@@ -56,9 +89,9 @@ pub(crate) struct ExecArguments {
     /// Print exactly one CodeModeResult as JSON
     #[arg(long)]
     pub json: bool,
-    /// How long it may take, 100 to 60000
-    #[arg(long, value_name = "N", default_value_t = pincer_codemode::TIMEOUT_MS_DEFAULT)]
-    pub timeout_ms: u64,
+    /// How long it may take, 100 to 60000; otherwise tools.codeMode.timeoutMs, or 10000
+    #[arg(long, value_name = "N")]
+    pub timeout_ms: Option<u64>,
 }
 
 #[derive(Args)]
@@ -68,9 +101,82 @@ pub(crate) struct ApprovalsArguments {
     /// Print one JSON document
     #[arg(long, global = true)]
     pub json: bool,
-    /// Where state is kept
-    #[arg(long, global = true, value_name = "DIR", env = "PINCER_STATE_DIR")]
-    pub state_dir: Option<PathBuf>,
+}
+
+#[derive(Args)]
+pub(crate) struct ConfigArguments {
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand, Clone, Copy)]
+pub(crate) enum ConfigCommand {
+    /// Tell everything that is wrong with it
+    Validate,
+    /// The JSON Schema of the config, for editors
+    Schema,
+    /// All settings in force, defaults included; ${NAME} stays as it is written
+    Show,
+}
+
+#[derive(Args)]
+pub(crate) struct ToolsArguments {
+    #[command(subcommand)]
+    pub command: ToolsCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(flatten)]
+    pub scope: ScopeArguments,
+}
+
+/// For whom the catalog is made.
+#[derive(Args)]
+pub(crate) struct ScopeArguments {
+    /// As this agent
+    #[arg(long, global = true, value_name = "ID")]
+    pub agent: Option<String>,
+    /// With a model of this provider
+    #[arg(long, global = true, value_name = "NAME")]
+    pub provider: Option<String>,
+    /// With this model of the provider
+    #[arg(long, global = true, value_name = "NAME", requires = "provider")]
+    pub model: Option<String>,
+    /// For a message of this sender
+    #[arg(long, global = true, value_name = "NAME")]
+    pub sender: Option<String>,
+    /// In a sandboxed session
+    #[arg(long, global = true)]
+    pub sandboxed: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ToolsCommand {
+    /// All tools that policy leaves
+    List,
+    /// The tools that fit a few words best
+    Search {
+        /// What the tool should do
+        query: String,
+        /// How many at most, up to 50
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=50))]
+        limit: u32,
+    },
+    /// One tool with its schemas
+    Describe {
+        /// Its id or name
+        tool: String,
+    },
+    /// Why a tool is there or not: what each layer of policy says
+    Explain {
+        /// Its id or name
+        tool: String,
+    },
+    /// All tools as TypeScript
+    Declarations,
 }
 
 #[derive(Subcommand)]

@@ -13,8 +13,16 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 7] =
-    ["README.md", "ARCHITECTURE.md", "BENCHMARKS.md", "CONTRIBUTING.md", "SECURITY.md", "docs/guest.md", "docs/cli.md"];
+const DOCUMENTS: [&str; 8] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "BENCHMARKS.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/guest.md",
+    "docs/cli.md",
+    "docs/config.md",
+];
 
 #[test]
 fn paths_in_the_documents_exist() {
@@ -58,6 +66,8 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
     for (command, options) in [
         (&["exec"][..], &["--json", "--timeout-ms", "-e"][..]),
         (&["demo"], &[]),
+        (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
+        (&["config"], &["--json", "--config", "--state-dir"]),
         (&["bench", "cells"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {

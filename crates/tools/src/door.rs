@@ -106,7 +106,10 @@ impl Door {
         let duration = started.elapsed();
         teller.tell(EventKind::End {
             output: result.as_ref().ok().map(|value| self.parts.redactor.redact(value)),
-            error: result.as_ref().err().cloned(),
+            error: result
+                .as_ref()
+                .err()
+                .map(|error| CallError::new(error.code, self.parts.redactor.text(&error.message))),
             effect,
             duration_ms: duration.as_millis() as u64,
         });

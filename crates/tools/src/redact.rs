@@ -1,5 +1,6 @@
 //! What may stand in events and logs of an input or an output.
 
+use regex::Regex;
 use serde_json::{Map, Value};
 
 const STRING_CHARS: usize = 32_768;
@@ -46,6 +47,8 @@ const SECRET_STARTS: [&str; 14] = [
 pub struct Redactor {
     /// Text to replace, and what by: the workspace by `$WORKSPACE_DIR`, for instance. Longer ones first.
     pub replacements: Vec<(String, String)>,
+    /// Secrets of one's own: what these match is not shown.
+    pub patterns: Vec<Regex>,
 }
 
 impl Redactor {
@@ -84,11 +87,15 @@ impl Redactor {
         }
     }
 
-    fn text(&self, text: &str) -> String {
+    /// A copy of a text that may be shown.
+    pub fn text(&self, text: &str) -> String {
         if text.starts_with("data:") && text.contains(";base64,") || looks_binary(text) {
             return format!("[binary, {} characters]", text.len());
         }
         let mut shown: String = text.split_inclusive(char::is_whitespace).map(hide_secret).collect();
+        for pattern in &self.patterns {
+            shown = pattern.replace_all(&shown, REDACTED).into_owned();
+        }
         for (from, to) in &self.replacements {
             shown = shown.replace(from, to);
         }
@@ -129,8 +136,12 @@ mod tests {
 
     #[test]
     fn secrets_paths_and_binary_data_are_not_shown() {
-        let redactor = Redactor { replacements: vec![("/home/me/project".into(), "$WORKSPACE_DIR".into())] };
+        let redactor = Redactor {
+            replacements: vec![("/home/me/project".into(), "$WORKSPACE_DIR".into())],
+            patterns: vec![Regex::new(r"\bacme-\d{4}\b").expect("a pattern")],
+        };
         let shown = redactor.redact(&json!({
+            "own": "the key is acme-1234, not acme-12",
             "path": "/home/me/project/a.txt",
             "apiKey": "abc", "Access-Token": "x", "client_secret": 5, "hasToken": true,
             "text": "use sk-abcdefgh12345678 and TOKEN=ghp_0123456789abcdef, please",
@@ -138,6 +149,7 @@ mod tests {
             "blob": "QUJD".repeat(200),
             "prose": "a plain text ".repeat(60),
         }));
+        assert_eq!(shown["own"], "the key is [redacted], not acme-12");
         assert_eq!(shown["path"], "$WORKSPACE_DIR/a.txt");
         for name in ["apiKey", "Access-Token", "client_secret"] {
             assert_eq!(shown[name], "[redacted]", "{name}");

@@ -120,6 +120,11 @@ impl DoorBuilder {
         self
     }
 
+    /// The entries of all registered tools.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
     /// Puts it in place.
     pub fn build(self, store: Arc<dyn DoorStore>) -> Door {
         Door::new(self, store)

@@ -52,6 +52,17 @@ pub fn method(entry: &Entry, name: &str, indent: &str) -> TypeText {
     }
 }
 
+/// The declaration of an object called `object` whose methods are these entries, each under the name given with it.
+pub fn object<'e>(object: &str, methods: impl IntoIterator<Item = (&'e str, &'e Entry)>) -> String {
+    let (mut definitions, mut members) = (String::new(), String::new());
+    for (name, entry) in methods {
+        let rendered = method(entry, name, "  ");
+        definitions.push_str(&rendered.definitions);
+        members.push_str(&rendered.text);
+    }
+    format!("{definitions}declare const {object}: {{\n{members}}};\n")
+}
+
 fn requires_nothing(schema: &Value) -> bool {
     schema.get("required").and_then(Value::as_array).is_none_or(Vec::is_empty)
 }

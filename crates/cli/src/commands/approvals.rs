@@ -7,7 +7,7 @@ use pincer_tools::{Answer, answer_question};
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
-use crate::usage::{ApprovalsArguments, ApprovalsCommand};
+use crate::usage::{ApprovalsArguments, ApprovalsCommand, PlaceArguments};
 use crate::{DONE, FAILED, WRONG_USAGE, state};
 
 /// Why a command came to nothing, and the exit code for it.
@@ -19,8 +19,8 @@ impl From<StoreError> for Refused {
     }
 }
 
-pub(crate) fn run(arguments: &ApprovalsArguments) -> u8 {
-    let shown = state::open(arguments.state_dir.as_deref())
+pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
+    let shown = state::open(places.state_dir.as_deref())
         .map_err(|error| Refused(FAILED, chain(&error)))
         .and_then(|store| act(&store, &arguments.command));
     match shown {

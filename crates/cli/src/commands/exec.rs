@@ -4,14 +4,15 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
-use pincer_codemode::{CodeModeResult, Exec, Failed, TIMEOUT_MS};
-use pincer_sandbox::Output;
+use pincer_codemode::{CodeModeResult, Exec, Failed, TIMEOUT_MS, TIMEOUT_MS_DEFAULT};
+use pincer_config::keys::CodeModeFields;
+use pincer_sandbox::{Limits, Output};
 
 use crate::print::{chain, line, note, value};
-use crate::usage::ExecArguments;
-use crate::{DONE, FAILED, WRONG_USAGE, engine};
+use crate::usage::{ExecArguments, PlaceArguments};
+use crate::{DONE, FAILED, WRONG_USAGE, engine, settings};
 
-pub(crate) fn run(arguments: &ExecArguments) -> u8 {
+pub(crate) fn run(places: &PlaceArguments, arguments: &ExecArguments) -> u8 {
     let source = match (&arguments.code, &arguments.file) {
         (Some(code), _) => Ok(code.clone()),
         (None, Some(file)) => read(file),
@@ -24,16 +25,18 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
             return WRONG_USAGE;
         }
     };
-    if !TIMEOUT_MS.contains(&arguments.timeout_ms) {
+    let configured = match settings::ready(places) {
+        Ok(loaded) => loaded.parsed.config.tools.code_mode.fields(),
+        Err(code) => return code,
+    };
+    if let Some(said) = arguments.timeout_ms.filter(|said| !TIMEOUT_MS.contains(said)) {
         let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
-        let clamped = arguments.timeout_ms.clamp(*least, *most);
-        note(&format!(
-            "warning: --timeout-ms {} is not within {least} to {most}: {clamped} is used",
-            arguments.timeout_ms
-        ));
+        let clamped = said.clamp(*least, *most);
+        note(&format!("warning: --timeout-ms {said} is not within {least} to {most}: {clamped} is used"));
     }
+    let timeout_ms = arguments.timeout_ms.or(configured.timeout_ms).unwrap_or(TIMEOUT_MS_DEFAULT);
     let result = match engine::load(1) {
-        Ok(engine) => Exec::new(&source).timeout_ms(arguments.timeout_ms).run(&engine),
+        Ok(engine) => Exec::new(&source).timeout_ms(timeout_ms).limits(limits(&configured)).run(&engine),
         Err(error) => CodeModeResult::unavailable(chain(&error)),
     };
     if arguments.json {
@@ -47,6 +50,16 @@ pub(crate) fn run(arguments: &ExecArguments) -> u8 {
     match result {
         CodeModeResult::Completed(_) => DONE,
         CodeModeResult::Failed(_) => FAILED,
+    }
+}
+
+fn limits(configured: &CodeModeFields) -> Limits {
+    let usual = Limits::default();
+    let or = |said: Option<u64>, usual: usize| said.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(usual);
+    Limits {
+        memory_bytes: or(configured.memory_limit_bytes, usual.memory_bytes),
+        output_bytes: or(configured.max_output_bytes, usual.output_bytes),
+        ..usual
     }
 }
 

@@ -3,5 +3,7 @@
 pub(crate) mod approvals;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_search;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod exec;
+pub(crate) mod tools;

@@ -1,0 +1,60 @@
+//! `pincer config`: what the config says, what may stand in it, what is wrong with it.
+
+use pincer_config::{ConfigError, Loaded};
+use serde_json::{Value, json};
+
+use crate::print::{chain, line, note};
+use crate::usage::{ConfigArguments, ConfigCommand, PlaceArguments};
+use crate::{DONE, WRONG_USAGE, assembly, settings};
+
+pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
+    match arguments.command {
+        ConfigCommand::Schema => {
+            line(&pretty(&pincer_config::schema()));
+            DONE
+        }
+        ConfigCommand::Show => match settings::ready(places) {
+            Ok(loaded) => {
+                let shown = assembly::redactor(&loaded.parsed.config).redact(&loaded.parsed.shown());
+                line(&if arguments.json { shown.to_string() } else { pretty(&shown) });
+                DONE
+            }
+            Err(code) => code,
+        },
+        ConfigCommand::Validate => validate(settings::read(places), arguments.json),
+    }
+}
+
+fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
+    let (code, document) = match &read {
+        Ok(Loaded { parsed, file }) => (DONE, json!({ "valid": true, "file": file, "warnings": parsed.warnings })),
+        Err(ConfigError::Wrong { file, problems }) => {
+            (WRONG_USAGE, json!({ "valid": false, "code": "invalid_config", "file": file, "problems": problems.0 }))
+        }
+        Err(error @ ConfigError::Read { file, .. }) => {
+            let problems = json!([{ "path": "", "message": chain(error) }]);
+            (WRONG_USAGE, json!({ "valid": false, "code": "invalid_config", "file": file, "problems": problems }))
+        }
+    };
+    if json {
+        line(&document.to_string());
+        return code;
+    }
+    match read {
+        Ok(Loaded { parsed, file }) => {
+            for warning in &parsed.warnings {
+                note(&format!("warning: {warning}"));
+            }
+            match file {
+                Some(file) => line(&format!("{} is valid", file.display())),
+                None => line("there is no config: everything has its default"),
+            }
+        }
+        Err(error) => note(&format!("error: {}", chain(&error))),
+    }
+    code
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}

@@ -1,0 +1,139 @@
+//! `pincer tools`: the catalog, as a run would have it.
+
+use pincer_catalog::names::unambiguous;
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare};
+use pincer_config::Scope;
+use serde_json::{Value, json};
+
+use crate::print::{chain, line, note};
+use crate::usage::{PlaceArguments, ScopeArguments, ToolsArguments, ToolsCommand};
+use crate::{DONE, FAILED, WRONG_USAGE, assembly, settings};
+
+/// All tools there are, and what policy leaves of them.
+struct View {
+    all: Catalog,
+    policy: Policy,
+    left: Catalog,
+}
+
+pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
+    let view = match view(places, &arguments.scope) {
+        Ok(view) => view,
+        Err(code) => return code,
+    };
+    match act(&view, &arguments.command) {
+        Ok((document, _)) if arguments.json => line(&document.to_string()),
+        Ok((_, text)) => line(&text),
+        Err(error) => {
+            note(&format!("error: {error}"));
+            return FAILED;
+        }
+    }
+    DONE
+}
+
+fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<View, u8> {
+    let config = settings::ready(places)?.parsed.config;
+    let wrong = |error: &dyn std::error::Error| {
+        note(&format!("error: {}", chain(error)));
+        WRONG_USAGE
+    };
+    let door = assembly::door(&config).map_err(|error| wrong(&error))?;
+    let policy = config.policy(&scope_of(scope)).map_err(|error| wrong(&error))?;
+    let all = Catalog::new(door.entries().to_vec()).map_err(|error| wrong(&error))?;
+    let left = policy.apply(&all);
+    Ok(View { all, policy, left })
+}
+
+fn scope_of(arguments: &ScopeArguments) -> Scope<'_> {
+    Scope {
+        agent: arguments.agent.as_deref(),
+        provider: arguments.provider.as_deref(),
+        model: arguments.model.as_deref(),
+        sender: arguments.sender.as_deref(),
+        sandboxed: arguments.sandboxed,
+        run: None,
+    }
+}
+
+/// What to print, for programs and for people.
+fn act(view: &View, command: &ToolsCommand) -> Result<(Value, String), String> {
+    match command {
+        ToolsCommand::List => Ok(listed(view.left.iter().map(AsRef::as_ref), "policy leaves no tools")),
+        ToolsCommand::Search { query, limit } => {
+            let found = Index::new(&view.left).search(query, *limit as usize);
+            Ok(listed(found.iter().map(AsRef::as_ref), "nothing fits: try other words, or `pincer tools list`"))
+        }
+        ToolsCommand::Describe { tool } => {
+            let entry = view.left.find(tool).map_err(|error| error.to_string())?;
+            Ok((
+                described(entry),
+                format!("// {}\n{}", entry.id, declare::object("tools", [(entry.id.name(), entry.as_ref())])),
+            ))
+        }
+        ToolsCommand::Explain { tool } => {
+            // This is for the person who wrote the policy: here a denied tool has a name.
+            let entry = view.all.find(tool).map_err(|error| error.to_string())?;
+            Ok(explained(entry, &view.policy))
+        }
+        ToolsCommand::Declarations => {
+            let text = declarations(&view.left);
+            Ok((json!({ "declarations": text }), text))
+        }
+    }
+}
+
+fn listed<'e>(entries: impl Iterator<Item = &'e Entry>, nothing: &str) -> (Value, String) {
+    let entries: Vec<CompactEntry> = entries.map(CompactEntry::from).collect();
+    let width = entries.iter().map(|entry| entry.id.chars().count()).max().unwrap_or_default();
+    let row = |entry: &CompactEntry| format!("{:width$}  {}", entry.id, first_line(&entry.description));
+    let text = match entries.is_empty() {
+        true => nothing.to_owned(),
+        false => entries.iter().map(row).collect::<Vec<_>>().join("\n"),
+    };
+    (json!(entries), text)
+}
+
+/// The first sentence or so: enough to recognise a tool.
+fn first_line(description: &str) -> String {
+    const MOST: usize = 100;
+    let line = description.lines().next().unwrap_or_default();
+    let line = line.split_once(". ").map_or(line, |(sentence, _)| sentence);
+    match line.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line.to_owned(),
+    }
+}
+
+fn described(entry: &Entry) -> Value {
+    let mut document = json!(CompactEntry::from(entry));
+    document["inputSchema"] = entry.input_schema.clone();
+    document["flags"] = json!(entry.flags);
+    if let Some(output) = &entry.output_schema {
+        document["outputSchema"] = output.clone();
+    }
+    document
+}
+
+/// The functions of `tools` that a program has; a tool whose name others have too is called by its id.
+fn declarations(catalog: &Catalog) -> String {
+    let ids: Vec<String> = catalog.iter().map(|entry| entry.id.to_string()).collect();
+    let names = unambiguous(catalog.iter().map(|entry| entry.id.name()).zip(ids.iter().map(String::as_str)), &[]);
+    let methods = names.iter().filter_map(|(name, id)| Some((name.as_str(), catalog.get(id)?.as_ref())));
+    let mut text = declare::object("tools", methods);
+    for id in ids.iter().filter(|id| !names.values().any(|named| named == id)) {
+        text.push_str(&format!("// Only by its id: tools.call({}, input)\n", json!(id)));
+    }
+    text
+}
+
+fn explained(entry: &Entry, policy: &Policy) -> (Value, String) {
+    let explanation = policy.explain(entry);
+    let verdict = if explanation.included { "in" } else { "out" };
+    let mut text = format!("{} is {verdict}", entry.id);
+    for step in &explanation.steps {
+        let mark = if step.passes { "passes" } else { "stops at" };
+        text.push_str(&format!("\n  {mark} {}: {}", step.at, step.reason));
+    }
+    (json!({ "id": entry.id, "included": explanation.included, "steps": explanation.steps }), text)
+}

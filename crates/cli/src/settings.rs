@@ -1,0 +1,36 @@
+//! The config for a command.
+
+use std::env;
+
+use pincer_config::{ConfigError, Loaded, Places, load};
+
+use crate::WRONG_USAGE;
+use crate::places::place;
+use crate::print::{chain, note};
+use crate::usage::PlaceArguments;
+
+/// Finds and reads the config.
+pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
+    let places = Places {
+        named: arguments.config.clone(),
+        here: env::current_dir().unwrap_or_default(),
+        home: place("XDG_CONFIG_HOME", ".config"),
+    };
+    load(&places, &|name| env::var(name).ok())
+}
+
+/// The same for commands that only use it: warnings are told, and what is wrong ends the command with this exit code.
+pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
+    match read(arguments) {
+        Ok(loaded) => {
+            for warning in &loaded.parsed.warnings {
+                note(&format!("warning: {warning}"));
+            }
+            Ok(loaded)
+        }
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            Err(WRONG_USAGE)
+        }
+    }
+}

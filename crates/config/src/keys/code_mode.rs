@@ -1,0 +1,110 @@
+//! `tools.codeMode`: whether a model sees only `exec` and `wait`, and how much its programs may use.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Code mode: the model sees `exec` and `wait` instead of all tools.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum CodeMode {
+    /// `true` turns it on, with the usual limits.
+    Switch(bool),
+    /// On only with `enabled: true`.
+    Fields(CodeModeFields),
+}
+
+impl Default for CodeMode {
+    fn default() -> Self {
+        Self::Switch(false)
+    }
+}
+
+impl CodeMode {
+    /// The fields; a mere switch sets `enabled` only.
+    pub fn fields(&self) -> CodeModeFields {
+        match self {
+            Self::Switch(enabled) => CodeModeFields { enabled: Some(*enabled), ..CodeModeFields::default() },
+            Self::Fields(fields) => fields.clone(),
+        }
+    }
+}
+
+/// Code mode in detail.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CodeModeFields {
+    /// Nothing but `true` turns it on; the other fields alone do not.
+    #[schemars(extend("default" = false))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enabled: Option<bool>,
+    /// The engine.
+    #[schemars(extend("default" = "quickjs-wasi"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<Runtime>,
+    /// What the model sees: only `exec` and `wait`.
+    #[schemars(extend("default" = "only"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// What programs may be written in.
+    #[schemars(extend("default" = ["javascript", "typescript"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub languages: Option<Vec<Language>>,
+    /// How long one `exec` or `wait` may take.
+    #[schemars(range(min = 100, max = 60_000), extend("default" = 10_000))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How much memory a program may use.
+    #[schemars(range(min = 1_048_576, max = 1_073_741_824), extend("default" = 67_108_864))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit_bytes: Option<u64>,
+    /// How much text, JSON and value may come back.
+    #[schemars(range(min = 1024, max = 10_485_760), extend("default" = 65_536))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<u64>,
+    /// How large a suspended program may be as it is stored.
+    #[schemars(range(min = 1024, max = 268_435_456), extend("default" = 10_485_760))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_snapshot_bytes: Option<u64>,
+    /// How many tools a program may have at work at once.
+    #[schemars(range(min = 1, max = 128), extend("default" = 16))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_pending_tool_calls: Option<u64>,
+    /// How long a suspended program can be continued.
+    #[schemars(range(min = 1, max = 86_400), extend("default" = 900))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot_ttl_seconds: Option<u64>,
+    /// How many tools a search finds if it does not say. At most `maxSearchLimit`.
+    #[schemars(range(min = 1, max = 50), extend("default" = 8))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub search_default_limit: Option<u64>,
+    /// How many tools a search can find.
+    #[schemars(range(min = 1, max = 50), extend("default" = 50))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_search_limit: Option<u64>,
+}
+
+/// The engine that runs programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// QuickJS in WebAssembly.
+    QuickjsWasi,
+}
+
+/// What the model sees.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Only `exec` and `wait`.
+    Only,
+}
+
+/// What a program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// JavaScript.
+    Javascript,
+    /// TypeScript.
+    Typescript,
+}

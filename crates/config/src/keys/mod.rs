@@ -1,0 +1,55 @@
+//! What may stand in the file. The comments here are what the schema and the reference page say.
+
+mod approvals;
+mod code_mode;
+mod hooks;
+mod logging;
+mod tools;
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use approvals::{Approvals, Decision, Rule};
+pub use code_mode::{CodeMode, CodeModeFields, Language, Mode, Runtime};
+pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
+pub use logging::Logging;
+pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
+
+/// The config of Pincer. Every key may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Config {
+    /// Where editors find the schema; means nothing to Pincer.
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Which tools there are, and how they behave.
+    pub tools: Tools,
+    /// Settings of single agents, by their id.
+    pub agents: BTreeMap<String, Agent>,
+    /// Commands that have a say in what tools do.
+    pub hooks: Hooks,
+    /// Which calls a person is asked about.
+    pub approvals: Approvals,
+    /// What may be written to logs, events and trajectories.
+    pub logging: Logging,
+}
+
+/// Settings of one agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Agent {
+    /// What this agent may use. Only narrows what `tools` leaves, but for `profile` and `alsoAllow`, which replace those there.
+    pub tools: AgentTools,
+}
+
+/// The JSON Schema of the config, for editors and for checking.
+pub fn schema() -> Value {
+    let mut schema = schemars::schema_for!(Config).to_value();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.insert("title".into(), "Pincer".into());
+    }
+    schema
+}

@@ -1,0 +1,90 @@
+//! Which file is the config.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::{Parsed, Problems, parse};
+
+/// A config is written by hand; what is larger is something else.
+const MOST_BYTES: u64 = 1 << 20;
+const NAME: &str = "pincer.json5";
+
+/// Where a config may be. One that is named counts, and must be there; of the others, the first that exists.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `--config`, or else `$PINCER_CONFIG`.
+    pub named: Option<PathBuf>,
+    /// The current directory.
+    pub here: PathBuf,
+    /// `$XDG_CONFIG_HOME/pincer`.
+    pub home: Option<PathBuf>,
+}
+
+/// A config, and where it is from.
+#[derive(Clone, Debug, Default)]
+pub struct Loaded {
+    /// What it says; the defaults if there is no file.
+    pub parsed: Parsed,
+    /// The file.
+    pub file: Option<PathBuf>,
+}
+
+/// Why there is no config.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the config {} cannot be read", file.display())]
+    Read {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// What stands in it is wrong.
+    #[error("invalid_config: {}\n{problems}", file.display())]
+    Wrong {
+        /// Which.
+        file: PathBuf,
+        /// What is wrong.
+        problems: Problems,
+    },
+}
+
+/// Finds and reads the config. No file at all is a config too: the defaults.
+pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
+    let Some(file) = find(places) else { return Ok(Loaded::default()) };
+    let text = read(&file).map_err(|source| ConfigError::Read { file: file.clone(), source })?;
+    match parse(&text, environment) {
+        Ok(parsed) => Ok(Loaded { parsed, file: Some(file) }),
+        Err(problems) => Err(ConfigError::Wrong { file, problems }),
+    }
+}
+
+fn find(places: &Places) -> Option<PathBuf> {
+    let usual = || {
+        let home = places.home.as_ref().map(|home| home.join(NAME));
+        // A link that leads nowhere is somebody's config all the same: it is reported, not passed over.
+        [Some(places.here.join(NAME)), home].into_iter().flatten().find(|file| fs::symlink_metadata(file).is_ok())
+    };
+    places.named.clone().or_else(usual)
+}
+
+fn read(file: &Path) -> io::Result<String> {
+    use io::Read;
+
+    let mut bytes = Vec::new();
+    let mut source = fs::File::open(file)?;
+    if source.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+    }
+    source.by_ref().take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {MOST_BYTES} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        io::Error::new(io::ErrorKind::InvalidData, format!("it is not UTF-8 text: the first bad byte is number {at}"))
+    })
+}

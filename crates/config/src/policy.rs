@@ -1,0 +1,93 @@
+//! The layers of policy that a config makes for a run.
+
+use pincer_catalog::{Layer, Policy, PolicyError, Rules};
+
+use crate::Config;
+use crate::keys::{AgentTools, RuleLists};
+
+/// For whom a policy is made.
+#[derive(Clone, Debug, Default)]
+pub struct Scope<'a> {
+    /// The agent's id.
+    pub agent: Option<&'a str>,
+    /// The model's provider.
+    pub provider: Option<&'a str>,
+    /// The model, as its provider calls it.
+    pub model: Option<&'a str>,
+    /// Who sent the message.
+    pub sender: Option<&'a str>,
+    /// Whether the session is sandboxed.
+    pub sandboxed: bool,
+    /// What the run itself allows; an empty list leaves nothing.
+    pub run: Option<&'a [String]>,
+}
+
+impl Config {
+    /// What a run may have. Each layer can only take away; the order is that in which they are explained.
+    pub fn policy(&self, scope: &Scope<'_>) -> Result<Policy, PolicyError> {
+        let agent = scope.agent.and_then(|id| Some((id, self.agents.get(id)?)));
+        let mut layers = vec![self.profile(agent.map(|(id, agent)| (id, &agent.tools)))?];
+        layers.push(Layer::new("tools", &self.tools.lists())?);
+        layers.extend(by_provider("tools", &self.tools.by_provider, scope)?);
+        if let Some((id, agent)) = agent {
+            let at = format!("agents.{id}.tools");
+            layers.push(Layer::new(at.as_str(), &agent.tools.lists())?);
+            layers.extend(by_provider(&at, &agent.tools.by_provider, scope)?);
+        }
+        if let Some((sender, rules)) = scope.sender.and_then(|sender| self.tools.by_sender.get_key_value(sender)) {
+            layers.push(Layer::new(format!("tools.bySender.{sender}"), &rules.rules())?);
+        }
+        if scope.sandboxed {
+            layers.push(Layer::sandbox("tools.sandbox.tools", &self.tools.sandbox.tools.rules())?);
+        }
+        if let Some(allow) = scope.run {
+            layers.push(Layer::run("the run's own list", allow)?);
+        }
+        Ok(layers.into_iter().fold(Policy::open(), Policy::with))
+    }
+
+    /// The profile and what is added to it: an agent's own replace those for all.
+    fn profile(&self, agent: Option<(&str, &AgentTools)>) -> Result<Layer, PolicyError> {
+        let own = agent.filter(|(_, tools)| tools.profile.is_some() || !tools.also_allow.is_empty());
+        let (at, profile, also_allow) = match own {
+            Some((id, tools)) => {
+                (format!("agents.{id}.tools.profile"), tools.profile.or(self.tools.profile), &tools.also_allow)
+            }
+            None => ("tools.profile".into(), self.tools.profile, &self.tools.also_allow),
+        };
+        let rules = Rules { profile: profile.map(Into::into), also_allow: also_allow.clone(), ..Rules::default() };
+        Layer::new(at, &rules)
+    }
+
+    /// Every place that has rules, for checking them all.
+    pub(crate) fn all_rules(&self) -> Vec<(String, Rules)> {
+        let lists = |at: String, lists: &RuleLists| (at, lists.rules());
+        let tools = &self.tools;
+        let own = |lists: Rules, also_allow: &[String]| Rules { also_allow: also_allow.to_vec(), ..lists };
+        let mut all = vec![("tools".to_owned(), own(tools.lists(), &tools.also_allow))];
+        all.extend(tools.by_provider.iter().map(|(key, rules)| lists(format!("tools.byProvider.{key}"), rules)));
+        all.extend(tools.by_sender.iter().map(|(key, rules)| lists(format!("tools.bySender.{key}"), rules)));
+        all.push(("tools.sandbox.tools".into(), tools.sandbox.tools.rules()));
+        for (id, agent) in &self.agents {
+            let at = format!("agents.{id}.tools");
+            all.push((at.clone(), own(agent.tools.lists(), &agent.tools.also_allow)));
+            all.extend(
+                agent.tools.by_provider.iter().map(|(key, rules)| lists(format!("{at}.byProvider.{key}"), rules)),
+            );
+        }
+        all
+    }
+}
+
+/// The rules for the provider, and those for the model: both count.
+fn by_provider(
+    at: &str,
+    all: &std::collections::BTreeMap<String, RuleLists>,
+    scope: &Scope<'_>,
+) -> Result<Vec<Layer>, PolicyError> {
+    let Some(provider) = scope.provider else { return Ok(Vec::new()) };
+    let model = scope.model.map(|model| format!("{provider}/{model}"));
+    let keys = [Some(provider.to_owned()), model].into_iter().flatten();
+    keys.filter_map(|key| all.get(&key).map(|rules| Layer::new(format!("{at}.byProvider.{key}"), &rules.rules())))
+        .collect()
+}

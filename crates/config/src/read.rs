@@ -1,0 +1,190 @@
+//! From the text of a file to a checked config.
+
+use std::fmt;
+
+use json5::Position;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value};
+
+use crate::check::{Check, Path};
+use crate::variables::{Written, expand};
+use crate::{Config, Problem, Problems, Warning, names, schema};
+
+/// A file that nests deeper is no config, and could exhaust the parser's stack.
+const MOST_DEPTH: usize = 64;
+
+/// A config and what is to be said of it.
+#[derive(Clone, Debug, Default)]
+pub struct Parsed {
+    /// The settings.
+    pub config: Config,
+    /// Numbers that were brought into their range.
+    pub warnings: Vec<Warning>,
+    written: Vec<Written>,
+}
+
+impl Parsed {
+    /// All settings, defaults included, with `${NAME}` as it was written: safe to show as far as secrets are kept there.
+    pub fn shown(&self) -> Value {
+        let mut shown = serde_json::to_value(&self.config).unwrap_or_default();
+        for Written { path, text } in &self.written {
+            if let Some(place) = path.find(&mut shown) {
+                *place = text.as_str().into();
+            }
+        }
+        shown
+    }
+}
+
+/// Reads a config. `environment` looks up the variables it names.
+pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Parsed, Problems> {
+    let mut value = syntax(text)?;
+    let mut problems = Vec::new();
+    let written = expand(&mut value, environment, &mut problems);
+    let schema = schema();
+    let before = |path: &Path| written.iter().find(|string| string.path == *path).map(|string| string.text.clone());
+    let mut check = Check { schema: &schema, problems, warnings: Vec::new(), written: &before };
+    check.value(&schema, &mut value, &mut Path::default());
+    let Check { mut problems, warnings, .. } = check;
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    // Nothing is left for serde to refuse; should the two ever disagree, it says what it dislikes.
+    let config: Config = serde_json::from_value(value).map_err(|error| Problem::new("", error.to_string()))?;
+    names::check(&config, &mut problems);
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    Ok(Parsed { config, warnings, written })
+}
+
+fn syntax(text: &str) -> Result<Value, Problem> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if let Some(at) = too_deep(text) {
+        let message = format!("this is nested more than {MOST_DEPTH} deep");
+        return Err(Problem::new(place(Position::from_offset(at, text)), message));
+    }
+    json5::from_str::<Unique>(text).map(|Unique(value)| value).map_err(|error| {
+        // Without a position, the text has come to its end.
+        let at = place(error.position().unwrap_or_else(|| Position::from_offset(text.len(), text)));
+        let reason = error.to_string();
+        // The position is in front already.
+        let reason = reason.rsplit_once(" at line ").map_or(reason.as_str(), |(reason, _)| reason);
+        let reason = reason.replace("EOF parsing", "the file ends within this");
+        Problem::new(at, format!("this is not JSON5: {reason}"))
+    })
+}
+
+fn place(at: Position) -> String {
+    format!("line {}, column {}", at.line + 1, at.column + 1)
+}
+
+/// Where brackets nest too deeply. Brackets in strings and comments are none.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    let mut bytes = text.bytes().enumerate().peekable();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'[' | b'{' => {
+                depth += 1;
+                if depth > MOST_DEPTH {
+                    return Some(at);
+                }
+            }
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b'"' | b'\'' => {
+                while let Some((_, inner)) = bytes.next() {
+                    match inner {
+                        b'\\' => drop(bytes.next()),
+                        _ if inner == byte => break,
+                        _ => {}
+                    }
+                }
+            }
+            b'/' if bytes.peek().is_some_and(|(_, next)| *next == b'/') => {
+                // The other line ends of JSON5 end a comment too: brackets behind them count, which errs to the safe side.
+                let rest = &text[at..];
+                let end = rest.find(['\n', '\r', '\u{2028}', '\u{2029}']).map_or(text.len(), |end| at + end);
+                while bytes.peek().is_some_and(|(next, _)| *next < end) {
+                    bytes.next();
+                }
+            }
+            b'/' if bytes.peek().is_some_and(|(_, next)| *next == b'*') => {
+                let end = text[at + 2..].find("*/").map_or(text.len(), |end| at + end + 4);
+                while bytes.peek().is_some_and(|(next, _)| *next < end) {
+                    bytes.next();
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// JSON in which no key stands twice: of two `deny` lists, one would silently be gone.
+struct Unique(Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Unique;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Unique, E> {
+        Ok(Unique(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Unique, E> {
+        // `1e4` is as whole a number as `10000`.
+        if value.fract() == 0.0 && value.abs() < 2f64.powi(53) {
+            return Ok(Unique((value as i64).into()));
+        }
+        let number = Number::from_f64(value).ok_or_else(|| E::custom(format!("{value} is no number to work with")))?;
+        Ok(Unique(Value::Number(number)))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Unique, E> {
+        Ok(Unique(value.into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Unique, A::Error> {
+        let mut list = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Unique(list.into()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Unique, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = members.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(A::Error::custom(format!("the key `{key}` stands twice in this object")));
+            }
+            let Unique(value) = members.next_value()?;
+            map.insert(key, value);
+        }
+        Ok(Unique(map.into()))
+    }
+}

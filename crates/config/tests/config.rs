@@ -1,0 +1,385 @@
+//! Right and wrong configs: what is told of each kind of wrong, and that nothing panics.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::PathBuf;
+
+use pincer_catalog::{Entry, ToolId};
+use pincer_config::{ConfigError, Loaded, Parsed, Places, Scope, load, parse};
+use proptest::prelude::*;
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "HOME_OF_SECRETS" => Some("s3cret".into()),
+        "PROFILE" => Some("coding".into()),
+        "BAD_PROFILE" => Some("hunter2".into()),
+        _ => None,
+    }
+}
+
+fn read(text: &str) -> Result<Parsed, String> {
+    parse(text, &environment).map_err(|problems| problems.to_string())
+}
+
+#[test]
+fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
+    for (text, told) in [
+        // Keys.
+        ("{ tols: {} }", "tols: there is no such key; did you mean `tools`?"),
+        (
+            "{ tools: { codeMode: { timeoutms: 5 } } }",
+            "tools.codeMode.timeoutms: there is no such key; did you mean `timeoutMs`?",
+        ),
+        ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
+        ("{ zzz: 1 }", "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, tools"),
+        // Types.
+        ("{ tools: 5 }", "tools: 5 is not an object"),
+        ("[]", "a list is not an object"),
+        ("{ tools: { allow: 'read' } }", "tools.allow: \"read\" is not a list"),
+        ("{ tools: { allow: ['read', 7] } }", "tools.allow[1]: 7 is not a string"),
+        ("{ tools: { codeMode: 'on' } }", "tools.codeMode: \"on\" is neither true or false nor an object"),
+        ("{ tools: { codeMode: { enabled: 'true' } } }", "tools.codeMode.enabled: \"true\" is not true or false"),
+        ("{ tools: { codeMode: { timeoutMs: 10.5 } } }", "tools.codeMode.timeoutMs: 10.5 is not a whole number"),
+        ("{ tools: { codeMode: { timeoutMs: '5' } } }", "tools.codeMode.timeoutMs: \"5\" is not a whole number"),
+        (
+            "{ approvals: { rules: [{ match: 5, decision: 'ask' }] } }",
+            "approvals.rules[0].match: 5 is neither a string nor a list",
+        ),
+        // Words.
+        (
+            "{ tools: { profile: 'codign' } }",
+            "tools.profile: \"codign\" is not one of minimal, coding, messaging, full; did you mean `coding`?",
+        ),
+        (
+            "{ approvals: { rules: [{ match: '*', decision: 'asq' }] } }",
+            "approvals.rules[0].decision: \"asq\" is not one of ask, allow, deny; did you mean `ask`?",
+        ),
+        (
+            "{ tools: { codeMode: { languages: ['python'] } } }",
+            "tools.codeMode.languages[0]: \"python\" is not one of javascript, typescript",
+        ),
+        // What is missing.
+        ("{ hooks: { before_tool_call: [{ matcher: 'exec' }] } }", "hooks.before_tool_call[0]: `command` is missing"),
+        (
+            "{ hooks: { before_tool_call: [{ command: [] }] } }",
+            "hooks.before_tool_call[0].command: there is no command to run",
+        ),
+        // Variables.
+        (
+            "{ tools: { deny: ['${NOT_SET}'] } }",
+            "tools.deny[0]: the environment variable NOT_SET is not set: set it, or replace `${NOT_SET}`",
+        ),
+        (
+            "{ tools: { deny: ['${a b}'] } }",
+            "tools.deny[0]: `${a b}` does not name a variable: write `${NAME}`, or `$${` for the characters themselves",
+        ),
+        (
+            "{ tools: { deny: ['${'] } }",
+            "tools.deny[0]: `${` is never closed: write `${NAME}`, or `$${` for the characters themselves",
+        ),
+        // Names of tools.
+        (
+            "{ tools: { allow: ['a'], alsoAllow: ['b'] } }",
+            "tools: `allow` and `alsoAllow` exclude each other: keep `allow` for a fixed list, or `alsoAllow` to add to a profile",
+        ),
+        (
+            "{ tools: { bySender: { x: { deny: [''] } } } }",
+            "tools.bySender.x.deny[0]: an empty name selects nothing: remove it",
+        ),
+        (
+            "{ logging: { redactPatterns: ['('] } }",
+            "logging.redactPatterns[0]: `(` is not a regular expression: unclosed group",
+        ),
+    ] {
+        assert_eq!(read(text).expect_err(text), told, "{text}");
+    }
+}
+
+#[test]
+fn a_group_that_does_not_exist_is_told_wherever_it_stands() {
+    for (text, path) in [
+        ("{ tools: { deny: ['group:nope'] } }", "tools.deny[0]"),
+        ("{ agents: { a: { tools: { allow: ['group:nope'] } } } }", "agents.a.tools.allow[0]"),
+        ("{ tools: { sandbox: { tools: { alsoAllow: ['group:nope'] } } } }", "tools.sandbox.tools.alsoAllow[0]"),
+        (
+            "{ hooks: { before_tool_call: [{ matcher: ['x', 'group:nope'], command: 'c' }] } }",
+            "hooks.before_tool_call[0].matcher[1]",
+        ),
+        ("{ approvals: { rules: [{ match: 'group:nope', decision: 'ask' }] } }", "approvals.rules[0].match"),
+    ] {
+        let told = read(text).expect_err(text);
+        assert!(told.starts_with(&format!("{path}: there is no group `nope`: known are agents, ")), "{told}");
+    }
+}
+
+#[test]
+fn what_is_not_json5_has_its_line_and_column() {
+    for (text, place) in [
+        ("{\n  tools: {,}\n}", "line 2, column 11"),
+        ("{ tools: { deny: ['x' 'y'] } }", "line 1, column 23"),
+        ("", "line 1, column 1"),
+        ("{\n tools: {}", "line 1, column 1: this is not JSON5: the file ends within this object"),
+        ("{\n tools: {},\n tools: {} }", "line 1, column 1"),
+        ("{ tools: NaN }", "line 1, column 10"),
+    ] {
+        let told = read(text).expect_err(text);
+        assert!(told.starts_with(place) && told.contains("this is not JSON5"), "{text}: {told}");
+    }
+    assert!(read("{ a: 1, a: 2 }").unwrap_err().contains("the key `a` stands twice in this object"));
+}
+
+#[test]
+fn everything_wrong_is_told_at_once() {
+    let told = read("{ tols: 1, tools: { profile: 'x', deny: 3, allow: ['${NOPE}'] } }").unwrap_err();
+    assert_eq!(told.lines().count(), 4, "{told}");
+}
+
+#[test]
+fn numbers_are_brought_into_their_range_with_one_warning_each() {
+    let parsed = read("{ tools: { codeMode: { timeoutMs: 5, maxOutputBytes: 1e12, maxPendingToolCalls: -3, snapshotTtlSeconds: 60 } } }").unwrap();
+    let told: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "tools.codeMode.maxOutputBytes: 1000000000000 is above the most that is allowed; 10485760 is used",
+            "tools.codeMode.maxPendingToolCalls: -3 is below the least that is allowed; 1 is used",
+            "tools.codeMode.timeoutMs: 5 is below the least that is allowed; 100 is used",
+        ]
+    );
+    let shown = parsed.shown();
+    assert_eq!(shown["tools"]["codeMode"]["timeoutMs"], 100);
+    assert_eq!(shown["tools"]["codeMode"]["snapshotTtlSeconds"], 60);
+}
+
+#[test]
+fn a_number_beyond_64_bits_is_clamped_like_any_other() {
+    let parsed = read("{ tools: { codeMode: { timeoutMs: 1e300 } } }").unwrap();
+    assert_eq!(parsed.shown()["tools"]["codeMode"]["timeoutMs"], 60_000);
+}
+
+#[test]
+fn variables_are_put_in_place_and_never_shown() {
+    let parsed = read("{ tools: { profile: '${PROFILE}', deny: ['x-${HOME_OF_SECRETS}-y', '$${kept}'] } }").unwrap();
+    assert_eq!(parsed.config.tools.deny, ["x-s3cret-y", "${kept}"]);
+    let shown = parsed.shown().to_string();
+    assert!(
+        shown.contains("${HOME_OF_SECRETS}") && shown.contains("${PROFILE}") && !shown.contains("s3cret"),
+        "{shown}"
+    );
+    let told = read("{ tools: { profile: '${BAD_PROFILE}' } }").unwrap_err();
+    assert!(told.contains("${BAD_PROFILE}") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn the_layers_of_a_run_come_from_the_config_in_their_order() {
+    let config = read(
+        "{
+          tools: {
+            profile: 'minimal', deny: ['grep'], alsoAllow: ['read', 'grep'],
+            byProvider: { acme: { deny: ['ls'] }, 'acme/small': { allow: ['read', 'ls', 'session_status'] } },
+            bySender: { mallory: { deny: ['*'] } },
+            sandbox: { tools: { deny: ['read'] } },
+          },
+          agents: { coder: { tools: { profile: 'coding', deny: ['write'], byProvider: { acme: { deny: ['find'] } } } } },
+        }",
+    )
+    .unwrap()
+    .config;
+    let has = |scope: &Scope<'_>| -> Vec<&str> {
+        let policy = config.policy(scope).unwrap();
+        let admitted = |name: &&str| {
+            let id = ToolId::new(pincer_catalog::Source::Openclaw, "core", *name).unwrap();
+            policy.admits(&Entry::new(id, ""))
+        };
+        ["read", "write", "ls", "find", "grep", "session_status"].into_iter().filter(admitted).collect()
+    };
+    let coder = Scope { agent: Some("coder"), ..Scope::default() };
+    assert_eq!(has(&Scope::default()), ["read", "session_status"]);
+    assert_eq!(
+        has(&coder),
+        ["read", "ls", "find", "session_status"],
+        "its profile replaces that for all, the deny stays"
+    );
+    assert_eq!(has(&Scope { agent: Some("unknown"), ..Scope::default() }), ["read", "session_status"]);
+    assert_eq!(has(&Scope { provider: Some("acme"), ..coder.clone() }), ["read", "session_status"]);
+    assert_eq!(
+        has(&Scope { provider: Some("acme"), model: Some("small"), ..Scope::default() }),
+        ["read", "session_status"]
+    );
+    assert_eq!(has(&Scope { sender: Some("mallory"), ..coder.clone() }), [""; 0]);
+    assert_eq!(has(&Scope { sandboxed: true, ..coder.clone() }), ["ls", "find", "session_status"]);
+    assert_eq!(has(&Scope { run: Some(&["ls".into(), "write".into()]), ..coder.clone() }), ["ls"]);
+    assert_eq!(has(&Scope { run: Some(&[]), ..coder }), [""; 0]);
+}
+
+#[test]
+fn the_first_place_that_is_given_counts() {
+    let directory = tempfile::tempdir().unwrap();
+    let write = |name: &str, deny: &str| -> PathBuf {
+        let file = directory.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("{{ tools: {{ deny: ['{deny}'] }} }}")).unwrap();
+        file
+    };
+    let named = write("named.json5", "named");
+    write("here/pincer.json5", "here");
+    write("home/pincer.json5", "home");
+    let empty = directory.path().join("empty");
+    let all =
+        Places { named: Some(named), here: directory.path().join("here"), home: Some(directory.path().join("home")) };
+    let denied = |places: &Places| -> Vec<String> {
+        let Loaded { parsed, .. } = load(places, &environment).unwrap();
+        parsed.config.tools.deny
+    };
+    assert_eq!(denied(&all), ["named"]);
+    let places = Places { named: None, ..all };
+    assert_eq!(denied(&places), ["here"]);
+    let places = Places { here: empty.clone(), ..places };
+    assert_eq!(denied(&places), ["home"]);
+    let places = Places { home: Some(empty), ..places };
+    assert_eq!(denied(&places), [""; 0], "no config at all is a config");
+    let places = Places { named: Some(directory.path().join("nowhere.json5")), ..places };
+    assert!(
+        matches!(load(&places, &environment), Err(ConfigError::Read { .. })),
+        "a config that was named must be there"
+    );
+}
+
+#[test]
+fn files_that_are_no_config_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let told = |bytes: &[u8]| {
+        let file = directory.path().join("c");
+        fs::write(&file, bytes).unwrap();
+        let error = load(&Places { named: Some(file), ..Places::default() }, &environment).unwrap_err();
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+    };
+    assert_eq!(told(b"{\xff}"), "it is not UTF-8 text: the first bad byte is number 2");
+    assert_eq!(told(&vec![b' '; (1 << 20) + 1]), "it has more than 1048576 bytes");
+    assert!(told("[".repeat(500_000).as_bytes()).ends_with("line 1, column 65: this is nested more than 64 deep"));
+    let places = Places { named: Some(directory.path().to_owned()), ..Places::default() };
+    assert!(matches!(load(&places, &environment), Err(ConfigError::Read { .. })));
+}
+
+#[test]
+fn brackets_in_strings_and_comments_do_not_nest() {
+    let brackets = "[".repeat(100);
+    for text in [
+        format!("{{ tools: {{ deny: ['{brackets}', \"\\\"{brackets}\"] }} }}"),
+        format!("// {brackets}\n{{}}"),
+        format!("/* {brackets} **/ {{}}"),
+    ] {
+        read(&text).unwrap();
+    }
+}
+
+/// Pieces of configs, right and wrong, in any order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        prop::sample::select(vec![
+            "{",
+            "}",
+            "[",
+            "]",
+            ",",
+            ":",
+            "'",
+            "\"",
+            "//",
+            "/*",
+            "*/",
+            "\n",
+            "\\",
+            "${",
+            "}",
+            "$$",
+            "tools",
+            "agents",
+            "hooks",
+            "allow",
+            "deny",
+            "codeMode",
+            "enabled",
+            "timeoutMs",
+            "before_tool_call",
+            "command",
+            "approvals",
+            "rules",
+            "match",
+            "true",
+            "null",
+            "NaN",
+            "-Infinity",
+            "0x1F",
+            "1e999",
+            ".5",
+            "99999999999999999999",
+            "'group:fs'",
+            "\u{2028}",
+            "\u{feff}",
+        ])
+        .prop_map(str::to_owned),
+        ".{0,6}",
+    ];
+    prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+/// Values that are JSON, under keys that exist.
+fn documents() -> impl Strategy<Value = serde_json::Value> {
+    let leaf = prop_oneof![
+        Just(serde_json::Value::Null),
+        any::<bool>().prop_map(Into::into),
+        any::<i64>().prop_map(Into::into),
+        any::<f64>().prop_map(|n| serde_json::json!(n)),
+        "[a-z$\\{\\}*:]{0,8}".prop_map(Into::into),
+    ];
+    let key = prop::sample::select(vec![
+        "tools",
+        "agents",
+        "hooks",
+        "approvals",
+        "logging",
+        "allow",
+        "deny",
+        "profile",
+        "codeMode",
+        "timeoutMs",
+        "sandbox",
+        "rules",
+        "match",
+        "decision",
+        "before_tool_call",
+        "command",
+        "matcher",
+        "redactPatterns",
+        "byProvider",
+        "enabled",
+        "x.y",
+    ]);
+    leaf.prop_recursive(5, 60, 6, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Into::into),
+            prop::collection::btree_map(key.clone().prop_map(str::to_owned), inner, 0..6)
+                .prop_map(|members| serde_json::Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_makes_it_panic(text in pieces()) {
+        let _ = parse(&text, &environment);
+    }
+
+    /// Also: what the schema lets pass, the types take.
+    #[test]
+    fn no_document_makes_it_panic(document in documents()) {
+        if let Err(problems) = parse(&document.to_string(), &environment) {
+            prop_assert!(!problems.0.is_empty());
+            let from_serde = problems.0.iter().any(|problem| problem.path.is_empty() && problem.message.contains("expected"));
+            prop_assert!(!from_serde, "{problems}");
+        }
+    }
+}
