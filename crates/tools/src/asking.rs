@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Entry;
-use pincer_store::{ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError};
+use pincer_store::{Approval, ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -30,9 +30,10 @@ impl Door {
             |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
         let tool = entry.id.to_string();
         let run = context.run.as_ref().map(|run| run.id.clone());
-        let (granted_tool, granted_run) = (tool.clone(), run.clone());
-        let granted = self.stored(move |store| store.use_grant(&granted_tool, granted_run.as_deref()));
-        if granted.await.map_err(store_failed)?.is_some() {
+        let keys = demand.standing.keys(&tool);
+        let (granted_tool, granted_run, granted_keys) = (tool.clone(), run.clone(), keys.clone());
+        let granted = self.stored(move |store| is_granted(store, &granted_tool, granted_run.as_deref(), &granted_keys));
+        if granted.await.map_err(store_failed)? {
             return Ok(());
         }
         let id = format!("ap_{}", Uuid::now_v7());
@@ -41,6 +42,7 @@ impl Door {
         let digest = digest(&tool, input);
         let request = json!({
             "call": call.id, "tool": tool, "input": self.parts.redactor.redact(input), "line": call.line, "demand": demand,
+            "grants": keys,
         });
         let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
         let asked = self.stored(move |store| {
@@ -112,15 +114,42 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     if !resolution.applied {
         return Ok(false);
     }
-    let kind = match (answer, resolution.approval.run) {
-        (Answer::AllowAlways, _) => GrantKind::Always,
-        // This call is the first of them.
-        (Answer::AllowNext(count), Some(run)) if count > 1 => GrantKind::Next { run, remaining: count - 1 },
-        _ => return Ok(true),
+    let grant = |tool: &str, kind: GrantKind| {
+        let id = format!("gr_{}", Uuid::now_v7());
+        store.grant(&NewGrant { id: &id, tool, kind, created_at: now() })
     };
-    let grant = format!("gr_{}", Uuid::now_v7());
-    store.grant(&NewGrant { id: &grant, tool: &resolution.approval.tool, kind, created_at: now() })?;
+    let approval = resolution.approval;
+    match (answer, approval.run.clone()) {
+        (Answer::AllowAlways, _) => {
+            granted_always(&approval).iter().try_for_each(|key| grant(key, GrantKind::Always))?;
+        }
+        // This call is the first of them.
+        (Answer::AllowNext(count), Some(run)) if count > 1 => {
+            grant(&approval.tool, GrantKind::Next { run, remaining: count - 1 })?;
+        }
+        _ => {}
+    }
     Ok(true)
+}
+
+/// What an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
+pub fn granted_always(approval: &Approval) -> Vec<String> {
+    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
+    let keys = request["grants"].as_array().into_iter().flatten();
+    keys.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// A grant for the tool as a whole, or one for each of the parts.
+fn is_granted(store: &dyn DoorStore, tool: &str, run: Option<&str>, keys: &[String]) -> Result<bool, StoreError> {
+    if store.use_grant(tool, run)?.is_some() {
+        return Ok(true);
+    }
+    for key in keys {
+        if store.use_grant(key, None)?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(!keys.is_empty())
 }
 
 fn now() -> Millis {

@@ -1,8 +1,7 @@
 //! The function through which any tool runs.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use pincer_catalog::Entry;
 use pincer_store::{Approvals, CallState, Grants, Journal, NewCall, Repeat, StoreError};
@@ -11,10 +10,11 @@ use tokio::sync::Notify;
 
 use crate::approvals::decide;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, ask_all, tell_all};
-use crate::register::{DoorBuilder, Registered, RunCatalog};
+use crate::register::{DoorBuilder, RunCatalog};
+use crate::registry::{Registered, Registry};
 use crate::{
-    CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Outcome, Redactor, RuleDecision, RunOwner,
-    ToolCall, UpdateSink,
+    ApprovalRule, CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Namespace, Outcome, Plugin,
+    Redactor, RegisterError, RuleDecision, RunOwner, ToolCall, UpdateSink,
 };
 
 /// What the door needs of a store.
@@ -36,9 +36,18 @@ pub struct Call {
     pub line: Option<u32>,
 }
 
+/// What a door keeps for its life.
+pub(crate) struct Parts {
+    pub rules: Vec<ApprovalRule>,
+    pub events: Arc<dyn EventSink>,
+    pub redactor: Redactor,
+    pub approval_lifetime: Option<Duration>,
+}
+
 /// The one way to a tool.
 pub struct Door {
-    pub(crate) parts: DoorBuilder,
+    pub(crate) parts: Parts,
+    registry: RwLock<Arc<Registry>>,
     store: Arc<dyn DoorStore>,
     pub(crate) answered: Notify,
 }
@@ -60,24 +69,52 @@ impl Door {
     /// Begins with nothing registered.
     pub fn builder() -> DoorBuilder {
         DoorBuilder {
-            tools: HashMap::new(),
-            entries: Vec::new(),
-            hooks: Vec::new(),
-            observers: Vec::new(),
-            rules: Vec::new(),
-            events: Arc::new(()),
-            redactor: Redactor::default(),
-            approval_lifetime: None,
+            registry: Registry::default(),
+            parts: Parts {
+                rules: Vec::new(),
+                events: Arc::new(()),
+                redactor: Redactor::default(),
+                approval_lifetime: None,
+            },
         }
     }
 
-    pub(crate) fn new(parts: DoorBuilder, store: Arc<dyn DoorStore>) -> Self {
-        Self { parts, store, answered: Notify::new() }
+    pub(crate) fn new(builder: DoorBuilder, store: Arc<dyn DoorStore>) -> Self {
+        let DoorBuilder { registry, parts } = builder;
+        Self { parts, registry: RwLock::new(Arc::new(registry)), store, answered: Notify::new() }
     }
 
     /// The entries of all registered tools.
-    pub fn entries(&self) -> &[Entry] {
-        &self.parts.entries
+    pub fn entries(&self) -> Vec<Entry> {
+        self.registry().entries()
+    }
+
+    /// The namespaces of all plugins, each with the id of its plugin.
+    pub fn namespaces(&self) -> Vec<(String, Namespace)> {
+        let registry = self.registry();
+        registry.namespaces().map(|(plugin, namespace)| (plugin.to_owned(), namespace.clone())).collect()
+    }
+
+    /// Takes what a plugin brings, all of it or nothing.
+    pub fn register(&self, plugin: Plugin) -> Result<(), RegisterError> {
+        self.change(|registry| registry.add_plugin(plugin))
+    }
+
+    /// Takes everything back that a plugin has brought; `false` if there was nothing. Calls that have begun go on.
+    pub fn unregister(&self, plugin: &str) -> bool {
+        self.change(|registry| registry.remove_plugin(plugin))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
+        let mut current = self.registry.write().unwrap_or_else(PoisonError::into_inner);
+        let mut registry = Registry::clone(&current);
+        let done = change(&mut registry);
+        *current = Arc::new(registry);
+        done
+    }
+
+    fn registry(&self) -> Arc<Registry> {
+        Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Makes a call, from looking the tool up to telling what came of it.
@@ -99,7 +136,8 @@ impl Door {
         };
         let teller = Teller { door: self, call: call.id.clone(), entry: Arc::clone(&entry), context: context.clone() };
         teller.tell(EventKind::Start { input: self.parts.redactor.redact(&call.input) });
-        let (result, effect) = match self.attempt(scope, context, &entry, call, updates, &teller).await {
+        let registry = self.registry();
+        let (result, effect) = match self.attempt(&registry, scope, context, &entry, call, updates, &teller).await {
             Ok(value) => (Ok(value), Effect::Done),
             Err(Failed { error, effect }) => (Err(error), effect),
         };
@@ -114,14 +152,17 @@ impl Door {
             duration_ms: duration.as_millis() as u64,
         });
         let outcome = Outcome { result, effect, duration };
-        if !self.parts.observers.is_empty() {
-            tell_all(&self.parts.observers, &entry, &teller.call, &outcome, context).await;
-        }
+        tell_all(registry.observers(), &entry, &teller.call, &outcome, context).await;
         outcome
     }
 
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "all that a call is made of; a struct of them would only be taken apart"
+    )]
     async fn attempt(
         &self,
+        registry: &Registry,
         scope: &RunCatalog,
         context: &Context,
         entry: &Arc<Entry>,
@@ -131,11 +172,11 @@ impl Door {
     ) -> Result<Value, Failed> {
         let id = entry.id.to_string();
         let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}."));
-        let registered = self.parts.tools.get(&id).ok_or_else(unknown)?;
+        let registered = registry.tool(&id).ok_or_else(unknown)?;
         if let Some(complaint) = registered.input.input_complaint(&id, &call.input) {
             return Err(Failed::before(ErrorCode::InvalidInput, complaint));
         }
-        let (input, demand) = self.hooks_say(entry, registered, &call, context).await?;
+        let (input, demand) = self.hooks_say(registry, entry, registered, &call, context).await?;
         let demand = match decide(&self.parts.rules, entry) {
             RuleDecision::Deny => {
                 return Err(Failed::before(ErrorCode::Denied, format!("a rule denies calls of {id}")));
@@ -175,6 +216,7 @@ impl Door {
 
     async fn hooks_say(
         &self,
+        registry: &Registry,
         entry: &Entry,
         registered: &Registered,
         call: &Call,
@@ -184,7 +226,7 @@ impl Door {
         let merged = tokio::select! {
             biased;
             () = context.abort.cancelled() => return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started")),
-            merged = ask_all(&self.parts.hooks, entry, event) => merged,
+            merged = ask_all(registry.hooks(), entry, event) => merged,
         };
         let (params, approval) = match merged {
             Merged::Block(reason) => return Err(Failed::before(ErrorCode::Blocked, reason)),

@@ -149,7 +149,7 @@ async fn a_hook_may_demand_a_question_and_from_then_on_the_input_is_frozen() {
         hook: Arc::new(FnHook(move |_: &BeforeToolCall| Ok(verdict.clone()))),
     };
     let rewrites = |text: &str| BeforeVerdict { params: Some(json!({ "text": text })), ..BeforeVerdict::default() };
-    let demand = ApprovalDemand { title: Some("really?".into()), description: None };
+    let demand = ApprovalDemand { title: Some("really?".into()), ..ApprovalDemand::default() };
     let demands = BeforeVerdict {
         params: Some(json!({ "text": "shown" })),
         require_approval: Some(demand),

@@ -40,7 +40,7 @@ fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<View, u8> {
     };
     let door = assembly::door(&config).map_err(|error| wrong(&error))?;
     let policy = config.policy(&scope_of(scope)).map_err(|error| wrong(&error))?;
-    let all = Catalog::new(door.entries().to_vec()).map_err(|error| wrong(&error))?;
+    let all = Catalog::new(door.entries()).map_err(|error| wrong(&error))?;
     let left = policy.apply(&all);
     Ok(View { all, policy, left })
 }

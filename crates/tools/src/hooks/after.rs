@@ -61,7 +61,17 @@ pub struct Observer {
 }
 
 /// Tells all observers that match, one after the other. One that takes too long is left behind.
-pub(crate) async fn tell_all(observers: &[Observer], entry: &Entry, call: &str, outcome: &Outcome, context: &Context) {
+pub(crate) async fn tell_all(
+    observers: impl Iterator<Item = &Observer>,
+    entry: &Entry,
+    call: &str,
+    outcome: &Outcome,
+    context: &Context,
+) {
+    let matching: Vec<&Observer> = observers.filter(|observer| observer.matcher.could_mean(entry)).collect();
+    if matching.is_empty() {
+        return;
+    }
     let event = AfterToolCall {
         tool_name: entry.id.name().into(),
         tool_id: entry.id.to_string(),
@@ -72,7 +82,7 @@ pub(crate) async fn tell_all(observers: &[Observer], entry: &Entry, call: &str, 
         duration_ms: outcome.duration.as_millis() as u64,
         session: context.session.clone(),
     };
-    for observer in observers.iter().filter(|observer| observer.matcher.could_mean(entry)) {
+    for observer in matching {
         let _ = tokio::time::timeout(observer.timeout, observer.hook.after_tool_call(&event)).await;
     }
 }

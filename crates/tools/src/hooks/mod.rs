@@ -71,6 +71,32 @@ pub struct ApprovalDemand {
     pub title: Option<String>,
     /// In more.
     pub description: Option<String>,
+    /// What an answer for ever would cover. Only hooks of ours can say.
+    #[serde(skip)]
+    pub standing: Standing,
+}
+
+/// What "always" means as an answer to a question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    /// Every later call of the tool.
+    #[default]
+    Tool,
+    /// Later calls of the tool that need nothing but these: the programs that a command runs, for instance.
+    Parts(Vec<String>),
+    /// Nothing: this will be asked again.
+    Never,
+}
+
+impl Standing {
+    /// The names under which grants are kept.
+    pub(crate) fn keys(&self, tool: &str) -> Vec<String> {
+        match self {
+            Self::Tool => vec![tool.to_owned()],
+            Self::Parts(parts) => parts.iter().map(|part| format!("{tool} {part}")).collect(),
+            Self::Never => Vec::new(),
+        }
+    }
 }
 
 /// Why a hook could not be asked.
@@ -134,8 +160,8 @@ pub(crate) enum Merged {
 }
 
 /// Asks all hooks that match.
-pub(crate) async fn ask_all(hooks: &[Hook], entry: &Entry, mut event: BeforeToolCall) -> Merged {
-    let mut matching: Vec<&Hook> = hooks.iter().filter(|hook| hook.matcher.could_mean(entry)).collect();
+pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, mut event: BeforeToolCall) -> Merged {
+    let mut matching: Vec<&Hook> = hooks.filter(|hook| hook.matcher.could_mean(entry)).collect();
     // Stable: of equal priority, who was registered first is asked first.
     matching.sort_by_key(|hook| std::cmp::Reverse(hook.priority));
     let mut approval: Option<ApprovalDemand> = None;

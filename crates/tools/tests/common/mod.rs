@@ -48,7 +48,7 @@ pub fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let door = Arc::new(more(builder).build(store.clone()));
     let rules = Rules { deny: vec!["hidden".into()], ..Rules::default() };
     let policy = Policy::open().with(Layer::new("tools", &rules).expect("valid"));
-    let catalog = Catalog::new(door.entries().to_vec()).expect("different ids");
+    let catalog = Catalog::new(door.entries()).expect("different ids");
     let scope = RunCatalog::new(&catalog, &policy);
     House { door, scope, store, events, directory }
 }

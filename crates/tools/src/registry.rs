@@ -1,0 +1,161 @@
+//! What is registered at a door. A call works with the state it found when it began.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pincer_catalog::Entry;
+use serde_json::Value;
+
+use crate::hooks::{Hook, Observer};
+use crate::schema::Checked;
+use crate::{Namespace, Plugin, SchemaError, Tool};
+
+/// Why something cannot be registered.
+#[derive(Debug, thiserror::Error)]
+pub enum RegisterError {
+    /// There is one with this id.
+    #[error("the tool {0} is registered already")]
+    Twice(String),
+    /// One of its schemas is none.
+    #[error("the {which} schema of the tool {id} cannot be used")]
+    Schema {
+        /// The tool.
+        id: String,
+        /// `input` or `output`.
+        which: &'static str,
+        /// Why.
+        #[source]
+        source: SchemaError,
+    },
+    /// There is a plugin with this id.
+    #[error("the plugin {0} is registered already: take it back first")]
+    PluginTwice(String),
+    /// A plugin brings what is not its own.
+    #[error("the plugin {plugin} cannot be registered: {reason}")]
+    Plugin {
+        /// The plugin.
+        plugin: String,
+        /// What it does wrong.
+        reason: String,
+    },
+}
+
+/// A tool, ready to be called.
+pub(crate) struct Registered {
+    pub entry: Entry,
+    pub tool: Arc<dyn Tool>,
+    pub input: Checked,
+    pub output: Option<Checked>,
+}
+
+impl Registered {
+    pub fn new(entry: Entry, tool: Arc<dyn Tool>) -> Result<Self, RegisterError> {
+        let schema = |which, schema: &Value| {
+            let id = entry.id.to_string();
+            Checked::new(schema).map_err(|source| RegisterError::Schema { id, which, source })
+        };
+        let input = schema("input", &entry.input_schema)?;
+        let output = entry.output_schema.as_ref().map(|output| schema("output", output)).transpose()?;
+        Ok(Self { entry, tool, input, output })
+    }
+}
+
+/// Something, and the plugin that brought it.
+#[derive(Clone)]
+pub(crate) struct Owned<T> {
+    plugin: Option<String>,
+    it: T,
+}
+
+/// Everything that is registered. Cheap to clone, so that it can be replaced as a whole.
+#[derive(Clone, Default)]
+pub(crate) struct Registry {
+    tools: HashMap<String, Arc<Registered>>,
+    /// The ids, in the order in which they came.
+    order: Vec<Owned<String>>,
+    hooks: Vec<Owned<Hook>>,
+    observers: Vec<Owned<Observer>>,
+    namespaces: Vec<Owned<Namespace>>,
+}
+
+impl Registry {
+    pub fn add_tool(&mut self, plugin: Option<&str>, entry: Entry, tool: Arc<dyn Tool>) -> Result<(), RegisterError> {
+        let id = entry.id.to_string();
+        if self.tools.contains_key(&id) {
+            return Err(RegisterError::Twice(id));
+        }
+        self.tools.insert(id.clone(), Arc::new(Registered::new(entry, tool)?));
+        self.order.push(Owned { plugin: plugin.map(str::to_owned), it: id });
+        Ok(())
+    }
+
+    pub fn add_hook(&mut self, plugin: Option<&str>, hook: Hook) {
+        self.hooks.push(Owned { plugin: plugin.map(str::to_owned), it: hook });
+    }
+
+    pub fn add_observer(&mut self, plugin: Option<&str>, observer: Observer) {
+        self.observers.push(Owned { plugin: plugin.map(str::to_owned), it: observer });
+    }
+
+    /// Takes all that a plugin brings, or nothing of it.
+    pub fn add_plugin(&mut self, plugin: Plugin) -> Result<(), RegisterError> {
+        let mut with = self.clone();
+        plugin.check(with.namespaces())?;
+        let id = Some(plugin.id.as_str());
+        if with.has_plugin(&plugin.id) {
+            return Err(RegisterError::PluginTwice(plugin.id));
+        }
+        for (entry, tool) in plugin.tools {
+            with.add_tool(id, entry, tool)?;
+        }
+        plugin.hooks.into_iter().for_each(|hook| with.add_hook(id, hook));
+        plugin.observers.into_iter().for_each(|observer| with.add_observer(id, observer));
+        let owned = |namespace| Owned { plugin: id.map(str::to_owned), it: namespace };
+        with.namespaces.extend(plugin.namespaces.into_iter().map(owned));
+        *self = with;
+        Ok(())
+    }
+
+    /// Takes everything back that a plugin has brought; `false` if there was nothing.
+    pub fn remove_plugin(&mut self, plugin: &str) -> bool {
+        let known = self.has_plugin(plugin);
+        let theirs = |of: &Option<String>| of.as_deref() == Some(plugin);
+        for id in self.order.iter().filter(|tool| theirs(&tool.plugin)) {
+            self.tools.remove(&id.it);
+        }
+        self.order.retain(|tool| !theirs(&tool.plugin));
+        self.hooks.retain(|hook| !theirs(&hook.plugin));
+        self.observers.retain(|observer| !theirs(&observer.plugin));
+        self.namespaces.retain(|namespace| !theirs(&namespace.plugin));
+        known
+    }
+
+    fn has_plugin(&self, plugin: &str) -> bool {
+        let owners = self.order.iter().map(|tool| &tool.plugin);
+        let owners = owners.chain(self.hooks.iter().map(|hook| &hook.plugin));
+        let owners = owners.chain(self.observers.iter().map(|observer| &observer.plugin));
+        let mut owners = owners.chain(self.namespaces.iter().map(|namespace| &namespace.plugin));
+        owners.any(|owner| owner.as_deref() == Some(plugin))
+    }
+
+    pub fn tool(&self, id: &str) -> Option<&Arc<Registered>> {
+        self.tools.get(id)
+    }
+
+    pub fn entries(&self) -> Vec<Entry> {
+        self.order.iter().filter_map(|id| Some(self.tools.get(&id.it)?.entry.clone())).collect()
+    }
+
+    pub fn hooks(&self) -> impl Iterator<Item = &Hook> {
+        self.hooks.iter().map(|hook| &hook.it)
+    }
+
+    pub fn observers(&self) -> impl Iterator<Item = &Observer> {
+        self.observers.iter().map(|observer| &observer.it)
+    }
+
+    /// The namespaces, each with the plugin it belongs to.
+    pub fn namespaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
+        self.namespaces.iter().filter_map(|namespace| Some((namespace.plugin.as_deref()?, &namespace.it)))
+    }
+}
