@@ -17,6 +17,9 @@ use crate::{
     Redactor, RegisterError, RuleDecision, RunOwner, ToolCall, UpdateSink,
 };
 
+/// How long a tool has to end by itself when its call is aborted or late.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// What the door needs of a store.
 pub trait DoorStore: Journal + Approvals + Grants + Send + Sync {}
 impl<T: Journal + Approvals + Grants + Send + Sync> DoorStore for T {}
@@ -306,8 +309,11 @@ impl Door {
                 (ErrorCode::Timeout, format!("{} did not finish within {limit} ms", entry.id))
             }
         };
+        // A tool that listens cleans up after itself; one that does not is dropped.
         abort.cancel();
-        task.abort();
+        if tokio::time::timeout(GRACE, &mut task).await.is_err() {
+            task.abort();
+        }
         Err(Failed { error: CallError::new(stopped.0, stopped.1), effect: looks_only(Effect::Unknown) })
     }
 

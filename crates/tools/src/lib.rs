@@ -33,7 +33,7 @@ pub use matcher::Matcher;
 pub use namespace::{Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
 pub use outcome::{CallError, ErrorCode, Outcome};
 pub use plugin::Plugin;
-pub use redact::Redactor;
+pub use redact::{Redactor, is_secret};
 pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;
 pub use schema::SchemaError;

@@ -106,6 +106,15 @@ impl Redactor {
     }
 }
 
+/// Whether a variable is a secret, by its name or by what it holds.
+pub fn is_secret(name: &str, value: &str) -> bool {
+    let in_address = value.split_once("://").is_some_and(|(_, rest)| {
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+    });
+    is_secret_name(name) || name.to_ascii_lowercase().ends_with("auth") || in_address || hide_secret(value) != value
+}
+
 fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     SECRET_NAMES.iter().any(|secret| plain.contains(secret))

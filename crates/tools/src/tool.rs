@@ -15,8 +15,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Something that can be done. Only the door calls it.
 pub trait Tool: Send + Sync {
-    /// Does it. The future is dropped when the call is aborted or takes too long; `call.abort` says so before, for tools that
-    /// have something to clean up.
+    /// Does it. When the call is aborted or takes too long, `call.abort` says so, and half a second later the future is
+    /// dropped.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>>;
 
     /// How long it may take. `None` leaves it to the caller's abort.

@@ -89,6 +89,18 @@ pub enum Standing {
 }
 
 impl Standing {
+    /// What both cover.
+    fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Never, _) | (_, Self::Never) => Self::Never,
+            (Self::Tool, other) | (other, Self::Tool) => other,
+            (Self::Parts(mut parts), Self::Parts(more)) => {
+                parts.extend(more);
+                Self::Parts(parts)
+            }
+        }
+    }
+
     /// The names under which grants are kept.
     pub(crate) fn keys(&self, tool: &str) -> Vec<String> {
         match self {
@@ -185,7 +197,13 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
         if let (Some(params), None) = (verdict.params, &approval) {
             event.params = params;
         }
-        approval = approval.or(verdict.require_approval);
+        approval = match (approval, verdict.require_approval) {
+            // One question is asked, in the words of the first; it grants no more than either would.
+            (Some(first), Some(other)) => {
+                Some(ApprovalDemand { standing: first.standing.and(other.standing), ..first })
+            }
+            (first, other) => first.or(other),
+        };
     }
     Merged::Go { params: event.params, approval }
 }

@@ -1,0 +1,190 @@
+//! `edit`: exact replacements, each of a text that stands in the file once.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use pincer_catalog::Flags;
+use pincer_tools::ToolError;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::Workspace;
+use crate::define::{CHANGES, Core, Running, blocking};
+use crate::text::{LineEnds, binary_kind, diff};
+use crate::workspace::shown;
+
+/// What is edited is held in memory.
+const MOST_BYTES: u64 = 32 << 20;
+
+pub(crate) struct Edit(pub Arc<Workspace>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct EditInput {
+    /// The file, relative to the workspace.
+    path: String,
+    /// The replacements. All are looked up in the file as it is now, and must not overlap.
+    #[schemars(length(min = 1, max = 200))]
+    edits: Vec<Replacement>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct Replacement {
+    /// The text to replace, exactly as it stands in the file, with enough around it to occur only once.
+    #[schemars(length(min = 1))]
+    old_text: String,
+    /// What stands there afterwards. Empty to delete.
+    new_text: String,
+    /// Replace every occurrence.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What changed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct EditOutput {
+    /// The file.
+    path: String,
+    /// How many places changed.
+    replaced: u64,
+    /// The change as a unified diff.
+    diff: String,
+}
+
+impl Core for Edit {
+    const NAME: &'static str = "edit";
+    const LABEL: &'static str = "Edit file";
+    const DESCRIPTION: &'static str = "Change parts of a file: replace exact texts, each of which must occur exactly once (or set \
+        `all`). Several replacements in one call are made together or not at all. Read the file first and copy the text without \
+        line numbers. Returns a diff.";
+    type Input = EditInput;
+    type Output = EditOutput;
+
+    fn flags() -> Flags {
+        CHANGES
+    }
+
+    async fn run(&self, input: EditInput, _running: Running) -> Result<EditOutput, ToolError> {
+        let workspace = Arc::clone(&self.0);
+        blocking(move || edit(&workspace, &input)).await
+    }
+}
+
+fn edit(workspace: &Workspace, input: &EditInput) -> Result<EditOutput, ToolError> {
+    let _changing = workspace.changing();
+    let stored = read_text(workspace, &input.path)?;
+    let ends = LineEnds::of(&stored);
+    let before = ends.plain(&stored);
+    let (after, replaced) = replace(&before, ends, &input.edits)
+        .map_err(|reason| ToolError::before(format!("{}: {reason}", input.path)))?;
+    let target = workspace.target(&input.path)?;
+    let failed = |error| ToolError::before(format!("{} was not changed: {error}", input.path));
+    target.write(ends.apply(&after).as_bytes()).map_err(failed)?;
+    let path = shown(&target.path);
+    Ok(EditOutput { diff: diff(&path, &before, &after), path, replaced })
+}
+
+/// A file as text.
+pub(super) fn read_text(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
+    let (file, metadata) = workspace.open_file(path)?;
+    let mut bytes = Vec::new();
+    let read = file.take(MOST_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| ToolError::before(format!("{path} cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!("{path} has {} bytes: only files up to {MOST_BYTES} bytes can be edited", metadata.len());
+        return Err(ToolError::before(message));
+    }
+    if let Some(kind) = binary_kind(&bytes) {
+        return Err(ToolError::before(format!("{path} is {kind}: only text can be edited")));
+    }
+    String::from_utf8(bytes)
+        .map_err(|_| ToolError::before(format!("{path} is not UTF-8 text: only text can be edited")))
+}
+
+/// Makes all replacements, or says why one of them cannot be made.
+fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String, u64), String> {
+    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    for (index, edit) in edits.iter().enumerate() {
+        let (old, new) = (ends.plain(&edit.old_text), ends.plain(&edit.new_text));
+        let which = if edits.len() == 1 { String::new() } else { format!("edit {}: ", index + 1) };
+        if old.is_empty() {
+            return Err(format!("{which}the text to replace is empty"));
+        }
+        if old == new {
+            return Err(format!("{which}the new text is the same as the old"));
+        }
+        let found: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
+        match found.len() {
+            0 => return Err(format!("{which}the text to replace is not in the file{}", closest(text, &old))),
+            1 => {}
+            _ if edit.all => {}
+            count => {
+                let lines: Vec<String> = found.iter().take(5).map(|at| line_of(text, *at).to_string()).collect();
+                return Err(format!(
+                    "{which}the text to replace is in the file {count} times (lines {}{}): add lines around it, or set `all`",
+                    lines.join(", "),
+                    if count > 5 { ", …" } else { "" }
+                ));
+            }
+        }
+        places.extend(found.into_iter().map(|at| (at, at + old.len(), new.clone())));
+    }
+    places.sort_by_key(|(from, _, _)| *from);
+    if let Some(pair) = places.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        return Err(format!("two replacements overlap at line {}: make them one", line_of(text, pair[1].0)));
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for (from, to, new) in &places {
+        out.push_str(&text[at..*from]);
+        out.push_str(new);
+        at = *to;
+    }
+    out.push_str(&text[at..]);
+    Ok((out, places.len() as u64))
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text[..at].matches('\n').count() + 1
+}
+
+/// Where the text may have been meant: the same but for white space.
+fn closest(text: &str, old: &str) -> String {
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some(first) = old.lines().map(squeezed).find(|line| !line.is_empty()) else { return String::new() };
+    let same = text.lines().position(|line| squeezed(line) == first);
+    same.map(|index| format!("; line {} differs from its first line in white space only", index + 1))
+        .unwrap_or_else(|| ": read the file again, it may have changed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(text: &str, edits: &[(&str, &str, bool)]) -> Result<String, String> {
+        let edits: Vec<Replacement> = edits
+            .iter()
+            .map(|(old, new, all)| Replacement { old_text: (*old).into(), new_text: (*new).into(), all: *all })
+            .collect();
+        replace(text, LineEnds::of(text), &edits).map(|(text, _)| text)
+    }
+
+    #[test]
+    fn replacements_are_exact_unique_and_together() {
+        assert_eq!(made("a b c", &[("a", "x", false), ("c", "", false)]).as_deref(), Ok("x b "));
+        assert_eq!(made("a a", &[("a", "b", true)]).as_deref(), Ok("b b"));
+        for (text, edits, told) in [
+            ("a\na", &[("a", "x", false)][..], "is in the file 2 times (lines 1, 2)"),
+            ("abc", &[("x", "y", false)], "is not in the file"),
+            ("  a  b", &[("a b", "y", false)], "line 1 differs from its first line in white space only"),
+            ("abc", &[("ab", "x", false), ("bc", "y", false)], "overlap at line 1"),
+            ("abc", &[("ab", "ab", false)], "the same as the old"),
+            ("abc", &[("a", "1", false), ("z", "2", false)], "edit 2: "),
+        ] {
+            let error = made(text, edits).expect_err(told);
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! The tools that are there out of the box (owner `core`): files of the workspace, commands, the web, sessions.
+//!
+//! Each is a [`Tool`](pincer_tools::Tool) for the door and nothing else: who may call it, and whether somebody is asked first, is
+//! decided there. What a tool reaches is decided here: file tools hold a handle of the workspace and cannot leave it, commands
+//! run in a process group of their own that ends as a whole, and fetches connect to the address that was checked.
+
+mod define;
+mod files;
+mod register;
+mod sessions;
+mod shell;
+mod text;
+mod walk;
+mod web;
+mod workspace;
+
+pub use register::{Builtin, BuiltinError, Settings};
+pub use sessions::SessionStore;
+#[cfg(target_os = "linux")]
+pub use shell::{ConfineError, confine_this_process};
+pub use shell::{Confinement, ExecMode, ExecSettings, GateError, Processes};
+pub use web::{WebError, WebSettings};
+pub use workspace::Workspace;

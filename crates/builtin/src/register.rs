@@ -1,0 +1,123 @@
+//! All built-in tools, put behind a door.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_catalog::{IdError, PolicyError};
+use pincer_tools::hooks::Hook;
+use pincer_tools::{DoorBuilder, Matcher, Redactor, RegisterError};
+
+use crate::define::{Core, Typed, entry};
+use crate::files::{ApplyPatch, Edit, Find, Grep, Ls, Read, Write};
+use crate::sessions::{SessionStatus, SessionsHistory, SessionsList};
+use crate::shell::{Exec, Gate, Process};
+use crate::web::WebFetch;
+use crate::{ExecMode, ExecSettings, GateError, Processes, SessionStore, WebError, WebSettings, Workspace};
+
+/// What the built-in tools may do.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// The directory that file tools and commands work in.
+    pub workspace: PathBuf,
+    /// What happens to commands that are not on the list.
+    pub exec_mode: ExecMode,
+    /// The list: globs over the paths of programs, or over bare names.
+    pub exec_allow: Vec<String>,
+    /// What commands are given.
+    pub exec: ExecSettings,
+    /// What fetches may use.
+    pub web: WebSettings,
+    /// How inputs are shown in the history of sessions.
+    pub redactor: Redactor,
+}
+
+/// Why the built-in tools cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum BuiltinError {
+    /// The workspace cannot be opened.
+    #[error("the workspace {} cannot be opened", path.display())]
+    Workspace {
+        /// Where it should be.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The list of commands is wrong.
+    #[error("tools.exec.allow: {0}")]
+    Gate(#[from] GateError),
+    /// The web cannot be reached.
+    #[error(transparent)]
+    Web(#[from] WebError),
+    /// A tool of ours is not what the door takes.
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    /// A tool of ours has no proper id.
+    #[error(transparent)]
+    Id(#[from] IdError),
+    /// The gate's own matcher.
+    #[error(transparent)]
+    Matcher(#[from] PolicyError),
+}
+
+/// The built-in tools.
+pub struct Builtin {
+    settings: Settings,
+    workspace: Arc<Workspace>,
+    processes: Arc<Processes>,
+}
+
+impl Builtin {
+    /// Opens the workspace.
+    pub fn new(settings: Settings) -> Result<Self, BuiltinError> {
+        let opened = Workspace::open(&settings.workspace);
+        let workspace =
+            opened.map_err(|source| BuiltinError::Workspace { path: settings.workspace.clone(), source })?;
+        Ok(Self { settings, workspace: Arc::new(workspace), processes: Arc::default() })
+    }
+
+    /// The commands in the background: who ends a session ends them.
+    pub fn processes(&self) -> &Arc<Processes> {
+        &self.processes
+    }
+
+    /// Puts all tools behind a door, and the gate of `exec` before it. Without a `store`, the tools about sessions are not there.
+    pub fn register(
+        &self,
+        door: DoorBuilder,
+        store: Option<Arc<dyn SessionStore>>,
+    ) -> Result<DoorBuilder, BuiltinError> {
+        let Settings { exec_mode, exec_allow, exec, web, redactor, .. } = self.settings.clone();
+        let path = std::env::var("PATH").unwrap_or_default();
+        let gate = Gate::new(exec_mode, &exec_allow, &path, self.workspace.root())?;
+        let (workspace, processes) = (|| Arc::clone(&self.workspace), || Arc::clone(&self.processes));
+        let door = add(door, Read(workspace()))?;
+        let door = add(door, Write(workspace()))?;
+        let door = add(door, Edit(workspace()))?;
+        let door = add(door, ApplyPatch(workspace()))?;
+        let door = add(door, Ls(workspace()))?;
+        let door = add(door, Find(workspace()))?;
+        let door = add(door, Grep(workspace()))?;
+        let door = add(door, Exec { workspace: workspace(), settings: exec, processes: processes() })?;
+        let door = add(door, Process(processes()))?;
+        let mut door = add(door, WebFetch::new(web)?)?;
+        if let Some(store) = store {
+            door = add(door, SessionStatus { store: Arc::clone(&store), workspace: workspace() })?;
+            door = add(door, SessionsList(Arc::clone(&store)))?;
+            door = add(door, SessionsHistory { store, redactor })?;
+        }
+        Ok(door.hook(Hook {
+            name: "tools.exec".into(),
+            matcher: Matcher::parse("tools.exec", &["openclaw:core:exec"])?,
+            // Behind all others: what it judges is what will run.
+            priority: i32::MIN,
+            timeout: Duration::from_secs(10),
+            hook: Arc::new(gate),
+        }))
+    }
+}
+
+fn add<T: Core>(door: DoorBuilder, tool: T) -> Result<DoorBuilder, BuiltinError> {
+    Ok(door.tool(entry::<T>()?, Arc::new(Typed(tool)))?)
+}

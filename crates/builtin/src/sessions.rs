@@ -1,0 +1,283 @@
+//! `session_status`, `sessions_list`, `sessions_history`: what the store knows of sessions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pincer_catalog::Flags;
+use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError};
+use pincer_tools::{Redactor, ToolError};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Workspace;
+use crate::define::{Core, LOOKS, Running, blocking};
+
+/// What these tools need of a store.
+pub trait SessionStore: Runs + Journal + Approvals + Send + Sync {}
+impl<T: Runs + Journal + Approvals + Send + Sync> SessionStore for T {}
+
+const USUAL_LIMIT: u64 = 20;
+
+fn failed(error: StoreError) -> ToolError {
+    ToolError::before(format!("the store cannot be read: {error}"))
+}
+
+pub(crate) struct SessionStatus {
+    pub store: Arc<dyn SessionStore>,
+    pub workspace: Arc<Workspace>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoInput {}
+
+/// How this session stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StatusOutput {
+    /// The key of this session.
+    session: String,
+    /// The agent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent: Option<String>,
+    /// Now, in UTC, for instance 2026-01-31T08:30:00Z.
+    now: String,
+    /// The directory that file tools and commands work in.
+    workspace: String,
+    /// How many programs of this session are in each state.
+    runs: BTreeMap<String, u64>,
+    /// The questions of this session that wait for a person.
+    open_questions: Vec<String>,
+}
+
+impl Core for SessionStatus {
+    const NAME: &'static str = "session_status";
+    const LABEL: &'static str = "Session status";
+    const DESCRIPTION: &'static str = "The state of this session: its key, the current time, the workspace, its programs, and questions that wait for a person.";
+    type Input = NoInput;
+    type Output = StatusOutput;
+
+    fn flags() -> Flags {
+        LOOKS
+    }
+
+    async fn run(&self, _: NoInput, running: Running) -> Result<StatusOutput, ToolError> {
+        let (store, context) = (Arc::clone(&self.store), running.context);
+        let workspace = self.workspace.root().display().to_string();
+        blocking(move || {
+            let mut runs = BTreeMap::new();
+            for run in store.runs(Some(&context.session)).map_err(failed)? {
+                *runs.entry(run.state.as_str().to_owned()).or_default() += 1;
+            }
+            let pending = store.pending_approvals().map_err(failed)?;
+            let own = pending.into_iter().filter(|approval| approval.session == context.session);
+            Ok(StatusOutput {
+                agent: context.agent,
+                now: iso(now()),
+                workspace,
+                runs,
+                open_questions: own.map(|approval| approval.id).collect(),
+                session: context.session,
+            })
+        })
+        .await
+    }
+}
+
+pub(crate) struct SessionsList(pub Arc<dyn SessionStore>);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ListInput {
+    /// How many at most. 20 if absent.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u64>,
+}
+
+/// The sessions.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ListOutput {
+    /// The most recently active first.
+    sessions: Vec<Session>,
+    /// How many there are in all.
+    total: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Session {
+    /// Its key.
+    session: String,
+    /// How many programs it has run.
+    runs: u64,
+    /// How many of them wait to be continued.
+    waiting: u64,
+    /// When the last of them began, in UTC.
+    last_active: String,
+}
+
+impl Core for SessionsList {
+    const NAME: &'static str = "sessions_list";
+    const LABEL: &'static str = "List sessions";
+    const DESCRIPTION: &'static str = "The sessions that have run programs, the most recently active first.";
+    type Input = ListInput;
+    type Output = ListOutput;
+
+    fn flags() -> Flags {
+        LOOKS
+    }
+
+    async fn run(&self, input: ListInput, _: Running) -> Result<ListOutput, ToolError> {
+        let store = Arc::clone(&self.0);
+        blocking(move || {
+            let mut by_session: BTreeMap<String, (u64, u64, Millis)> = BTreeMap::new();
+            for run in store.runs(None).map_err(failed)? {
+                let (runs, waiting, last) = by_session.entry(run.session).or_default();
+                *runs += 1;
+                *waiting += u64::from(!run.state.is_final());
+                *last = run.created_at.max(*last);
+            }
+            let total = by_session.len() as u64;
+            let mut sessions: Vec<_> = by_session.into_iter().collect();
+            sessions.sort_by_key(|(_, (_, _, last))| std::cmp::Reverse(*last));
+            sessions.truncate(input.limit.unwrap_or(USUAL_LIMIT) as usize);
+            let shown = |(session, (runs, waiting, last))| Session { session, runs, waiting, last_active: iso(last) };
+            Ok(ListOutput { sessions: sessions.into_iter().map(shown).collect(), total })
+        })
+        .await
+    }
+}
+
+pub(crate) struct SessionsHistory {
+    pub store: Arc<dyn SessionStore>,
+    pub redactor: Redactor,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct HistoryInput {
+    /// The key of a session. This one if absent.
+    #[serde(default)]
+    session: Option<String>,
+    /// How many programs at most, the latest. 20 if absent.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 200))]
+    limit: Option<u64>,
+}
+
+/// What a session has done.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryOutput {
+    /// Its key.
+    session: String,
+    /// Its programs, the latest first.
+    runs: Vec<PastRun>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PastRun {
+    /// The id of the program's run.
+    run_id: String,
+    /// `running`, `waiting`, `completed`, `failed`, `expired` or `aborted`.
+    state: String,
+    /// When it began, in UTC.
+    started: String,
+    /// The tools it called, in order.
+    calls: Vec<PastCall>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct PastCall {
+    /// The tool's id.
+    tool: String,
+    /// The input, without secrets.
+    input: Value,
+    /// Whether it gave a value; absent while it has not settled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    succeeded: Option<bool>,
+}
+
+impl Core for SessionsHistory {
+    const NAME: &'static str = "sessions_history";
+    const LABEL: &'static str = "Session history";
+    const DESCRIPTION: &'static str = "What a session has done: its programs and the tools they called, the latest first. Inputs are shown \
+        without secrets.";
+    type Input = HistoryInput;
+    type Output = HistoryOutput;
+
+    fn flags() -> Flags {
+        LOOKS
+    }
+
+    async fn run(&self, input: HistoryInput, running: Running) -> Result<HistoryOutput, ToolError> {
+        let (store, redactor) = (Arc::clone(&self.store), self.redactor.clone());
+        let session = input.session.unwrap_or(running.context.session);
+        blocking(move || {
+            let runs = store.runs(Some(&session)).map_err(failed)?;
+            let latest = runs.into_iter().rev().take(input.limit.unwrap_or(USUAL_LIMIT) as usize);
+            let runs = latest.map(|run| past(&*store, &redactor, run)).collect::<Result<_, _>>().map_err(failed)?;
+            Ok(HistoryOutput { session, runs })
+        })
+        .await
+    }
+}
+
+fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastRun, StoreError> {
+    let calls = store.calls(&run.id)?.into_iter().map(|call| {
+        let settled = matches!(call.state, CallState::Settled | CallState::Delivered);
+        let outcome: Value =
+            call.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+        let input = serde_json::from_str(&call.input).unwrap_or_default();
+        PastCall {
+            tool: call.tool,
+            input: redactor.redact(&input),
+            succeeded: settled.then(|| outcome.get("ok").is_some()),
+        }
+    });
+    let calls = calls.collect();
+    Ok(PastRun { run_id: run.id, state: run.state.as_str().into(), started: iso(run.created_at), calls })
+}
+
+fn now() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
+}
+
+/// A time in UTC. The days are those of the Gregorian calendar, counted in eras of 400 years that begin in March.
+fn iso(millis: Millis) -> String {
+    let (days, second) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000) / 1000);
+    let shifted = days + 719_468;
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        for (millis, expected) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_400_000, "2000-02-29T00:00:00Z"),
+            (1_709_251_199_999, "2024-02-29T23:59:59Z"),
+            (4_107_542_399_000, "2100-02-28T23:59:59Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00Z"),
+            (-1000, "1969-12-31T23:59:59Z"),
+        ] {
+            assert_eq!(iso(millis), expected);
+        }
+    }
+}

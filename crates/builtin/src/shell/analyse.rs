@@ -1,0 +1,334 @@
+//! What a shell command runs, if that can be told without running it.
+//!
+//! This reads the plain part of the shell's language: words, quotes, and commands joined by `&&`, `||`, `;`, `|`, `&` and line
+//! breaks. Everything that could run something else (substitutions, here-documents, groups, keywords), or write a file, makes
+//! the command opaque: then nobody's list can match it. Erring here only means asking once more.
+
+/// A command as far as it can be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Analysis {
+    /// The words of each command in the chain.
+    Segments(Vec<Vec<String>>),
+    /// What it runs cannot be told; why.
+    Opaque(&'static str),
+}
+
+/// Words that change how what follows is read.
+const KEYWORDS: [&str; 20] = [
+    "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
+    "time", "coproc", "[[", "!", "{", "}",
+];
+/// Where output may go without being asked.
+const HARMLESS_TARGETS: [&str; 3] = ["/dev/null", "&1", "&2"];
+
+pub(super) fn analyse(command: &str) -> Analysis {
+    match (Reader { chars: command.chars().collect(), at: 0 }).segments() {
+        Ok(segments) if segments.is_empty() => Analysis::Opaque("it is empty"),
+        Ok(segments) => Analysis::Segments(segments),
+        Err(why) => Analysis::Opaque(why),
+    }
+}
+
+struct Reader {
+    chars: Vec<char>,
+    at: usize,
+}
+
+/// A word and whether the shell would change it.
+#[derive(Default)]
+struct Word {
+    text: String,
+    /// It has a quote, so that it is a word even if it is empty.
+    quoted: bool,
+    /// It has an expansion or a glob: what it becomes is not known.
+    changes: bool,
+}
+
+impl Reader {
+    fn segments(mut self) -> Result<Vec<Vec<String>>, &'static str> {
+        let mut segments = Vec::new();
+        let mut words: Vec<String> = Vec::new();
+        loop {
+            while self.peek().is_some_and(|c| c == ' ' || c == '\t') {
+                self.at += 1;
+            }
+            match self.peek() {
+                None => break,
+                Some('\n' | ';' | '|' | '&') => {
+                    self.operator()?;
+                    if !words.is_empty() {
+                        segments.push(std::mem::take(&mut words));
+                    }
+                }
+                Some('>' | '<') => self.redirection()?,
+                Some('(' | ')') => return Err("it has a subshell"),
+                Some('#') => return Err("it has a comment"),
+                Some(_) => {
+                    let word = self.word()?;
+                    let number = word.text.len() == 1 && word.text.chars().all(|c| c.is_ascii_digit()) && !word.quoted;
+                    if number && matches!(self.peek(), Some('>' | '<')) {
+                        self.redirection()?;
+                        continue;
+                    }
+                    if word.text.is_empty() && !word.quoted {
+                        continue;
+                    }
+                    if words.is_empty() {
+                        first(&word)?;
+                    }
+                    words.push(word.text);
+                }
+            }
+        }
+        if !words.is_empty() {
+            segments.push(words);
+        }
+        Ok(segments)
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn operator(&mut self) -> Result<(), &'static str> {
+        let first = self.peek();
+        self.at += 1;
+        let second = self.peek();
+        match (first, second) {
+            (Some('&'), Some('&')) | (Some('|'), Some('|')) => self.at += 1,
+            (Some('&'), Some('>')) => return Err("it writes to a file"),
+            (Some(';'), Some(';' | '&')) => return Err("it has a case"),
+            (Some('|'), Some('&')) => return Err("it redirects in an unusual way"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `>/dev/null`, `2>&1` and `</dev/null`; nothing else.
+    fn redirection(&mut self) -> Result<(), &'static str> {
+        let sign = self.peek();
+        self.at += 1;
+        match (sign, self.peek()) {
+            (Some('<'), Some('<')) => return Err("it has a here-document"),
+            (_, Some('(')) => return Err("it has a process substitution"),
+            (Some('>'), Some('>')) => self.at += 1,
+            (_, Some('>' | '<' | '|')) => return Err("it redirects in an unusual way"),
+            _ => {}
+        }
+        let target = if self.peek() == Some('&') {
+            self.at += 1;
+            format!("&{}", self.word()?.text)
+        } else {
+            while self.peek() == Some(' ') {
+                self.at += 1;
+            }
+            let word = self.word()?;
+            if word.changes {
+                return Err("it redirects to a file");
+            }
+            word.text
+        };
+        if HARMLESS_TARGETS.contains(&target.as_str()) { Ok(()) } else { Err("it redirects to a file") }
+    }
+
+    fn word(&mut self) -> Result<Word, &'static str> {
+        let mut word = Word::default();
+        while let Some(c) = self.peek() {
+            match c {
+                ' ' | '\t' | '\n' | ';' | '|' | '&' | '<' | '>' | '(' | ')' => break,
+                '\'' => {
+                    self.at += 1;
+                    word.quoted = true;
+                    loop {
+                        match self.peek() {
+                            None => return Err("a quote is not closed"),
+                            Some('\'') => break,
+                            Some(c) => word.text.push(c),
+                        }
+                        self.at += 1;
+                    }
+                    self.at += 1;
+                }
+                '"' => self.double_quoted(&mut word)?,
+                '\\' => {
+                    self.at += 1;
+                    match self.peek() {
+                        None => return Err("it ends with a backslash"),
+                        Some('\n') => {}
+                        Some(c) => word.text.push(c),
+                    }
+                    self.at += 1;
+                }
+                '`' => return Err("it has a command substitution"),
+                '$' => self.expansion(&mut word)?,
+                '\0' | '\r' => return Err("it has a control character"),
+                '*' | '?' | '[' | '{' | '~' => {
+                    word.changes = true;
+                    word.text.push(c);
+                    self.at += 1;
+                }
+                c => {
+                    word.text.push(c);
+                    self.at += 1;
+                }
+            }
+        }
+        Ok(word)
+    }
+
+    fn double_quoted(&mut self, word: &mut Word) -> Result<(), &'static str> {
+        self.at += 1;
+        word.quoted = true;
+        loop {
+            match self.peek() {
+                None => return Err("a quote is not closed"),
+                Some('"') => break,
+                Some('`') => return Err("it has a command substitution"),
+                Some('$') => {
+                    self.expansion(word)?;
+                    continue;
+                }
+                Some('\\') => {
+                    self.at += 1;
+                    match self.peek() {
+                        None => return Err("a quote is not closed"),
+                        Some('\n') => {}
+                        Some(c @ ('"' | '\\' | '$' | '`')) => word.text.push(c),
+                        Some(c) => word.text.extend(['\\', c]),
+                    }
+                }
+                Some(c) => word.text.push(c),
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// `$NAME` and `${NAME}` stand for a value; everything else behind `$` can run something.
+    fn expansion(&mut self, word: &mut Word) -> Result<(), &'static str> {
+        self.at += 1;
+        match self.peek() {
+            Some('(') => Err("it has a command substitution"),
+            Some('\'' | '"') => Err("it has an unusual quote"),
+            Some('{') => {
+                let rest: String = self.chars[self.at + 1..].iter().take_while(|c| **c != '}').collect();
+                let plain = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+                if !plain {
+                    return Err("it has an expansion that may do more");
+                }
+                word.changes = true;
+                word.text.push('$');
+                self.at += rest.len() + 2;
+                Ok(())
+            }
+            Some(c) if c.is_ascii_alphanumeric() || "_@*#?$!-".contains(c) => {
+                word.changes = true;
+                word.text.push('$');
+                Ok(())
+            }
+            _ => {
+                word.text.push('$');
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The first word is what is run: it must be plain.
+fn first(word: &Word) -> Result<(), &'static str> {
+    if word.changes {
+        return Err("what it runs depends on an expansion");
+    }
+    if !word.quoted && KEYWORDS.contains(&word.text.as_str()) {
+        return Err("it has a keyword of the shell");
+    }
+    let assigned = word.text.split_once('=').is_some_and(|(name, _)| {
+        let name = name.trim_end_matches('+');
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    });
+    if assigned { Err("it sets variables") } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_commands_are_read() {
+        let segments = |command: &str| match analyse(command) {
+            Analysis::Segments(segments) => {
+                segments.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" + ")
+            }
+            Analysis::Opaque(why) => format!("opaque: {why}"),
+        };
+        for (command, expected) in [
+            ("ls -la", "ls|-la"),
+            ("git add . && git commit -m 'a; b && c'", "git|add|. + git|commit|-m|a; b && c"),
+            ("a | b || c ; d & e\nf", "a + b + c + d + e + f"),
+            ("echo \"it's \\\"$HOME\\\"\"", "echo|it's \"$HOME\""),
+            ("echo a\\ b 'c'\"d\"", "echo|a b|cd"),
+            ("ls 2>&1 >/dev/null < /dev/null", "ls"),
+            ("ls *.rs ${X} $1", "ls|*.rs|$|$1"),
+            ("l\"s\" \\\n -l", "ls|-l"),
+            ("echo ''", "echo|"),
+            ("echo a#b", "echo|a#b"),
+        ] {
+            assert_eq!(segments(command), expected, "{command}");
+        }
+    }
+
+    #[test]
+    fn what_could_run_something_else_is_opaque() {
+        for command in [
+            "",
+            "   ",
+            "echo $(id)",
+            "echo `id`",
+            "echo \"$(id)\"",
+            "echo \"`id`\"",
+            "cat <(id)",
+            "cat <<E\nx\nE",
+            "ls > out",
+            "ls >> out",
+            "ls &> out",
+            "ls 2> err",
+            "(ls)",
+            "{ ls; }",
+            "if true; then ls; fi",
+            "for x in a; do ls; done",
+            "X=1 ls",
+            "PATH=. ls",
+            "$CMD",
+            "${CMD} x",
+            "l? -a",
+            "/bin/l*",
+            "~/x",
+            "echo ${X:-$(id)}",
+            "echo $((1+1))",
+            "echo $'a'",
+            "! ls",
+            "ls # x",
+            "[[ a ]]",
+            "echo 'open",
+            "echo \"open",
+            "ls \\",
+            "while :; do :; done",
+            "f() { ls; }",
+            "{ls,-la}",
+            "ls |& cat",
+            "a ;; b",
+            "x+=1 ls",
+            "ls >| f",
+            "ls > $F",
+            "echo a\0b",
+            "time ls",
+            "function f { :; }",
+            "coproc ls",
+            "ls >&f",
+            "cat < /etc/passwd",
+        ] {
+            assert!(matches!(analyse(command), Analysis::Opaque(_)), "{command}: {:?}", analyse(command));
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! `exec`: a shell command in the workspace.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pincer_catalog::Flags;
+use pincer_tools::{ToolError, UpdateSink, is_secret};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::task::JoinHandle;
+
+use super::background::Processes;
+use super::capture::Capture;
+use super::group::{Group, Start};
+use crate::Workspace;
+use crate::define::{CHANGES, Core, Running};
+
+/// What a command may be given.
+#[derive(Clone, Debug)]
+pub struct ExecSettings {
+    /// How long a command may take if it does not say.
+    pub timeout: Duration,
+    /// How much of each stream is kept.
+    pub output_bytes: usize,
+    /// Variables that commands get beside those of this process.
+    pub environment: BTreeMap<String, String>,
+    /// Variables of this process that look like secrets and are passed on all the same.
+    pub pass: Vec<String>,
+    /// Keeps commands in bounds.
+    pub confine: Option<Confinement>,
+}
+
+impl Default for ExecSettings {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(120),
+            output_bytes: 64 << 10,
+            environment: BTreeMap::new(),
+            pass: Vec::new(),
+            confine: None,
+        }
+    }
+}
+
+/// How commands are kept in bounds: by a program that confines itself and then becomes the command.
+#[derive(Clone, Debug)]
+pub struct Confinement {
+    /// The program and its arguments, up to those that say how.
+    pub program: Vec<String>,
+    /// Whether commands may use the network.
+    pub network: bool,
+}
+
+/// How long what is left of the output is read after the command has ended.
+const DRAIN: Duration = Duration::from_millis(200);
+/// The longest time a command can ask for.
+const MOST_MS: u64 = 3_600_000;
+const UPDATE_CHARS: usize = 2000;
+
+pub(crate) struct Exec {
+    pub workspace: Arc<Workspace>,
+    pub settings: ExecSettings,
+    pub processes: Arc<Processes>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct ExecInput {
+    /// The command, for `sh`.
+    #[schemars(length(min = 1, max = 100_000))]
+    command: String,
+    /// The directory to run it in, relative to the workspace. The workspace itself if absent.
+    #[serde(default)]
+    cwd: Option<String>,
+    /// How long it may take, in milliseconds. Two minutes if absent.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = MOST_MS))]
+    timeout_ms: Option<u64>,
+    /// Start it and return at once: for servers and long builds. See the tool `process`.
+    #[serde(default)]
+    background: bool,
+}
+
+/// What came of a command.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ExecOutput {
+    /// How it ended; 0 is success. Absent if it was ended by a signal, or still runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signal: Option<i32>,
+    /// What it wrote; of very much, the beginning and the end.
+    pub stdout: String,
+    /// What it wrote to standard error.
+    pub stderr: String,
+    /// How many bytes of both were left out.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out_bytes: u64,
+    /// Whether it was ended because its time was up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// Its id for the tool `process`, if it runs in the background.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub process_id: Option<String>,
+    /// What else there is to know.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Core for Exec {
+    const NAME: &'static str = "exec";
+    const LABEL: &'static str = "Run command";
+    const DESCRIPTION: &'static str = "Run a shell command in the workspace and return its exit code and output. A person may be asked \
+        first. Use it for builds, tests, git and other programs; for files prefer read, edit, find and grep. Set `background` for what \
+        does not end by itself. Everything the command has started ends with it.";
+    type Input = ExecInput;
+    type Output = ExecOutput;
+
+    fn flags() -> Flags {
+        CHANGES
+    }
+
+    /// It keeps the time itself.
+    fn timeout(&self) -> Option<Duration> {
+        None
+    }
+
+    async fn run(&self, input: ExecInput, running: Running) -> Result<ExecOutput, ToolError> {
+        if input.command.contains('\0') {
+            return Err(ToolError::before("a command cannot have a NUL in it"));
+        }
+        let group = self.start(&input)?;
+        if input.background {
+            return self.processes.keep(&running.context.session, &input.command, group, self.settings.output_bytes);
+        }
+        let limit = input.timeout_ms.map_or(self.settings.timeout, Duration::from_millis);
+        self.attend(group, limit, &running).await
+    }
+}
+
+impl Exec {
+    fn start(&self, input: &ExecInput) -> Result<Group, ToolError> {
+        let directory = self.directory(input.cwd.as_deref().unwrap_or("."))?;
+        let mut words: Vec<String> = Vec::new();
+        if let Some(confinement) = &self.settings.confine {
+            words.extend(confinement.program.iter().cloned());
+            words.extend(["--write".to_owned(), self.workspace.root().display().to_string()]);
+            if !confinement.network {
+                words.push("--no-network".into());
+            }
+            words.push("--".into());
+        }
+        words.extend(["sh".into(), "-c".into(), input.command.clone()]);
+        // In the background it can be written to later.
+        let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
+        let environment = self.environment();
+        let started = Group::start(Start { words: &words, directory, environment, stdin });
+        started.map_err(|error| ToolError::before(format!("the command could not be started: {error}")))
+    }
+
+    fn directory(&self, cwd: &str) -> Result<PathBuf, ToolError> {
+        self.workspace.open_dir(cwd)?;
+        let relative = self.workspace.dir().canonicalize(cwd).map_err(|error| self.workspace.because(cwd, error))?;
+        Ok(self.workspace.root().join(relative))
+    }
+
+    /// The environment of this process without its secrets.
+    fn environment(&self) -> Vec<(String, String)> {
+        let passes =
+            |name: &str, value: &str| self.settings.pass.iter().any(|pass| pass == name) || !is_secret(name, value);
+        let own =
+            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        let kept = own.filter(|(name, value)| !name.starts_with("PINCER_") && passes(name, value));
+        kept.chain(self.settings.environment.clone()).collect()
+    }
+
+    /// Stays with a command until it is over.
+    async fn attend(&self, mut group: Group, limit: Duration, running: &Running) -> Result<ExecOutput, ToolError> {
+        let started = Instant::now();
+        let most = self.settings.output_bytes;
+        let stdout = Stream::follow(group.child.stdout.take(), most, "stdout", Some(Arc::clone(&running.updates)));
+        let stderr = Stream::follow(group.child.stderr.take(), most, "stderr", Some(Arc::clone(&running.updates)));
+        let mut output = ExecOutput::default();
+        tokio::select! {
+            biased;
+            () = running.abort.cancelled() => {
+                group.end().await;
+                return Err(ToolError::unknown("the command was ended because the call was aborted"));
+            }
+            status = group.child.wait() => {
+                let status = status.map_err(|error| ToolError::unknown(format!("the command was lost: {error}")))?;
+                ended(&mut output, status);
+            }
+            () = tokio::time::sleep(limit) => {
+                group.end().await;
+                output.timed_out = true;
+                output.note = Some(format!("ended after {} ms; set timeoutMs or background for longer ones", limit.as_millis()));
+            }
+        }
+        output.duration_ms = started.elapsed().as_millis() as u64;
+        // Children that still hold the pipes are not waited for.
+        let _ = tokio::time::timeout(DRAIN, async { tokio::join!(stdout.done(), stderr.done()) }).await;
+        let left_behind = group.sweep();
+        if left_behind > 0 && !output.timed_out {
+            output.note =
+                Some("processes that the command left behind were ended; use `background` to keep one".into());
+        }
+        for (stream, text) in [(&stdout, &mut output.stdout), (&stderr, &mut output.stderr)] {
+            let (said, left_out) = stream.take();
+            *text = said;
+            output.left_out_bytes += left_out;
+        }
+        Ok(output)
+    }
+}
+
+pub(super) fn ended(output: &mut ExecOutput, status: ExitStatus) {
+    use std::os::unix::process::ExitStatusExt;
+    output.exit_code = status.code();
+    output.signal = status.signal();
+}
+
+/// One of the two streams of a command, read as it comes.
+pub(super) struct Stream {
+    capture: Arc<Mutex<Capture>>,
+    reader: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Stream {
+    pub fn follow<R: AsyncRead + Unpin + Send + 'static>(
+        source: Option<R>,
+        most: usize,
+        name: &'static str,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Self {
+        let capture = Arc::new(Mutex::new(Capture::new(most)));
+        let into = Arc::clone(&capture);
+        let reader = source.map(|mut source| {
+            tokio::spawn(async move {
+                let mut buffer = vec![0; 16 << 10];
+                while let Ok(count @ 1..) = source.read(&mut buffer).await {
+                    let bytes = &buffer[..count];
+                    into.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
+                    if let Some(updates) = &updates {
+                        let text: String = String::from_utf8_lossy(bytes).chars().take(UPDATE_CHARS).collect();
+                        updates.update(json!({ "stream": name, "text": text }));
+                    }
+                }
+            })
+        });
+        Self { capture, reader: tokio::sync::Mutex::new(reader) }
+    }
+
+    /// Waits until everybody who could write to it is gone.
+    pub async fn done(&self) {
+        if let Some(reader) = self.reader.lock().await.as_mut() {
+            let _ = reader.await;
+        }
+    }
+
+    /// What came since the last time, and how much of it was left out.
+    pub fn take(&self) -> (String, u64) {
+        self.capture.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if let Some(reader) = self.reader.get_mut() {
+            reader.abort();
+        }
+    }
+}

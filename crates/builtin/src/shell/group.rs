@@ -1,0 +1,105 @@
+//! A command and everything it starts, and how all of it ends.
+//!
+//! A command gets a process group of its own, and a mark in its environment. Children that leave the group (`setsid`) still
+//! carry the mark; on Linux they are found by it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
+use tokio::process::{Child, Command};
+use uuid::Uuid;
+
+const MARK: &str = "PINCER_COMMAND";
+/// How long a command has to end by itself when it is told to.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// A running command.
+pub(super) struct Group {
+    pub child: Child,
+    leader: Pid,
+    mark: String,
+    over: bool,
+}
+
+/// How to start a command.
+pub(super) struct Start<'a> {
+    pub words: &'a [String],
+    pub directory: PathBuf,
+    pub environment: Vec<(String, String)>,
+    pub stdin: Stdio,
+}
+
+impl Group {
+    pub fn start(start: Start<'_>) -> io::Result<Self> {
+        let (program, arguments) = start.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mark = Uuid::now_v7().simple().to_string();
+        let child = Command::new(program)
+            .args(arguments)
+            .current_dir(&start.directory)
+            .env_clear()
+            .envs(start.environment)
+            .env(MARK, &mark)
+            .stdin(start.stdin)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+        Ok(Self { child, leader, mark, over: false })
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.leader.as_raw_nonzero().get()
+    }
+
+    /// Ends everything: asks first, then insists.
+    pub async fn end(&mut self) {
+        self.signal(Signal::TERM);
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+        self.kill();
+        let _ = self.child.wait().await;
+    }
+
+    /// Ends what the command has left behind; how many processes that were, as far as can be told.
+    pub fn sweep(&mut self) -> usize {
+        let marked = marked(&self.mark);
+        let group = test_kill_process_group(self.leader).is_ok();
+        self.kill();
+        marked.len().max(usize::from(group))
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.over = true;
+    }
+
+    fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.leader, signal);
+        for pid in marked(&self.mark) {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if !self.over {
+            self.kill();
+        }
+    }
+}
+
+/// The processes that carry a mark.
+fn marked(mark: &str) -> Vec<Pid> {
+    let wanted = format!("{MARK}={mark}");
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let ids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let carries = |id: &i32| {
+        let environment = std::fs::read(Path::new("/proc").join(id.to_string()).join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+    };
+    ids.filter(carries).filter_map(Pid::from_raw).collect()
+}

@@ -1,0 +1,20 @@
+//! Commands: `exec` and `process`, who may run what, and how they end.
+
+mod analyse;
+mod background;
+mod capture;
+#[cfg(target_os = "linux")]
+mod confine;
+mod exec;
+mod gate;
+mod group;
+mod process;
+
+pub use background::Processes;
+#[cfg(target_os = "linux")]
+pub use confine::{ConfineError, confine_this_process};
+pub(crate) use exec::Exec;
+pub use exec::{Confinement, ExecSettings};
+pub(crate) use gate::Gate;
+pub use gate::{ExecMode, GateError};
+pub(crate) use process::Process;

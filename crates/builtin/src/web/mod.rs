@@ -1,0 +1,8 @@
+//! `web_fetch`: a page of the web, and nothing of the network around this machine.
+
+mod address;
+mod fetch;
+mod page;
+
+pub(crate) use fetch::WebFetch;
+pub use fetch::{WebError, WebSettings};
