@@ -62,13 +62,38 @@ fn schema<T: JsonSchema>(contract: Contract) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
-        settings.contract = contract;
+        settings.contract = contract.clone();
     });
     let mut schema: Schema = settings.into_generator().into_root_schema_for::<T>();
     schema.remove("title");
     // What the type is called says nothing that the tool's description does not.
     schema.remove("description");
-    schema.to_value()
+    let mut schema = schema.to_value();
+    tidy(&mut schema, &contract);
+    schema
+}
+
+/// Takes out what tells a reader nothing: how many bits a number has, and that what is left out could be `null`.
+fn tidy(schema: &mut Value, contract: &Contract) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(|item| tidy(item, contract)),
+        Value::Object(members) => {
+            if members.get("format").and_then(Value::as_str).is_some_and(|format| format.contains("int")) {
+                members.remove("format");
+            }
+            if let Some(Value::Array(types)) = members.get_mut("type")
+                && *contract == Contract::Serialize
+            {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    members.insert("type".into(), only);
+                }
+            }
+            members.values_mut().for_each(|member| tidy(member, contract));
+        }
+        _ => {}
+    }
 }
 
 pub(crate) struct Typed<T>(pub T);

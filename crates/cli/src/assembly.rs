@@ -1,17 +1,47 @@
 //! From the config to the one door: tools, hooks, rules.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_builtin::{Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::PolicyError;
-use pincer_config::Config;
-use pincer_config::keys::Decision;
+use pincer_config::keys::{self, Decision};
+use pincer_config::{Config, Loaded};
+use pincer_store::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
 use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RuleDecision};
 use regex::Regex;
 
-/// A door as the config describes it, still without a store.
-pub(crate) fn door(config: &Config) -> Result<DoorBuilder, PolicyError> {
+/// A door as the config describes it, and what must be ended with it.
+pub(crate) struct Assembly {
+    pub door: DoorBuilder,
+    pub builtin: Builtin,
+    pub store: Arc<SqliteStore>,
+}
+
+/// Why there is no door.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AssemblyError {
+    #[error(transparent)]
+    Names(#[from] PolicyError),
+    #[error(transparent)]
+    Builtin(#[from] BuiltinError),
+    #[error("this program cannot find itself, which confined commands need")]
+    Itself(#[source] std::io::Error),
+}
+
+impl Assembly {
+    pub fn new(loaded: &Loaded, store: Arc<SqliteStore>) -> Result<Self, AssemblyError> {
+        let config = &loaded.parsed.config;
+        let builtin = Builtin::new(settings(config, loaded.file.as_deref())?)?;
+        let door = builtin.register(gates(config)?, Some(store.clone()))?;
+        Ok(Self { door, builtin, store })
+    }
+}
+
+/// Hooks and rules: what has a say before any tool.
+fn gates(config: &Config) -> Result<DoorBuilder, PolicyError> {
     let mut door = Door::builder().redactor(redactor(config));
     for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
         let at = format!("hooks.before_tool_call[{index}]");
@@ -33,6 +63,53 @@ pub(crate) fn door(config: &Config) -> Result<DoorBuilder, PolicyError> {
         door = door.approval_lifetime(Duration::from_secs(seconds));
     }
     Ok(door)
+}
+
+fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyError> {
+    let exec = &config.tools.exec;
+    let confine = match exec.confine {
+        false => None,
+        true => {
+            let itself = std::env::current_exe().map_err(AssemblyError::Itself)?;
+            let program = vec![itself.display().to_string(), "confine".into()];
+            Some(Confinement { program, network: exec.network })
+        }
+    };
+    let web = &config.tools.web;
+    Ok(Settings {
+        workspace: workspace(config, file),
+        exec_mode: match exec.mode {
+            keys::ExecMode::Deny => ExecMode::Deny,
+            keys::ExecMode::Allowlist => ExecMode::Allowlist,
+            keys::ExecMode::Ask => ExecMode::Ask,
+            keys::ExecMode::Full => ExecMode::Full,
+        },
+        exec_allow: exec.allow.clone(),
+        exec: ExecSettings {
+            timeout: Duration::from_millis(exec.timeout_ms),
+            output_bytes: usize::try_from(exec.max_output_bytes).unwrap_or(usize::MAX),
+            environment: exec.env.clone(),
+            pass: exec.pass_env.clone(),
+            confine,
+        },
+        web: WebSettings {
+            timeout: Duration::from_millis(web.timeout_ms),
+            body_bytes: usize::try_from(web.max_bytes).unwrap_or(usize::MAX),
+            allow_hosts: web.allow_hosts.clone(),
+        },
+        redactor: redactor(config),
+    })
+}
+
+/// As the config says, seen from where it is; otherwise here.
+fn workspace(config: &Config, file: Option<&Path>) -> PathBuf {
+    let said = config.workspace.as_deref().map(Path::new);
+    let beside = file.and_then(Path::parent).filter(|beside| !beside.as_os_str().is_empty());
+    match (said, beside) {
+        (None, _) => PathBuf::from("."),
+        (Some(said), Some(beside)) => beside.join(said),
+        (Some(said), None) => said.to_owned(),
+    }
 }
 
 /// What may be shown. The patterns have been checked with the config.

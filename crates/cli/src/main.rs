@@ -20,6 +20,8 @@ use crate::usage::{BenchCommand, Cli, Command};
 const DONE: u8 = 0;
 const FAILED: u8 = 1;
 const WRONG_USAGE: u8 = 2;
+const WAITING: u8 = 3;
+const INTERRUPTED: u8 = 130;
 
 fn main() -> ExitCode {
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
+        Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };

@@ -70,6 +70,13 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(stderr.lock(), "{text}");
 }
 
+/// Prints to stderr as it comes, without a line break of its own.
+pub(crate) fn streamed(text: &str) {
+    let stderr = io::stderr();
+    let text = if stderr.is_terminal() { harmless(text) } else { text.to_owned() };
+    let _ = write!(stderr.lock(), "{text}");
+}
+
 /// Control characters as their escapes, but for line breaks and tabs.
 fn harmless(text: &str) -> String {
     let show = |c: char| match c {

@@ -48,6 +48,7 @@ Examples:
   pincer tools describe read
   pincer tools explain openclaw:core:exec --agent writer
   pincer tools declarations > tools.d.ts
+  pincer tools call read '{\"path\": \"README.md\"}'
 
 A tool is called by its id, or by its name if no other tool has it.")]
     Tools(ToolsArguments),
@@ -71,6 +72,13 @@ Examples:
 
 An id may be shortened as long as only one question or grant begins so.")]
     Approvals(ApprovalsArguments),
+    /// Run a command that can write in one directory only (Linux)
+    #[command(after_help = "\
+Example:
+  pincer confine --write . --no-network -- make test
+
+What the kernel cannot do is an error: then the command does not run.")]
+    Confine(ConfineArguments),
     /// Measure
     Bench {
         #[command(subcommand)]
@@ -177,6 +185,26 @@ pub(crate) enum ToolsCommand {
     },
     /// All tools as TypeScript
     Declarations,
+    /// Call one tool, as a program would
+    #[command(after_help = "\
+Examples:
+  pincer tools call read '{\"path\": \"README.md\"}'
+  pincer tools call exec '{\"command\": \"cargo build\"}' --json
+  echo '{\"pattern\": \"TODO\"}' | pincer tools call grep -
+
+A question is asked here if this is a terminal; otherwise it is stored, and the exit code is 3: answer it with
+`pincer approvals`, and call again.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waits for an answer, 130 interrupted.")]
+    Call {
+        /// Its id or name
+        tool: String,
+        /// The input as JSON, or - for standard input
+        #[arg(default_value = "{}", value_name = "JSON")]
+        input: String,
+        /// The session it belongs to
+        #[arg(long, value_name = "KEY", default_value = "main")]
+        session: String,
+    },
 }
 
 #[derive(Subcommand)]
@@ -221,6 +249,19 @@ Example:
 DIR has pairs of files. NAME.tools.jsonl: {id, server, name, description, schema} on each line. NAME.queries.jsonl:
 {query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
     Search(SearchArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct ConfineArguments {
+    /// The directory it may write in
+    #[arg(long, value_name = "DIR")]
+    pub write: PathBuf,
+    /// It may not use the network either
+    #[arg(long)]
+    pub no_network: bool,
+    /// The command
+    #[arg(last = true, required = true)]
+    pub command: Vec<String>,
 }
 
 #[derive(Args)]

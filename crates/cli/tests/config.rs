@@ -1,41 +1,10 @@
 //! `pincer config`, and what other commands do with a config that is wrong.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::fs;
-use std::process::Command;
+mod common;
 
-use serde_json::{Value, json};
-use tempfile::TempDir;
-
-/// A home with a config in it.
-struct Home(TempDir);
-
-impl Home {
-    fn with(config: &str) -> Self {
-        let home = Self(tempfile::tempdir().unwrap());
-        fs::write(home.0.path().join("pincer.json5"), config).unwrap();
-        home
-    }
-
-    /// Exit code, stdout, stderr of a command that is run there.
-    fn run(&self, arguments: &[&str]) -> (i32, String, String) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
-        command
-            .args(arguments)
-            .current_dir(self.0.path())
-            .env_clear()
-            .env("HOME", self.0.path())
-            .env("SET", "value of it");
-        let output = command.output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-    }
-
-    fn json(&self, arguments: &[&str]) -> (i32, Value) {
-        let (code, out, err) = self.run(arguments);
-        (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}")))
-    }
-}
+use common::Home;
+use serde_json::json;
 
 #[test]
 fn validate_tells_everything_that_is_wrong_and_exits_with_2() {

@@ -126,7 +126,11 @@ impl<'s> Check<'s> {
     fn members(&mut self, schema: &'s Value, members: &mut Map<String, Value>, path: &mut Path) {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
-        let others = schema.get("additionalProperties").filter(|others| others.is_object());
+        let others = schema.get("additionalProperties");
+        if others == Some(&Value::Bool(true)) {
+            return;
+        }
+        let others = others.filter(|others| others.is_object());
         for (key, member) in members.iter_mut() {
             let of = schema.get("properties").and_then(|known| known.get(key)).or(others);
             path.within_key(key, |path| match of {

@@ -27,6 +27,9 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
     for (index, rule) in config.approvals.rules.iter().enumerate() {
         selectors(&format!("approvals.rules[{index}].match"), rule.matches.names(), &mut wrong);
     }
+    if !config.tools.exec.network && !config.tools.exec.confine {
+        wrong(&"tools.exec.network: `false` needs `confine: true` beside it");
+    }
     for (index, pattern) in config.logging.redact_patterns.iter().enumerate() {
         if let Err(error) = Regex::new(pattern) {
             let reason = error.to_string();

@@ -158,6 +158,7 @@ fn name_of(path: &str) -> &'static str {
         "agents" => "agent",
         "byProvider" => "provider",
         "bySender" => "sender",
+        "entries" => "plugin",
         _ => "name",
     }
 }

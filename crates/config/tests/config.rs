@@ -31,7 +31,10 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "tools.codeMode.timeoutms: there is no such key; did you mean `timeoutMs`?",
         ),
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
-        ("{ zzz: 1 }", "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, tools"),
+        (
+            "{ zzz: 1 }",
+            "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, plugins, tools, workspace",
+        ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
         ("[]", "a list is not an object"),
@@ -77,6 +80,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "{ tools: { deny: ['${'] } }",
             "tools.deny[0]: `${` is never closed: write `${NAME}`, or `$${` for the characters themselves",
         ),
+        ("{ tools: { exec: { network: false } } }", "tools.exec.network: `false` needs `confine: true` beside it"),
         // Names of tools.
         (
             "{ tools: { allow: ['a'], alsoAllow: ['b'] } }",
@@ -168,6 +172,15 @@ fn variables_are_put_in_place_and_never_shown() {
     );
     let told = read("{ tools: { profile: '${BAD_PROFILE}' } }").unwrap_err();
     assert!(told.contains("${BAD_PROFILE}") && !told.contains("hunter2"), "{told}");
+}
+
+#[test]
+fn a_plugins_own_config_is_its_own_business() {
+    let parsed =
+        read("{ plugins: { entries: { weather: { config: { any: { thing: [1] } }, env: { A: '${PROFILE}' } } } } }")
+            .unwrap();
+    let entry = &parsed.config.plugins.entries["weather"];
+    assert!(entry.enabled && entry.config["any"]["thing"][0] == 1 && entry.env["A"] == "coding");
 }
 
 #[test]

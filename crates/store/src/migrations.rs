@@ -71,4 +71,9 @@ pub(crate) const STEPS: &[&str] = &[
         PRIMARY KEY (scope, key)
     ) STRICT, WITHOUT ROWID;
     ",
+    // 2
+    "
+    ALTER TABLE approval ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
+    CREATE INDEX approval_call ON approval (digest) WHERE state IN ('pending', 'allowed') AND used = 0;
+    ",
 ];

@@ -188,6 +188,36 @@ fn questions_are_stored_before_they_are_answered() {
     });
 }
 
+#[test]
+fn a_permission_is_found_by_its_call_and_used_once() {
+    with_store(|store| {
+        let standing = |session, run, digest: &[u8], now| {
+            store.standing_question(session, run, digest, now).expect("read").map(|approval| approval.id)
+        };
+        store.ask(&question("q1")).expect("asked");
+        assert_eq!(standing("s", Some("a"), b"digest", 1).as_deref(), Some("q1"));
+        for (session, run, digest) in [
+            ("other", Some("a"), &b"digest"[..]),
+            ("s", Some("b"), b"digest"),
+            ("s", None, b"digest"),
+            ("s", Some("a"), b"else"),
+        ] {
+            assert_eq!(standing(session, run, digest, 1), None);
+        }
+        assert!(!store.use_permission("q1").expect("asked"), "nobody has said yes");
+        store.resolve("q1", Decision::Allow, "me", 2).expect("answered");
+        assert_eq!(standing("s", Some("a"), b"digest", 5000).as_deref(), Some("q1"), "a yes does not expire");
+        assert!(store.use_permission("q1").expect("used"));
+        assert!(!store.use_permission("q1").expect("asked"));
+        assert_eq!(standing("s", Some("a"), b"digest", 3), None);
+        store.ask(&question("q2")).expect("asked");
+        assert_eq!(standing("s", Some("a"), b"digest", 2000), None, "its time is over");
+        store.ask(&NewApproval { expires_at: None, ..question("q3") }).expect("asked");
+        store.resolve("q3", Decision::Deny, "me", 2).expect("answered");
+        assert_eq!(standing("s", Some("a"), b"digest", 3), None, "a no is not kept");
+    });
+}
+
 /// Allow, deny, cancel, expiry and a repeated allow, in every order of length four: one of them counts, and stays.
 #[test]
 fn the_first_answer_wins_in_every_order() {

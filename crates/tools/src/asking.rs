@@ -15,6 +15,16 @@ use crate::{Answer, Call, Context, ErrorCode, EventKind};
 /// How often a question is looked up that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
+/// What a person is asked.
+struct Question<'a> {
+    tool: &'a str,
+    run: Option<&'a str>,
+    input: &'a Value,
+    call: &'a Call,
+    demand: &'a ApprovalDemand,
+    keys: &'a [String],
+}
+
 impl Door {
     /// Asks a person, unless a grant answers for them, and waits.
     pub(crate) async fn approve(
@@ -36,37 +46,60 @@ impl Door {
         if granted.await.map_err(store_failed)? {
             return Ok(());
         }
+        let question = Question { tool: &tool, run: run.as_deref(), input, call, demand, keys: &keys };
+        loop {
+            let id = self.question(&question, context, teller).await.map_err(store_failed)?;
+            let state = self.answer_to(&id, context).await.map_err(store_failed)?;
+            teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
+            let refused = match state {
+                ApprovalState::Allowed => {
+                    // Another call of the same kind may have waited for the same answer: it is for one of them.
+                    if self.stored(move |store| store.use_permission(&id)).await.map_err(store_failed)? {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {} was denied", entry.id)),
+                ApprovalState::Expired => {
+                    let message = format!("nobody answered in time whether {} may be called", entry.id);
+                    (ErrorCode::ApprovalExpired, message)
+                }
+                // Somebody else who waited for the same answer has gone.
+                ApprovalState::Cancelled if !context.abort.is_cancelled() => continue,
+                ApprovalState::Pending | ApprovalState::Cancelled => {
+                    (ErrorCode::Aborted, "the call was aborted while it waited for an approval".into())
+                }
+            };
+            return Err(Failed::before(refused.0, refused.1));
+        }
+    }
+
+    /// The question about this very call: one that stands already, perhaps with its answer, or a new one.
+    async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
+        let digest = digest(of.tool, of.input);
+        let (session, run) = (context.session.clone(), of.run.map(str::to_owned));
+        let standing = self.stored(move |store| store.standing_question(&session, run.as_deref(), &digest, now()));
+        if let Some(standing) = standing.await? {
+            teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });
+            return Ok(standing.id);
+        }
         let id = format!("ap_{}", Uuid::now_v7());
         let created_at = now();
         let expires_at = self.parts.approval_lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis);
-        let digest = digest(&tool, input);
         let request = json!({
-            "call": call.id, "tool": tool, "input": self.parts.redactor.redact(input), "line": call.line, "demand": demand,
-            "grants": keys,
+            "call": of.call.id, "tool": of.tool, "input": self.parts.redactor.redact(of.input), "line": of.call.line,
+            "demand": of.demand, "grants": of.keys,
         });
         let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
+        let (run, tool) = (of.run.map(str::to_owned), of.tool.to_owned());
         let asked = self.stored(move |store| {
             let (id, run, digest) = (asked_id.as_str(), run.as_deref(), digest.as_slice());
             let (session, tool, request) = (session.as_str(), tool.as_str(), request.as_str());
             store.ask(&NewApproval { id, run, session, tool, digest, request, created_at, expires_at })
         });
-        asked.await.map_err(store_failed)?;
+        asked.await?;
         teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
-        let state = self.answer_to(&id, context).await.map_err(store_failed)?;
-        teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
-        match state {
-            ApprovalState::Allowed => Ok(()),
-            ApprovalState::Denied => {
-                Err(Failed::before(ErrorCode::Denied, format!("the call of {} was denied", entry.id)))
-            }
-            ApprovalState::Expired => {
-                let message = format!("nobody answered in time whether {} may be called", entry.id);
-                Err(Failed::before(ErrorCode::ApprovalExpired, message))
-            }
-            ApprovalState::Pending | ApprovalState::Cancelled => {
-                Err(Failed::before(ErrorCode::Aborted, "the call was aborted while it waited for an approval"))
-            }
-        }
+        Ok(id)
     }
 
     /// Waits until a question is settled, here or in another process; an abort settles it too.

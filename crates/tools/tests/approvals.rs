@@ -54,6 +54,43 @@ async fn yes_and_no() {
     answered(&house, &Context::default(), Answer::AllowOnce).await.result.expect("a value");
 }
 
+/// A caller that did not wait finds the answer when it comes back with the same call.
+#[tokio::test]
+async fn an_answer_waits_for_the_caller_to_come_back() {
+    let house = asking();
+    {
+        let context = Context::default();
+        let call = house.call_as(&context, "echo", json!({ "text": "x" }));
+        tokio::pin!(call);
+        tokio::select! {
+            _ = &mut call => panic!("nobody has answered"),
+            _ = question(&house) => {}
+        }
+        // The caller goes away without withdrawing the question.
+    }
+    let id = question(&house).await;
+    house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered");
+    assert!(house.call("echo", json!({ "text": "x" })).await.result.is_ok());
+    assert_eq!(
+        answered(&house, &Context::default(), Answer::Deny).await.result.expect_err("once").code,
+        ErrorCode::Denied
+    );
+}
+
+#[tokio::test]
+async fn one_yes_is_for_one_of_two_equal_calls() {
+    let house = asking();
+    let call = || house.call("echo", json!({ "text": "x" }));
+    let (one, two, ()) = tokio::join!(call(), call(), async {
+        let first = question(&house).await;
+        house.door.answer(&first, Answer::AllowOnce, "me").await.expect("answered");
+        let second = question(&house).await;
+        assert_ne!(first, second);
+        house.door.answer(&second, Answer::Deny, "me").await.expect("answered");
+    });
+    assert_eq!(u8::from(one.result.is_ok()) + u8::from(two.result.is_ok()), 1);
+}
+
 #[tokio::test]
 async fn always_holds_until_it_is_revoked() {
     let house = asking();

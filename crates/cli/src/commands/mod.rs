@@ -3,7 +3,9 @@
 pub(crate) mod approvals;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_search;
+pub(crate) mod call;
 pub(crate) mod config;
+pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod exec;
 pub(crate) mod tools;

@@ -1,13 +1,16 @@
 //! `pincer tools`: the catalog, as a run would have it.
 
+use std::sync::Arc;
+
 use pincer_catalog::names::unambiguous;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare};
 use pincer_config::Scope;
 use serde_json::{Value, json};
 
+use crate::assembly::Assembly;
 use crate::print::{chain, line, note};
 use crate::usage::{PlaceArguments, ScopeArguments, ToolsArguments, ToolsCommand};
-use crate::{DONE, FAILED, WRONG_USAGE, assembly, settings};
+use crate::{DONE, FAILED, WRONG_USAGE, commands, settings, state};
 
 /// All tools there are, and what policy leaves of them.
 struct View {
@@ -17,10 +20,15 @@ struct View {
 }
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
-    let view = match view(places, &arguments.scope) {
+    let (assembly, view) = match view(places, &arguments.scope) {
         Ok(view) => view,
         Err(code) => return code,
     };
+    if let ToolsCommand::Call { tool, input, session } = &arguments.command {
+        let agent = arguments.scope.agent.clone();
+        let call = commands::call::Asked { tool, input, session, agent, sandboxed: arguments.scope.sandboxed };
+        return commands::call::run(assembly, &view.left, &call, arguments.json);
+    }
     match act(&view, &arguments.command) {
         Ok((document, _)) if arguments.json => line(&document.to_string()),
         Ok((_, text)) => line(&text),
@@ -32,17 +40,20 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
     DONE
 }
 
-fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<View, u8> {
-    let config = settings::ready(places)?.parsed.config;
-    let wrong = |error: &dyn std::error::Error| {
-        note(&format!("error: {}", chain(error)));
-        WRONG_USAGE
+fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, View), u8> {
+    let loaded = settings::ready(places)?;
+    let told = |code: u8| {
+        move |error: &dyn std::error::Error| {
+            note(&format!("error: {}", chain(error)));
+            code
+        }
     };
-    let door = assembly::door(&config).map_err(|error| wrong(&error))?;
-    let policy = config.policy(&scope_of(scope)).map_err(|error| wrong(&error))?;
-    let all = Catalog::new(door.entries()).map_err(|error| wrong(&error))?;
+    let store = state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?;
+    let assembly = Assembly::new(&loaded, Arc::new(store)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    let policy = loaded.parsed.config.policy(&scope_of(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    let all = Catalog::new(assembly.door.entries()).map_err(|error| told(WRONG_USAGE)(&error))?;
     let left = policy.apply(&all);
-    Ok(View { all, policy, left })
+    Ok((assembly, View { all, policy, left }))
 }
 
 fn scope_of(arguments: &ScopeArguments) -> Scope<'_> {
@@ -76,6 +87,8 @@ fn act(view: &View, command: &ToolsCommand) -> Result<(Value, String), String> {
             let entry = view.all.find(tool).map_err(|error| error.to_string())?;
             Ok(explained(entry, &view.policy))
         }
+        // Done before anything is printed.
+        ToolsCommand::Call { .. } => Ok((Value::Null, String::new())),
         ToolsCommand::Declarations => {
             let text = declarations(&view.left);
             Ok((json!({ "declarations": text }), text))

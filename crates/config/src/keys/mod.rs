@@ -2,9 +2,12 @@
 
 mod approvals;
 mod code_mode;
+mod exec;
 mod hooks;
 mod logging;
+mod plugins;
 mod tools;
+mod web;
 
 use std::collections::BTreeMap;
 
@@ -14,9 +17,12 @@ use serde_json::Value;
 
 pub use approvals::{Approvals, Decision, Rule};
 pub use code_mode::{CodeMode, CodeModeFields, Language, Mode, Runtime};
+pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
 pub use logging::Logging;
+pub use plugins::{PluginEntry, PluginHooks, Plugins};
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
+pub use web::Web;
 
 /// The config of Pincer. Every key may be left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -25,6 +31,8 @@ pub struct Config {
     /// Where editors find the schema; means nothing to Pincer.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
+    /// The directory that file tools and commands work in. The current directory if absent; a relative path is seen from the config.
+    pub workspace: Option<String>,
     /// Which tools there are, and how they behave.
     pub tools: Tools,
     /// Settings of single agents, by their id.
@@ -35,6 +43,8 @@ pub struct Config {
     pub approvals: Approvals,
     /// What may be written to logs, events and trajectories.
     pub logging: Logging,
+    /// Plugins: folders with a `pincer.plugin.json5`.
+    pub plugins: Plugins,
 }
 
 /// Settings of one agent.

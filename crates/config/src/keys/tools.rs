@@ -6,7 +6,7 @@ use pincer_catalog::Rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::CodeMode;
+use super::{CodeMode, Exec, Web};
 
 /// Which tools there are, and how they behave.
 ///
@@ -31,6 +31,10 @@ pub struct Tools {
     pub sandbox: Sandbox,
     /// Code mode: `true`, or an object with `enabled: true`.
     pub code_mode: CodeMode,
+    /// Commands.
+    pub exec: Exec,
+    /// Fetches from the web.
+    pub web: Web,
 }
 
 /// What one agent may use.

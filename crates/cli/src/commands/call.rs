@@ -1,0 +1,205 @@
+//! `pincer tools call`: one tool through the door, from a terminal or a script.
+
+use std::io::{IsTerminal, Read, stderr, stdin};
+use std::sync::Arc;
+
+use pincer_catalog::{Catalog, Policy};
+use pincer_store::{Approval, ApprovalState, Approvals, SqliteStore};
+use pincer_tools::{Answer, Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog, granted_always};
+use serde_json::{Value, json};
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::assembly::Assembly;
+use crate::print::{chain, line, note, streamed};
+use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
+
+/// What was asked for.
+pub(crate) struct Asked<'a> {
+    pub tool: &'a str,
+    pub input: &'a str,
+    pub session: &'a str,
+    pub agent: Option<String>,
+    pub sandboxed: bool,
+}
+
+/// How it ended.
+enum Ended {
+    Outcome(Outcome),
+    /// A person must answer this question, and nobody is here.
+    Waiting(Box<Approval>),
+    Interrupted,
+}
+
+pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json: bool) -> u8 {
+    let input = match read(asked.input) {
+        Ok(input) => input,
+        Err(error) => {
+            note(&format!("error: {error}"));
+            return WRONG_USAGE;
+        }
+    };
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(&format!("error: the call cannot be made: {error}"));
+            return FAILED;
+        }
+    };
+    let Assembly { door, builtin, store } = assembly;
+    let (tell, events) = unbounded_channel();
+    let door = door.events(Arc::new(move |event: Event| drop(tell.send(event)))).build(store.clone());
+    let scope = RunCatalog::new(catalog, &Policy::open());
+    let ended = runtime.block_on(async {
+        let ended = attend(&door, &scope, &store, asked, input, events).await;
+        builtin.processes().end().await;
+        ended
+    });
+    // A question at a terminal may still wait for a line.
+    runtime.shutdown_background();
+    report(ended, asked.tool, json)
+}
+
+fn read(input: &str) -> Result<Value, String> {
+    let mut text = input.to_owned();
+    if input == "-" {
+        text.clear();
+        stdin().read_to_string(&mut text).map_err(|error| format!("standard input cannot be read: {error}"))?;
+    }
+    serde_json::from_str(&text)
+        .map_err(|error| format!("the input is not JSON: {error}; for instance '{{\"path\": \"README.md\"}}'"))
+}
+
+/// Makes the call, and stays with it: reports, questions, interruptions.
+async fn attend(
+    door: &Door,
+    scope: &RunCatalog,
+    store: &Arc<SqliteStore>,
+    asked: &Asked<'_>,
+    input: Value,
+    mut events: UnboundedReceiver<Event>,
+) -> Ended {
+    let abort = CancellationToken::new();
+    let context = Context {
+        session: asked.session.into(),
+        agent: asked.agent.clone(),
+        sandboxed: asked.sandboxed,
+        abort: abort.clone(),
+        ..Context::default()
+    };
+    let id = format!("call_{}", Uuid::now_v7());
+    let call = Call { id, seq: 0, tool: asked.tool.into(), input, line: None };
+    let call = door.call(scope, &context, call, Arc::new(()));
+    tokio::pin!(call);
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => match event.what {
+                EventKind::Update { update } => show(&update),
+                EventKind::ApprovalRequested { approval } => {
+                    let Ok(approval) = store.approval(&approval) else { continue };
+                    if approval.state != ApprovalState::Pending {
+                        continue;
+                    }
+                    if !(stdin().is_terminal() && stderr().is_terminal()) {
+                        return Ended::Waiting(Box::new(approval));
+                    }
+                    ask(door, &approval).await;
+                }
+                _ => {}
+            },
+            outcome = &mut call => return Ended::Outcome(outcome),
+            _ = tokio::signal::ctrl_c() => {
+                abort.cancel();
+                let _ = call.await;
+                return Ended::Interrupted;
+            }
+        }
+    }
+}
+
+/// What a tool reports, as it comes.
+fn show(update: &Value) {
+    match update.get("text").and_then(Value::as_str) {
+        Some(text) => streamed(text),
+        None => note(&update.to_string()),
+    }
+}
+
+/// Asks at the terminal.
+async fn ask(door: &Door, approval: &Approval) {
+    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
+    let demand = &request["demand"];
+    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
+    note(&format!("{title}\n  {} {}", approval.tool, request["input"]));
+    if let Some(description) = demand["description"].as_str() {
+        note(&format!("  {description}"));
+    }
+    let always = granted_always(approval);
+    let choices = if always.is_empty() { "[y]es, [n]o" } else { "[y]es, [a]lways, [n]o" };
+    loop {
+        streamed(&format!("{choices}? "));
+        let line = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            stdin().read_line(&mut line).map(|_| line)
+        });
+        let answer = match line.await {
+            Ok(Ok(line)) => line.trim().to_lowercase(),
+            _ => String::from("n"),
+        };
+        let answer = match answer.as_str() {
+            "y" | "yes" => Answer::AllowOnce,
+            "a" | "always" if !always.is_empty() => Answer::AllowAlways,
+            "n" | "no" | "" => Answer::Deny,
+            _ => continue,
+        };
+        if let Err(error) = door.answer(&approval.id, answer, "terminal").await {
+            note(&format!("error: the answer could not be stored: {}", chain(&error)));
+        }
+        return;
+    }
+}
+
+fn report(ended: Ended, tool: &str, json: bool) -> u8 {
+    match ended {
+        Ended::Interrupted => {
+            note(&format!("{tool} was interrupted"));
+            INTERRUPTED
+        }
+        Ended::Waiting(approval) => {
+            let id = &approval.id;
+            if json {
+                line(&json!({ "status": "waiting", "approvalId": id, "tool": approval.tool }).to_string());
+            }
+            note(&format!(
+                "{} waits for an answer: `pincer approvals allow {id}`, and then call it again",
+                approval.tool
+            ));
+            WAITING
+        }
+        Ended::Outcome(outcome) => {
+            match outcome.result {
+                Ok(value) => {
+                    line(&match (&value, json) {
+                        (Value::String(text), false) => text.clone(),
+                        (value, false) => serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string()),
+                        (value, true) => value.to_string(),
+                    });
+                    DONE
+                }
+                Err(error) => {
+                    if json {
+                        line(&json!({ "error": { "code": error.code, "message": error.message, "effect": outcome.effect } }).to_string());
+                    }
+                    note(&format!("error: {}", error.message));
+                    if matches!(error.code, ErrorCode::UnknownTool | ErrorCode::InvalidInput) {
+                        WRONG_USAGE
+                    } else {
+                        FAILED
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `pincer tools`: the catalog, and single calls through the door.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::Home;
+use serde_json::{Value, json};
+
+#[test]
+fn the_catalog_is_listed_searched_described_and_explained() {
+    let home = Home::with(
+        "{ tools: { deny: ['web_fetch'] }, agents: { reader: { tools: { profile: 'minimal', alsoAllow: ['read'] } } } }",
+    );
+    let (_, listed) = home.json(&["tools", "list", "--json"]);
+    let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|entry| entry["id"].as_str().unwrap()).collect();
+    assert!(ids.contains(&"openclaw:core:read") && !ids.contains(&"openclaw:core:web_fetch"), "{ids:?}");
+    assert_eq!((&listed[0]["source"], &listed[0]["sourceName"]), (&json!("openclaw"), &json!("core")));
+    let (_, narrow) = home.json(&["tools", "list", "--json", "--agent", "reader"]);
+    assert_eq!(narrow.as_array().unwrap().len(), 2, "{narrow}");
+
+    let (_, found) = home.json(&["tools", "search", "lines that match a regular expression", "--json"]);
+    assert_eq!(found[0]["id"], "openclaw:core:grep");
+    let (_, described) = home.json(&["tools", "describe", "read", "--json"]);
+    assert_eq!(
+        (&described["inputSchema"]["required"], &described["flags"]["readOnly"]),
+        (&json!(["path"]), &json!(true))
+    );
+    let (code, out, _) = home.run(&["tools", "declarations"]);
+    assert!(code == 0 && out.contains("read(input: {") && !out.contains("web_fetch("), "{out}");
+
+    let (code, explained) = home.json(&["tools", "explain", "web_fetch", "--json"]);
+    assert_eq!((code, &explained["included"]), (0, &json!(false)));
+    let stops: Vec<&Value> =
+        explained["steps"].as_array().unwrap().iter().filter(|step| step["passes"] == false).collect();
+    assert_eq!(stops, [&json!({ "at": "tools", "passes": false, "reason": { "denied": "web_fetch" } })]);
+    let (code, _, err) = home.run(&["tools", "describe", "web_fetch"]);
+    assert_eq!(
+        (code, err.as_str()),
+        (1, "error: Unknown tool: web_fetch.\n"),
+        "a denied tool is one that does not exist"
+    );
+}
+
+#[test]
+fn a_call_goes_through_the_door() {
+    let home = Home::with("{ tools: { deny: ['write'] } }");
+    std::fs::write(home.path("a.txt"), "hello").unwrap();
+    let (code, value) = home.json(&["tools", "call", "read", "{\"path\": \"a.txt\"}", "--json"]);
+    assert_eq!((code, &value["content"]), (0, &json!("hello")));
+    for (arguments, code, told) in [
+        (&["tools", "call", "read", "{\"pth\": \"a.txt\"}"][..], 2, "Did you mean: path?"),
+        (&["tools", "call", "read", "{nope"], 2, "the input is not JSON"),
+        (&["tools", "call", "write", "{}"], 2, "Unknown tool: write."),
+        (&["tools", "call", "read", "{\"path\": \"b.txt\"}"], 1, "b.txt does not exist; did you mean a.txt?"),
+        (&["tools", "call", "openclaw:core:nope"], 2, "Unknown tool: openclaw:core:nope."),
+    ] {
+        let (was, out, err) = home.run(arguments);
+        assert_eq!((was, out.as_str()), (code, ""), "{err}");
+        assert!(err.contains(told), "{err}");
+    }
+    let (code, error) = home.json(&["tools", "call", "read", "{\"path\": \"../x\"}", "--json"]);
+    assert_eq!((code, &error["error"]["code"], &error["error"]["effect"]), (1, &json!("tool_failed"), &json!("none")));
+}
+
+#[test]
+fn without_a_terminal_a_question_is_stored_and_can_be_answered_later() {
+    let home = Home::with("{}");
+    let call = ["tools", "call", "exec", "{\"command\": \"ls; seq 1 2\"}", "--json"];
+    let (code, waiting) = home.json(&call);
+    assert_eq!((code, &waiting["status"]), (3, &json!("waiting")));
+    let (code, again) = home.json(&call);
+    assert_eq!(
+        (code, &again["approvalId"]),
+        (3, &waiting["approvalId"]),
+        "it is one question, however often the call is tried"
+    );
+    let id = waiting["approvalId"].as_str().unwrap();
+    assert_eq!(home.json(&["approvals", "list", "--json"]).1[0]["request"]["demand"]["title"], "Run a command");
+    assert_eq!(home.run(&["approvals", "allow", id]).0, 0);
+    let (code, done) = home.json(&call);
+    assert_eq!((code, &done["stdout"]), (0, &json!("pincer.json5\n1\n2\n")));
+    assert_eq!(home.json(&call).0, 3, "once is once");
+}
+
+#[test]
+fn hooks_and_rules_of_the_config_have_their_say() {
+    let home = Home::with(
+        r#"{
+          hooks: { before_tool_call: [
+            { matcher: "write", command: ["cat", "verdict.json"], timeoutMs: 5000 },
+            { matcher: ["ls"], command: "echo '{\"params\": {\"path\": \"sub\"}}'" },
+            { matcher: "find", command: "exit 1" },
+          ] },
+          approvals: { rules: [{ match: "group:web", decision: "deny" }, { match: "edit", decision: "ask" }] },
+        }"#,
+    );
+    std::fs::create_dir(home.path("sub")).unwrap();
+    std::fs::write(home.path("sub/inner"), "").unwrap();
+    std::fs::write(home.path("verdict.json"), "{\"block\": true, \"blockReason\": \"not today\"}").unwrap();
+    let write = ["tools", "call", "write", "{\"path\": \"x\", \"content\": \"\"}"];
+    assert!(home.run(&write).2.contains("blocked by the hook hooks.before_tool_call[0]: not today"));
+    assert_eq!(
+        home.json(&["tools", "call", "ls", "{}", "--json"]).1["entries"][0]["name"],
+        "inner",
+        "the hook changed the input"
+    );
+    assert!(
+        home.run(&["tools", "call", "find", "{\"pattern\": \"*\"}"])
+            .2
+            .contains("could not be asked, so the call is blocked")
+    );
+    assert!(
+        home.run(&["tools", "call", "web_fetch", "{\"url\": \"http://x\"}"])
+            .2
+            .contains("a rule denies calls of openclaw:core:web_fetch")
+    );
+    let edit = "{\"path\": \"x\", \"edits\": [{\"oldText\": \"a\", \"newText\": \"b\"}]}";
+    assert_eq!(home.run(&["tools", "call", "edit", edit]).0, 3);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_confined_command_writes_in_the_workspace_only() {
+    let home = Home::with("{ workspace: 'work', tools: { exec: { mode: 'full', confine: true, network: false } } }");
+    std::fs::create_dir(home.path("work")).unwrap();
+    std::fs::write(home.path("outside"), "before").unwrap();
+    let command = "echo in > inside; echo no > ../outside; echo no >> ../outside; true > ../outside; rm -f ../outside; mkdir ../dir; ln -s x ../link; \
+                   mv inside ../moved; echo to-null > /dev/null && cat inside ../outside";
+    let input = json!({ "command": command }).to_string();
+    let (code, done) = home.json(&["tools", "call", "exec", &input, "--json"]);
+    assert_eq!((code, &done["stdout"]), (0, &json!("in\nbefore")), "{done}");
+    for name in ["dir", "link", "moved"] {
+        assert!(!home.path(name).exists(), "{name}");
+    }
+    assert_eq!(std::fs::read_to_string(home.path("outside")).unwrap(), "before");
+
+    let sockets = "import socket\nfor family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n  try:\n    socket.socket(family)\n    print('made one')\n  except PermissionError:\n    print('refused')\na, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";
+    let input = json!({ "command": format!("python3 - <<'END'\n{sockets}\nEND") }).to_string();
+    let (_, done) = home.json(&["tools", "call", "exec", &input, "--json"]);
+    assert_eq!(done["stdout"], "refused\nrefused\nrefused\nrefused\nb'x'\n", "{done}");
+
+    let nowhere = ["confine", "--write", "nowhere", "--", "touch", "outside2"];
+    assert!(home.run(&nowhere).2.contains("the command was not run: nowhere cannot be opened"));
+    assert!(!home.path("outside2").exists());
+}
