@@ -5,18 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_builtin::{Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
-use pincer_catalog::PolicyError;
+use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision};
 use pincer_config::{Config, Loaded};
+use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
 use pincer_store::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
-use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RuleDecision};
+use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterError, RuleDecision};
 use regex::Regex;
 
 /// A door as the config describes it, and what must be ended with it.
 pub(crate) struct Assembly {
     pub door: DoorBuilder,
     pub builtin: Builtin,
+    pub plugins: Vec<Arc<PluginProcess>>,
     pub store: Arc<SqliteStore>,
 }
 
@@ -27,16 +29,50 @@ pub(crate) enum AssemblyError {
     Names(#[from] PolicyError),
     #[error(transparent)]
     Builtin(#[from] BuiltinError),
+    #[error("a plugin cannot be used: {0}")]
+    Plugin(#[from] LoadError),
+    #[error(transparent)]
+    Register(#[from] RegisterError),
+    #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoPlugin { id: String, near: Option<String> },
     #[error("this program cannot find itself, which confined commands need")]
     Itself(#[source] std::io::Error),
 }
 
 impl Assembly {
-    pub fn new(loaded: &Loaded, store: Arc<SqliteStore>) -> Result<Self, AssemblyError> {
+    /// Puts everything together. `state` is the state directory, where plugins may be too.
+    pub fn new(loaded: &Loaded, state: Option<&Path>, store: Arc<SqliteStore>) -> Result<Self, AssemblyError> {
         let config = &loaded.parsed.config;
         let builtin = Builtin::new(settings(config, loaded.file.as_deref())?)?;
-        let door = builtin.register(gates(config)?, Some(store.clone()))?;
-        Ok(Self { door, builtin, store })
+        let mut door = builtin.register(gates(config)?, Some(store.clone()))?;
+        let mut plugins = Vec::new();
+        for found in found_plugins(loaded, state)? {
+            let entry = config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
+            if !entry.enabled {
+                continue;
+            }
+            let process = PluginProcess::new(&found, PluginSettings { config: entry.config, environment: entry.env });
+            let hook_timeout = entry.hooks.timeout_ms.map(Duration::from_millis);
+            door = door.plugin(provide(&found, &process, hook_timeout)?)?;
+            plugins.push(process);
+        }
+        Ok(Self { door, builtin, plugins, store })
+    }
+}
+
+/// All plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards something.
+pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec<Found>, AssemblyError> {
+    let plugins = &loaded.parsed.config.plugins;
+    let named: Vec<PathBuf> = plugins.paths.iter().map(|path| beside(loaded.file.as_deref(), path)).collect();
+    let usual = state.map(|state| state.join("plugins"));
+    let found = discover(&named, usual.as_deref())?;
+    let ids = || found.iter().map(|found| found.manifest.id.clone());
+    match plugins.entries.keys().find(|id| !ids().any(|known| known == **id)) {
+        Some(id) => {
+            let near = nearest(id, ids().map(|known| (known.clone(), known)), 1).pop();
+            Err(AssemblyError::NoPlugin { id: id.clone(), near })
+        }
+        None => Ok(found),
     }
 }
 
@@ -103,12 +139,14 @@ fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyEr
 
 /// As the config says, seen from where it is; otherwise here.
 fn workspace(config: &Config, file: Option<&Path>) -> PathBuf {
-    let said = config.workspace.as_deref().map(Path::new);
-    let beside = file.and_then(Path::parent).filter(|beside| !beside.as_os_str().is_empty());
-    match (said, beside) {
-        (None, _) => PathBuf::from("."),
-        (Some(said), Some(beside)) => beside.join(said),
-        (Some(said), None) => said.to_owned(),
+    config.workspace.as_deref().map_or_else(|| PathBuf::from("."), |said| beside(file, said))
+}
+
+/// A path of the config, seen from where the config is.
+fn beside(file: Option<&Path>, path: &str) -> PathBuf {
+    match file.and_then(Path::parent) {
+        Some(directory) => directory.join(path),
+        None => PathBuf::from(path),
     }
 }
 

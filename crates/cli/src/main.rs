@@ -30,6 +30,7 @@ fn main() -> ExitCode {
         Command::Exec(arguments) => commands::exec::run(&cli.places, &arguments),
         Command::Demo => commands::demo::run(),
         Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
+        Command::Plugins(arguments) => commands::plugins::run(&cli.places, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
         Command::Confine(arguments) => commands::confine::run(&arguments),

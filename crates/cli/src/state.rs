@@ -17,9 +17,13 @@ pub(crate) enum StateError {
     Store(#[from] StoreError),
 }
 
+/// The state directory. It may not be there yet.
+pub(crate) fn directory(said: Option<&Path>) -> Option<PathBuf> {
+    said.map(Path::to_owned).or_else(|| place("XDG_STATE_HOME", ".local/state"))
+}
+
 /// The store in the state directory, made if need be.
 pub(crate) fn open(said: Option<&Path>) -> Result<SqliteStore, StateError> {
-    let usual = || place("XDG_STATE_HOME", ".local/state");
-    let directory: PathBuf = said.map(Path::to_owned).or_else(usual).ok_or(StateError::NoPlace)?;
+    let directory = directory(said).ok_or(StateError::NoPlace)?;
     Ok(SqliteStore::open(&directory.join("pincer.db"))?)
 }

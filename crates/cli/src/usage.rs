@@ -52,6 +52,15 @@ Examples:
 
 A tool is called by its id, or by its name if no other tool has it.")]
     Tools(ToolsArguments),
+    /// Look at plugins: which there are, and whether one is right
+    #[command(after_help = "\
+Examples:
+  pincer plugins list
+  pincer plugins check ./my-plugin
+  pincer plugins show notes --json
+
+Exit codes: 0 fine, 1 not found, 2 wrong.")]
+    Plugins(PluginsArguments),
     /// Check, show and describe the config
     #[command(after_help = "\
 Examples:
@@ -109,6 +118,31 @@ pub(crate) struct ApprovalsArguments {
     /// Print one JSON document
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct PluginsArguments {
+    #[command(subcommand)]
+    pub command: PluginsCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum PluginsCommand {
+    /// All plugins, those that are turned off too
+    List,
+    /// Tell everything that is wrong with the plugin in a folder
+    Check {
+        /// The folder
+        dir: PathBuf,
+    },
+    /// What a plugin brings
+    Show {
+        /// Its id
+        id: String,
+    },
 }
 
 #[derive(Args)]

@@ -127,15 +127,13 @@ impl<'s> Check<'s> {
         let none = Map::new();
         let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
         let others = schema.get("additionalProperties");
-        if others == Some(&Value::Bool(true)) {
-            return;
-        }
-        let others = others.filter(|others| others.is_object());
         for (key, member) in members.iter_mut() {
             let of = schema.get("properties").and_then(|known| known.get(key)).or(others);
             path.within_key(key, |path| match of {
+                Some(Value::Bool(false)) => self.unknown_key(key, known, path),
                 Some(of) => self.value(of, member, path),
-                None => self.unknown_key(key, known, path),
+                // What the type leaves open is open.
+                None => {}
             });
         }
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);

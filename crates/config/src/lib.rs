@@ -30,5 +30,5 @@ pub use keys::{Config, schema};
 pub use locate::{ConfigError, Loaded, Places, load};
 pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};
-pub use read::{Parsed, parse};
+pub use read::{Parsed, document, parse};
 pub use reference::reference;

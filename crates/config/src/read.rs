@@ -3,7 +3,8 @@
 use std::fmt;
 
 use json5::Position;
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use schemars::JsonSchema;
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::check::{Check, Path};
@@ -41,21 +42,38 @@ pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result
     let mut value = syntax(text)?;
     let mut problems = Vec::new();
     let written = expand(&mut value, environment, &mut problems);
-    let schema = schema();
-    let before = |path: &Path| written.iter().find(|string| string.path == *path).map(|string| string.text.clone());
-    let mut check = Check { schema: &schema, problems, warnings: Vec::new(), written: &before };
-    check.value(&schema, &mut value, &mut Path::default());
-    let Check { mut problems, warnings, .. } = check;
-    if !problems.is_empty() {
-        return Err(Problems(problems));
-    }
-    // Nothing is left for serde to refuse; should the two ever disagree, it says what it dislikes.
-    let config: Config = serde_json::from_value(value).map_err(|error| Problem::new("", error.to_string()))?;
+    let (config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
+    let mut problems = Vec::new();
     names::check(&config, &mut problems);
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
     Ok(Parsed { config, warnings, written })
+}
+
+/// Reads another JSON5 file in the same way: every problem with its path, no key twice, numbers brought into their range. Nothing
+/// of the environment comes into it.
+pub fn document<T: JsonSchema + DeserializeOwned>(text: &str) -> Result<(T, Vec<Warning>), Problems> {
+    typed(syntax(text)?, &schemars::schema_for!(T).to_value(), Vec::new(), &[])
+}
+
+/// Checks a value against the schema of its type, and takes it.
+fn typed<T: DeserializeOwned>(
+    mut value: Value,
+    schema: &Value,
+    problems: Vec<Problem>,
+    written: &[Written],
+) -> Result<(T, Vec<Warning>), Problems> {
+    let before = |path: &Path| written.iter().find(|string| string.path == *path).map(|string| string.text.clone());
+    let mut check = Check { schema, problems, warnings: Vec::new(), written: &before };
+    check.value(schema, &mut value, &mut Path::default());
+    let Check { problems, warnings, .. } = check;
+    if !problems.is_empty() {
+        return Err(Problems(problems));
+    }
+    // Nothing is left for serde to refuse; should the two ever disagree, it says what it dislikes.
+    let typed = serde_json::from_value(value).map_err(|error| Problem::new("", error.to_string()))?;
+    Ok((typed, warnings))
 }
 
 fn syntax(text: &str) -> Result<Value, Problem> {

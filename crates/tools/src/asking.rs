@@ -168,8 +168,10 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
 /// What an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
 pub fn granted_always(approval: &Approval) -> Vec<String> {
     let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
-    let keys = request["grants"].as_array().into_iter().flatten();
-    keys.filter_map(Value::as_str).map(str::to_owned).collect()
+    match request["grants"].as_array() {
+        Some(keys) => keys.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        None => vec![approval.tool.clone()],
+    }
 }
 
 /// A grant for the tool as a whole, or one for each of the parts.

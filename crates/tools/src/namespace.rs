@@ -174,7 +174,7 @@ const MOST_DEPTH: usize = 16;
 
 impl Namespace {
     /// Checks all that can be checked before there is a run.
-    pub(crate) fn check(&self, own: &HashSet<&str>) -> Result<(), NamespaceError> {
+    pub fn check(&self, own: &HashSet<&str>) -> Result<(), NamespaceError> {
         let global = &self.global;
         let reserved = TAKEN.contains(&global.as_str()) || global.starts_with("__");
         if !is_identifier(global) || reserved {

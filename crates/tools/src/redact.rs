@@ -106,8 +106,15 @@ impl Redactor {
     }
 }
 
+/// The environment of this process without secrets, but for those in `pass`: what other programs may have of it.
+pub fn clean_environment(pass: &[String]) -> Vec<(String, String)> {
+    let own =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    own.filter(|(name, value)| pass.contains(name) || !name.starts_with("PINCER_") && !is_secret(name, value)).collect()
+}
+
 /// Whether a variable is a secret, by its name or by what it holds.
-pub fn is_secret(name: &str, value: &str) -> bool {
+fn is_secret(name: &str, value: &str) -> bool {
     let in_address = value.split_once("://").is_some_and(|(_, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))

@@ -18,6 +18,11 @@ pub(crate) struct Checked {
 #[error("not a JSON Schema: {0}")]
 pub struct SchemaError(String);
 
+/// Whether a value is a JSON Schema that values can be checked with.
+pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
+    Checked::new(schema).map(drop)
+}
+
 impl Checked {
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(error.to_string()))?;

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pincer_process::Group;
 use pincer_tools::ToolError;
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{ExecOutput, Stream, ended};
-use super::group::Group;
 
 /// How many a session may have at a time, ended ones that nobody has looked at included.
 const MOST: usize = 32;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Flags;
-use pincer_tools::{ToolError, UpdateSink, is_secret};
+use pincer_process::{Group, Start};
+use pincer_tools::{ToolError, UpdateSink, clean_environment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,7 +17,6 @@ use tokio::task::JoinHandle;
 
 use super::background::Processes;
 use super::capture::Capture;
-use super::group::{Group, Start};
 use crate::Workspace;
 use crate::define::{CHANGES, Core, Running};
 
@@ -167,7 +167,8 @@ impl Exec {
         words.extend(["sh".into(), "-c".into(), input.command.clone()]);
         // In the background it can be written to later.
         let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
-        let environment = self.environment();
+        let mut environment = clean_environment(&self.settings.pass);
+        environment.extend(self.settings.environment.clone());
         let started = Group::start(Start { words: &words, directory, environment, stdin });
         started.map_err(|error| ToolError::before(format!("the command could not be started: {error}")))
     }
@@ -176,16 +177,6 @@ impl Exec {
         self.workspace.open_dir(cwd)?;
         let relative = self.workspace.dir().canonicalize(cwd).map_err(|error| self.workspace.because(cwd, error))?;
         Ok(self.workspace.root().join(relative))
-    }
-
-    /// The environment of this process without its secrets.
-    fn environment(&self) -> Vec<(String, String)> {
-        let passes =
-            |name: &str, value: &str| self.settings.pass.iter().any(|pass| pass == name) || !is_secret(name, value);
-        let own =
-            std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        let kept = own.filter(|(name, value)| !name.starts_with("PINCER_") && passes(name, value));
-        kept.chain(self.settings.environment.clone()).collect()
     }
 
     /// Stays with a command until it is over.

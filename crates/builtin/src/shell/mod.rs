@@ -7,7 +7,6 @@ mod capture;
 mod confine;
 mod exec;
 mod gate;
-mod group;
 mod process;
 
 pub use background::Processes;

@@ -47,13 +47,16 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
             return FAILED;
         }
     };
-    let Assembly { door, builtin, store } = assembly;
+    let Assembly { door, builtin, plugins, store } = assembly;
     let (tell, events) = unbounded_channel();
     let door = door.events(Arc::new(move |event: Event| drop(tell.send(event)))).build(store.clone());
     let scope = RunCatalog::new(catalog, &Policy::open());
     let ended = runtime.block_on(async {
         let ended = attend(&door, &scope, &store, asked, input, events).await;
         builtin.processes().end().await;
+        for plugin in &plugins {
+            plugin.end().await;
+        }
         ended
     });
     // A question at a terminal may still wait for a line.

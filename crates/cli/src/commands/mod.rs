@@ -8,4 +8,5 @@ pub(crate) mod config;
 pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod exec;
+pub(crate) mod plugins;
 pub(crate) mod tools;

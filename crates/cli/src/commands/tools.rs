@@ -49,7 +49,8 @@ fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, Vi
         }
     };
     let store = state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?;
-    let assembly = Assembly::new(&loaded, Arc::new(store)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    let assembly = Assembly::new(&loaded, state::directory(places.state_dir.as_deref()).as_deref(), Arc::new(store))
+        .map_err(|error| told(WRONG_USAGE)(&error))?;
     let policy = loaded.parsed.config.policy(&scope_of(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
     let all = Catalog::new(assembly.door.entries()).map_err(|error| told(WRONG_USAGE)(&error))?;
     let left = policy.apply(&all);

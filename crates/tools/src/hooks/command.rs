@@ -2,14 +2,14 @@
 
 use std::process::Stdio;
 
-use tokio::io::AsyncWriteExt;
-use tokio::process::Command;
+use pincer_process::{Group, Start};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
 use super::{BeforeHook, BeforeToolCall, BeforeVerdict, HookError};
 use crate::BoxFuture;
 
 /// What a hook may say; one that says more is broken.
-const MOST_OUTPUT: usize = 1 << 20;
+const MOST_OUTPUT: u64 = 1 << 20;
 const STDERR_CHARS: usize = 500;
 
 /// Runs `command` for each event. Exit code 0 and nothing on standard output is "no opinion"; every other exit code is a
@@ -29,19 +29,17 @@ impl BeforeHook for CommandHook {
 impl CommandHook {
     async fn ask(&self, event: &BeforeToolCall) -> Result<BeforeVerdict, HookError> {
         let start = |error: std::io::Error| HookError::Start(error.to_string());
-        let (program, arguments) =
-            self.command.split_first().ok_or_else(|| HookError::Start("it has no command".into()))?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .process_group(0)
-            .spawn()
-            .map_err(start)?;
+        if self.command.is_empty() {
+            return Err(HookError::Start("it has no command".into()));
+        }
+        let directory = std::env::current_dir().map_err(start)?;
+        // The operator's own command has all of the operator's environment.
+        let environment = std::env::vars().collect();
+        let start_it = Start { words: &self.command, directory, environment, stdin: Stdio::piped() };
+        // All of it ends when this future is dropped, which is what happens to a hook that is late.
+        let mut group = Group::start(start_it).map_err(start)?;
         let event = serde_json::to_vec(event).map_err(|error| HookError::Start(error.to_string()))?;
-        let mut stdin = child.stdin.take();
+        let mut stdin = group.child.stdin.take();
         // A hook need not read its input to have an opinion, so a closed pipe is no failure.
         let write = async move {
             if let Some(stdin) = &mut stdin {
@@ -49,19 +47,30 @@ impl CommandHook {
             }
             drop(stdin);
         };
-        let ((), output) = tokio::join!(write, child.wait_with_output());
-        let output = output.map_err(start)?;
-        if !output.status.success() {
-            let stderr = String::from_utf8_lossy(&output.stderr);
+        let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
+        let ((), stdout, stderr, status) = tokio::join!(write, read(stdout), read(stderr), group.child.wait());
+        group.sweep();
+        let (status, stdout, stderr) = (status.map_err(start)?, stdout.map_err(start)?, stderr.map_err(start)?);
+        if stdout.len() as u64 > MOST_OUTPUT {
+            return Err(HookError::Answer(format!("it has more than {MOST_OUTPUT} bytes")));
+        }
+        if !status.success() {
+            let stderr = String::from_utf8_lossy(&stderr);
             let stderr: String = stderr.trim().chars().take(STDERR_CHARS).collect();
-            return Err(HookError::Failed { status: output.status.to_string(), stderr });
+            return Err(HookError::Failed { status: status.to_string(), stderr });
         }
-        if output.stdout.len() > MOST_OUTPUT {
-            return Err(HookError::Answer(format!("it has {} bytes", output.stdout.len())));
-        }
-        if output.stdout.trim_ascii().is_empty() {
+        if stdout.trim_ascii().is_empty() {
             return Ok(BeforeVerdict::default());
         }
-        serde_json::from_slice(&output.stdout).map_err(|error| HookError::Answer(error.to_string()))
+        serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.to_string()))
     }
+}
+
+/// What a hook says, and one byte more than it may say.
+async fn read(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    if let Some(stream) = stream {
+        stream.take(MOST_OUTPUT + 1).read_to_end(&mut bytes).await?;
+    }
+    Ok(bytes)
 }

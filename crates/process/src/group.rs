@@ -1,6 +1,6 @@
-//! A command and everything it starts, and how all of it ends.
+//! A program and everything it starts, and how all of it ends.
 //!
-//! A command gets a process group of its own, and a mark in its environment. Children that leave the group (`setsid`) still
+//! A program gets a process group of its own, and a mark in its environment. Children that leave the group (`setsid`) still
 //! carry the mark; on Linux they are found by it.
 
 use std::io;
@@ -12,27 +12,33 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-const MARK: &str = "PINCER_COMMAND";
-/// How long a command has to end by itself when it is told to.
+const MARK: &str = "PINCER_GROUP";
+/// How long a program has to end by itself when it is told to.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// A running command.
-pub(super) struct Group {
+/// A running program, and what it has started. All of it ends when this is dropped.
+pub struct Group {
+    /// The program itself.
     pub child: Child,
     leader: Pid,
     mark: String,
     over: bool,
 }
 
-/// How to start a command.
-pub(super) struct Start<'a> {
+/// How to start a program.
+pub struct Start<'a> {
+    /// The program and its arguments.
     pub words: &'a [String],
+    /// Where it runs.
     pub directory: PathBuf,
+    /// All of its environment, but for a mark of ours.
     pub environment: Vec<(String, String)>,
+    /// Where its input comes from.
     pub stdin: Stdio,
 }
 
 impl Group {
+    /// Starts a program. Its output comes through pipes.
     pub fn start(start: Start<'_>) -> io::Result<Self> {
         let (program, arguments) = start.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mark = Uuid::now_v7().simple().to_string();
@@ -51,6 +57,7 @@ impl Group {
         Ok(Self { child, leader, mark, over: false })
     }
 
+    /// The process id of the program.
     pub fn pid(&self) -> i32 {
         self.leader.as_raw_nonzero().get()
     }
@@ -63,7 +70,7 @@ impl Group {
         let _ = self.child.wait().await;
     }
 
-    /// Ends what the command has left behind; how many processes that were, as far as can be told.
+    /// Ends what a program that is over has left behind; how many processes that were, as far as can be told.
     pub fn sweep(&mut self) -> usize {
         let marked = marked(&self.mark);
         let group = test_kill_process_group(self.leader).is_ok();

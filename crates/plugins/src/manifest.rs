@@ -1,0 +1,284 @@
+//! `pincer.plugin.json5`: what a plugin brings.
+
+use std::collections::{BTreeMap, HashSet};
+
+use pincer_catalog::{Entry, Flags, Selector, Source, ToolId};
+use pincer_config::{Problem, Problems, document};
+use pincer_tools::{Arguments, Namespace, Plugin, Scope, ScopeSource, ScopeTool, check_schema};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What the file is called.
+pub const MANIFEST: &str = "pincer.plugin.json5";
+
+/// What a plugin brings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Manifest {
+    /// Its id: lower-case letters, digits and dashes. Its tools are called `plugin:<id>:<name>`.
+    pub id: String,
+    /// Its version, for people.
+    pub version: String,
+    /// What it is for, in a sentence.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// The program and its arguments, run in the folder of the manifest. Not a shell.
+    pub command: Vec<String>,
+    /// Its tools.
+    #[serde(default)]
+    pub tools: Vec<ManifestTool>,
+    /// Which calls it has a say in, or is told of.
+    #[serde(default)]
+    pub hooks: Vec<ManifestHook>,
+    /// Objects that programs get.
+    #[serde(default)]
+    pub namespaces: Vec<ManifestNamespace>,
+}
+
+/// A tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestTool {
+    /// Its name: letters, digits, `_` and `-`.
+    pub name: String,
+    /// A title for people.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// What it does and when to use it. A model reads this.
+    pub description: String,
+    /// JSON Schema of its input, an object.
+    pub input_schema: Value,
+    /// JSON Schema of its result.
+    #[serde(default)]
+    pub output_schema: Option<Value>,
+    /// It changes nothing.
+    #[serde(default)]
+    pub read_only: bool,
+    /// Doing it twice is the same as doing it once: it may be repeated after a crash.
+    #[serde(default)]
+    pub idempotent: bool,
+    /// One call at a time.
+    #[serde(default)]
+    pub sequential: bool,
+    /// How long a call may take.
+    #[serde(default = "tool_timeout")]
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub timeout_ms: u64,
+}
+
+fn tool_timeout() -> u64 {
+    60_000
+}
+
+/// Calls it has a say in, or is told of.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestHook {
+    /// When it is asked.
+    pub event: HookEvent,
+    /// The tools, as in `tools.allow` of the config. All of them if absent.
+    #[serde(default)]
+    pub matcher: Vec<String>,
+    /// Higher is asked earlier.
+    #[serde(default)]
+    pub priority: i32,
+    /// How long it may take to answer. A hook that is late blocks the call.
+    #[serde(default = "hook_timeout")]
+    #[schemars(range(min = 10, max = 600_000))]
+    pub timeout_ms: u64,
+}
+
+fn hook_timeout() -> u64 {
+    15_000
+}
+
+/// When a hook is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HookEvent {
+    /// Before a tool is called: it may change the input, block the call, or demand that a person is asked.
+    BeforeToolCall,
+    /// After a tool was called: it is told.
+    AfterToolCall,
+}
+
+/// An object that programs get.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestNamespace {
+    /// Its id.
+    pub id: String,
+    /// What programs call it: a JavaScript identifier.
+    pub global_name: String,
+    /// What it is for. A model reads this.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// How it is used. A model reads this.
+    #[serde(default)]
+    pub prompt: Option<String>,
+    /// The tools it needs: it is only there for those who have all of them. Those that its functions call if absent.
+    #[serde(default)]
+    pub required_tools: Vec<String>,
+    /// What is in it. `{ $tool: "name" }` is a function that takes the tool's input; with `args: ["a", "b"]`, its arguments become
+    /// those fields of the input. Everything else is data.
+    pub scope: BTreeMap<String, Value>,
+}
+
+impl Manifest {
+    /// Reads and checks the text of a manifest.
+    pub fn parse(text: &str) -> Result<Self, Problems> {
+        let (manifest, _): (Self, _) = document(text)?;
+        let mut problems = Vec::new();
+        manifest.check(&mut problems);
+        if problems.is_empty() { Ok(manifest) } else { Err(Problems(problems)) }
+    }
+
+    fn check(&self, problems: &mut Vec<Problem>) {
+        let mut wrong = |at: String, why: String| problems.push(Problem::new(at, why));
+        if !Plugin::is_id(&self.id) {
+            let rule =
+                "lower-case letters, digits and single dashes, beginning with a letter, at most 64, and not `core`";
+            wrong("id".into(), format!("`{}` is not an id: {rule}", self.id));
+        }
+        if self.command.first().is_none_or(String::is_empty) {
+            wrong("command".into(), "there is no command to run".into());
+        }
+        let mut names = HashSet::new();
+        for (index, tool) in self.tools.iter().enumerate() {
+            let at = |key: &str| format!("tools[{index}].{key}");
+            if !is_tool_name(&tool.name) || self.tool_id(&tool.name).is_err() {
+                let rule = "letters, digits, `_` and `-`, beginning with a letter or `_`, at most 64, and no name of a control tool";
+                wrong(at("name"), format!("`{}` is not a name for a tool: {rule}", tool.name));
+            }
+            if !names.insert(tool.name.as_str()) {
+                wrong(at("name"), format!("there is another tool `{}`", tool.name));
+            }
+            if tool.description.trim().is_empty() {
+                wrong(at("description"), "it is empty: a model would not know what the tool is for".into());
+            }
+            if let Err(error) = check_schema(&tool.input_schema) {
+                wrong(at("inputSchema"), error.to_string());
+            } else if tool.input_schema.get("type").and_then(Value::as_str) != Some("object") {
+                wrong(at("inputSchema"), "it must have `type: \"object\"`: the input of a tool is an object".into());
+            }
+            if let Some(Err(error)) = tool.output_schema.as_ref().map(check_schema) {
+                wrong(at("outputSchema"), error.to_string());
+            }
+        }
+        for (index, hook) in self.hooks.iter().enumerate() {
+            for (number, name) in hook.matcher.iter().enumerate() {
+                if let Err(error) = Selector::parse(&format!("hooks[{index}].matcher[{number}]"), name) {
+                    let text = error.to_string();
+                    let (at, why) = text.split_once(": ").unwrap_or(("", &text));
+                    wrong(at.into(), why.into());
+                }
+            }
+        }
+        let mut taken = HashSet::new();
+        for (index, namespace) in self.namespaces.iter().enumerate() {
+            let at = format!("namespaces[{index}]");
+            match namespace.made() {
+                Err((path, why)) => wrong(format!("{at}.scope{path}"), why),
+                Ok(made) => {
+                    if let Err(error) = made.check(&names) {
+                        wrong(at.clone(), error.to_string());
+                    }
+                }
+            }
+            for name in [&namespace.id, &namespace.global_name].into_iter().collect::<HashSet<_>>() {
+                if !taken.insert(name.as_str()) {
+                    wrong(at.clone(), format!("there is another namespace `{name}`"));
+                }
+            }
+        }
+    }
+
+    fn tool_id(&self, name: &str) -> Result<ToolId, pincer_catalog::IdError> {
+        ToolId::new(Source::Plugin, self.id.clone(), name)
+    }
+
+    /// The entries of its tools, in their order.
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        self.tools
+            .iter()
+            .filter_map(|tool| {
+                let mut entry = Entry::new(self.tool_id(&tool.name).ok()?, tool.description.clone());
+                entry.label.clone_from(&tool.label);
+                entry.input_schema = tool.input_schema.clone();
+                entry.output_schema.clone_from(&tool.output_schema);
+                entry.flags = Flags {
+                    read_only: tool.read_only,
+                    idempotent: tool.idempotent || tool.read_only,
+                    sequential: tool.sequential,
+                    direct_only: false,
+                    // Somebody has put the folder where plugins are taken from.
+                    trusted: true,
+                };
+                Some(entry)
+            })
+            .collect()
+    }
+}
+
+impl ManifestNamespace {
+    /// As the door takes it; otherwise where in the scope something is wrong, and what.
+    pub(crate) fn made(&self) -> Result<Namespace, (String, String)> {
+        let mut called = Vec::new();
+        let mut members = BTreeMap::new();
+        for (key, value) in &self.scope {
+            members.insert(key.clone(), scope(value, &format!(".{key}"), &mut called)?);
+        }
+        called.sort();
+        called.dedup();
+        let required_tools = if self.required_tools.is_empty() { called } else { self.required_tools.clone() };
+        Ok(Namespace {
+            id: self.id.clone(),
+            global: self.global_name.clone(),
+            description: self.description.clone(),
+            prompt: self.prompt.clone(),
+            required_tools,
+            scope: ScopeSource::Fixed(Scope::Object(members)),
+        })
+    }
+}
+
+fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, (String, String)> {
+    match value {
+        Value::Object(members) if members.contains_key("$tool") => {
+            let wrong = |why: &str| (path.to_owned(), why.to_owned());
+            let tool = members["$tool"].as_str().ok_or_else(|| wrong("`$tool` must be the name of a tool"))?;
+            if let Some(other) = members.keys().find(|key| !["$tool", "args"].contains(&key.as_str())) {
+                return Err(wrong(&format!("`{other}` does not belong beside `$tool`: known is `args`")));
+            }
+            let arguments = match members.get("args") {
+                None => Arguments::First,
+                Some(names) => {
+                    let names: Option<Vec<String>> = names
+                        .as_array()
+                        .and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
+                    Arguments::Named(names.ok_or_else(|| wrong("`args` must be a list of names of fields"))?)
+                }
+            };
+            called.push(tool.to_owned());
+            Ok(Scope::Tool(ScopeTool { tool: tool.into(), arguments }))
+        }
+        Value::Object(members) => {
+            let mut made = BTreeMap::new();
+            for (key, member) in members {
+                made.insert(key.clone(), scope(member, &format!("{path}.{key}"), called)?);
+            }
+            Ok(Scope::Object(made))
+        }
+        Value::Array(items) => {
+            let made = items.iter().enumerate().map(|(index, item)| scope(item, &format!("{path}[{index}]"), called));
+            Ok(Scope::Array(made.collect::<Result<_, _>>()?))
+        }
+        other => Ok(Scope::Value(other.clone())),
+    }
+}
+
+fn is_tool_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    letters && name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') && name.len() <= 64
+}

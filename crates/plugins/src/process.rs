@@ -1,0 +1,201 @@
+//! A plugin's process: started when it is needed, and again when it has fallen.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use pincer_process::{Group, Start};
+use pincer_tools::{Effect, ToolError, UpdateSink, clean_environment};
+use serde_json::{Map, Value, json};
+use tokio::sync::Mutex;
+use tokio::time::Instant;
+
+use crate::connection::{Broken, Connection};
+use crate::wire::{PROTOCOL_VERSION, RpcError};
+use crate::{Found, Manifest};
+
+/// How long a process has to answer `initialize`.
+const GREETING: Duration = Duration::from_secs(10);
+/// How long it takes to the second start after a fall; twice as long to each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(200);
+const LONGEST_DELAY: Duration = Duration::from_secs(10);
+
+/// What the user has settled for a plugin.
+#[derive(Clone, Debug, Default)]
+pub struct PluginSettings {
+    /// What it is told when it starts.
+    pub config: Map<String, Value>,
+    /// Variables of its environment.
+    pub environment: BTreeMap<String, String>,
+}
+
+/// The process of a plugin.
+pub struct PluginProcess {
+    id: String,
+    folder: PathBuf,
+    command: Vec<String>,
+    settings: PluginSettings,
+    state: Mutex<State>,
+    /// How often it has fallen since it last did something.
+    falls: AtomicU32,
+}
+
+#[derive(Default)]
+struct State {
+    running: Option<Arc<Connection>>,
+    not_before: Option<Instant>,
+}
+
+/// Why a request came to nothing.
+#[derive(Clone, Debug)]
+pub(crate) enum Failure {
+    /// It could not be made.
+    NotMade(String),
+    /// The process fell while it was being done.
+    Fell(String),
+    /// The plugin says no.
+    Refused(RpcError),
+}
+
+impl From<Failure> for ToolError {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::NotMade(message) => ToolError::before(message),
+            Failure::Fell(message) => ToolError::unknown(message),
+            Failure::Refused(error) => error.into_tool_error(),
+        }
+    }
+}
+
+impl PluginProcess {
+    /// The process of a plugin. Nothing is started yet.
+    pub fn new(found: &Found, settings: PluginSettings) -> Arc<Self> {
+        let Found { folder, manifest: Manifest { id, command, .. } } = found.clone();
+        Arc::new(Self { id, folder, command, settings, state: Mutex::default(), falls: AtomicU32::new(0) })
+    }
+
+    /// The plugin's id.
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Ends the process, and everything it has started, if it runs.
+    pub async fn end(&self) {
+        let running = self.state.lock().await.running.take();
+        if let Some(connection) = running {
+            connection.end().await;
+        }
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: &str,
+        params: Value,
+        updates: Option<Arc<dyn UpdateSink>>,
+    ) -> Result<Value, Failure> {
+        let connection = self.connection().await.map_err(|why| Failure::NotMade(self.says(&why)))?;
+        match connection.request(method, params, updates).await {
+            Ok(Ok(value)) => {
+                self.falls.store(0, Ordering::Relaxed);
+                Ok(value)
+            }
+            Ok(Err(error)) => {
+                self.falls.store(0, Ordering::Relaxed);
+                Err(Failure::Refused(RpcError { message: self.says(&format!("says: {}", error.message)), ..error }))
+            }
+            Err(Broken(why)) => Err(Failure::Fell(self.says(&why))),
+        }
+    }
+
+    pub(crate) async fn notify(&self, method: &str, params: Value) {
+        if let Ok(connection) = self.connection().await {
+            connection.notify(method, params).await;
+        }
+    }
+
+    /// A sentence that names the plugin.
+    pub(crate) fn says(&self, what: &str) -> String {
+        format!("the plugin {} {what}", self.id)
+    }
+
+    /// The running process; a new one if there is none.
+    async fn connection(&self) -> Result<Arc<Connection>, String> {
+        let mut state = self.state.lock().await;
+        if let Some(connection) = &state.running {
+            if connection.broken().is_none() {
+                return Ok(Arc::clone(connection));
+            }
+            state.running = None;
+            self.fell(&mut state);
+        }
+        if let Some(not_before) = state.not_before {
+            tokio::time::sleep_until(not_before).await;
+        }
+        match self.start().await {
+            Ok(connection) => {
+                state.running = Some(Arc::clone(&connection));
+                Ok(connection)
+            }
+            Err(why) => {
+                self.fell(&mut state);
+                Err(why)
+            }
+        }
+    }
+
+    /// The first time it is started again at once, then later and later.
+    fn fell(&self, state: &mut State) {
+        let falls = self.falls.fetch_add(1, Ordering::Relaxed);
+        let delay = if falls == 0 { Duration::ZERO } else { FIRST_DELAY * 2_u32.saturating_pow((falls - 1).min(10)) };
+        state.not_before = Some(Instant::now() + delay.min(LONGEST_DELAY));
+    }
+
+    async fn start(&self) -> Result<Arc<Connection>, String> {
+        let mut words = self.command.clone();
+        if let Some(program) = words.first_mut()
+            && program.contains('/')
+        {
+            *program = self.folder.join(&*program).display().to_string();
+        }
+        let mut environment = clean_environment(&[]);
+        environment.extend(self.settings.environment.clone());
+        let start = Start { words: &words, directory: self.folder.clone(), environment, stdin: Stdio::piped() };
+        let group = Group::start(start).map_err(|error| format!("cannot be started ({}): {error}", words.join(" ")))?;
+        let connection = Arc::new(Connection::new(group));
+        let hello = json!({
+            "protocolVersion": PROTOCOL_VERSION,
+            "plugin": self.id,
+            "config": self.settings.config,
+            "host": { "name": "pincer", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let greeted = tokio::time::timeout(GREETING, connection.request("initialize", hello, None)).await;
+        let answer = match greeted {
+            Err(_) => Err(format!("did not answer `initialize` within {} s", GREETING.as_secs())),
+            Ok(Err(Broken(why))) => Err(why),
+            Ok(Ok(Err(error))) => Err(format!("refused to start: {}", error.message)),
+            Ok(Ok(Ok(answer))) => Ok(answer),
+        };
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(why) => {
+                connection.end().await;
+                return Err(why);
+            }
+        };
+        // Whatever else it says of itself is not looked at: the manifest is what is trusted.
+        let version = &answer["protocolVersion"];
+        if *version != PROTOCOL_VERSION {
+            connection.end().await;
+            return Err(format!("speaks protocol version {version}; {PROTOCOL_VERSION} is needed"));
+        }
+        Ok(connection)
+    }
+}
+
+/// A wrong answer: the call was made, and what came of it nobody knows.
+pub(crate) fn wrong(message: String) -> ToolError {
+    ToolError { message, effect: Effect::Unknown }
+}

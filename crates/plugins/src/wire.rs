@@ -1,0 +1,152 @@
+//! The protocol: JSON-RPC 2.0, one message a line.
+
+use pincer_tools::{Effect, ToolError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The version that is spoken here.
+pub(crate) const PROTOCOL_VERSION: u32 = 1;
+/// The longest message that is read.
+pub(crate) const MOST_MESSAGE_BYTES: usize = 16 << 20;
+
+/// What we send.
+#[derive(Serialize)]
+pub(crate) struct Outgoing<'a> {
+    pub jsonrpc: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    pub method: &'a str,
+    pub params: Value,
+}
+
+impl<'a> Outgoing<'a> {
+    pub fn request(id: u64, method: &'a str, params: Value) -> Self {
+        Self { jsonrpc: "2.0", id: Some(id), method, params }
+    }
+
+    pub fn notification(method: &'a str, params: Value) -> Self {
+        Self { jsonrpc: "2.0", id: None, method, params }
+    }
+
+    pub fn line(&self) -> Vec<u8> {
+        // Cannot fail: it is JSON already.
+        let mut line = serde_json::to_vec(self).unwrap_or_default();
+        line.push(b'\n');
+        line
+    }
+}
+
+/// What a plugin may send.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Incoming {
+    /// The answer to a request.
+    Answer { id: u64, result: Result<Value, RpcError> },
+    /// A report about a call.
+    Update { id: u64, update: Value },
+}
+
+/// An error that a plugin answers.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub(crate) struct RpcError {
+    #[serde(default)]
+    pub code: i64,
+    pub message: String,
+    #[serde(default)]
+    pub data: Value,
+}
+
+impl RpcError {
+    /// As the door takes it. What a plugin does not say, nobody knows.
+    pub fn into_tool_error(self) -> ToolError {
+        let effect = match self.data.get("effect").and_then(Value::as_str) {
+            Some("none") => Effect::None,
+            Some("done") => Effect::Done,
+            _ => Effect::Unknown,
+        };
+        ToolError { message: self.message, effect }
+    }
+}
+
+#[derive(Deserialize)]
+struct Message {
+    jsonrpc: String,
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    /// `null` is an answer too.
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<RpcError>,
+}
+
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Reads one line; what is wrong with it otherwise.
+pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
+    let shown = || String::from_utf8_lossy(line.trim_ascii()).chars().take(120).collect::<String>();
+    let message: Message = serde_json::from_slice(line)
+        .map_err(|_| format!("wrote something to its standard output that is not JSON-RPC: `{}`", shown()))?;
+    if message.jsonrpc != "2.0" {
+        return Err(format!("wrote a message that is not JSON-RPC 2.0: `{}`", shown()));
+    }
+    match message {
+        Message { method: Some(method), id: None, params, .. } if method == "update" => {
+            let id = params.get("id").and_then(Value::as_u64);
+            let id = id.ok_or_else(|| "sent an update without the id of its call".to_owned())?;
+            Ok(Incoming::Update { id, update: params.get("update").cloned().unwrap_or_default() })
+        }
+        Message { method: Some(method), .. } => Err(format!("sent `{method}`, which a plugin may not")),
+        Message { id: Some(id), result, error, .. } => {
+            let id = id.as_u64().ok_or_else(|| format!("answered with the id {id}, which is none of ours"))?;
+            let result = match (result, error) {
+                (Some(value), None) => Ok(value),
+                (None, Some(error)) => Err(error),
+                _ => return Err(format!("answered request {id} with both or neither of a result and an error")),
+            };
+            Ok(Incoming::Answer { id, result })
+        }
+        _ => Err(format!("wrote a message that is neither an answer nor an update: `{}`", shown())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn messages_are_understood_or_told() {
+        let said = |text: &str| read(text.as_bytes());
+        assert_eq!(
+            said(r#"{"jsonrpc":"2.0","id":1,"result":null}"#),
+            Ok(Incoming::Answer { id: 1, result: Ok(Value::Null) })
+        );
+        assert_eq!(
+            said(r#"{"jsonrpc":"2.0","method":"update","params":{"id":3,"update":{"done":1}}}"#),
+            Ok(Incoming::Update { id: 3, update: json!({ "done": 1 }) })
+        );
+        for (text, told) in [
+            ("hello", "not JSON-RPC: `hello`"),
+            ("{}", "not JSON-RPC"),
+            (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "not JSON-RPC 2.0"),
+            (r#"{"jsonrpc":"2.0","id":"x","result":1}"#, "the id \"x\""),
+            (r#"{"jsonrpc":"2.0","id":1}"#, "both or neither"),
+            (r#"{"jsonrpc":"2.0","id":1,"result":1,"error":{"code":1,"message":"x"}}"#, "both or neither"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/add","params":{}}"#,
+                "sent `tools/add`, which a plugin may not",
+            ),
+            (r#"{"jsonrpc":"2.0","method":"update","params":{}}"#, "without the id"),
+            (r#"{"jsonrpc":"2.0"}"#, "neither an answer nor an update"),
+        ] {
+            let error = said(text).expect_err(told);
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}
