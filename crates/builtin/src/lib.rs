@@ -6,6 +6,7 @@
 
 mod define;
 mod files;
+mod glob;
 mod register;
 mod sessions;
 mod shell;

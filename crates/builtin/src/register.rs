@@ -20,6 +20,8 @@ use crate::{ExecMode, ExecSettings, GateError, Processes, SessionStore, WebError
 pub struct Settings {
     /// The directory that file tools and commands work in.
     pub workspace: PathBuf,
+    /// What file tools may not change though it lies in the workspace: the config, the state, plugins.
+    pub protected: Vec<PathBuf>,
     /// What happens to commands that are not on the list.
     pub exec_mode: ExecMode,
     /// The list: globs over the paths of programs, or over bare names.
@@ -71,7 +73,7 @@ pub struct Builtin {
 impl Builtin {
     /// Opens the workspace.
     pub fn new(settings: Settings) -> Result<Self, BuiltinError> {
-        let opened = Workspace::open(&settings.workspace);
+        let opened = Workspace::open(&settings.workspace, &settings.protected);
         let workspace =
             opened.map_err(|source| BuiltinError::Workspace { path: settings.workspace.clone(), source })?;
         Ok(Self { settings, workspace: Arc::new(workspace), processes: Arc::default() })
@@ -88,8 +90,13 @@ impl Builtin {
         door: DoorBuilder,
         store: Option<Arc<dyn SessionStore>>,
     ) -> Result<DoorBuilder, BuiltinError> {
-        let Settings { exec_mode, exec_allow, exec, web, redactor, .. } = self.settings.clone();
-        let path = std::env::var("PATH").unwrap_or_default();
+        let Settings { exec_mode, exec_allow, mut exec, web, redactor, .. } = self.settings.clone();
+        // One path for the gate and for the shell: they must find the same programs. What is relative would mean whatever
+        // directory a command is in.
+        let path = exec.environment.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
+        let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
+        let path = std::env::join_paths(absolute).unwrap_or_default().to_string_lossy().into_owned();
+        exec.environment.insert("PATH".into(), path.clone());
         let gate = Gate::new(exec_mode, &exec_allow, &path, self.workspace.root())?;
         let (workspace, processes) = (|| Arc::clone(&self.workspace), || Arc::clone(&self.processes));
         let door = add(door, Read(workspace()))?;

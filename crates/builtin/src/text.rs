@@ -1,5 +1,7 @@
 //! Files as text: what is binary, how lines end, what changed.
 
+use std::time::Duration;
+
 use similar::TextDiff;
 
 /// How much of a file decides whether it is text.
@@ -79,7 +81,8 @@ pub(crate) fn binary_kind(bytes: &[u8]) -> Option<&'static str> {
 
 /// What changed, as a unified diff.
 pub(crate) fn diff(path: &str, before: &str, after: &str) -> String {
-    let text = TextDiff::from_lines(before, after);
+    // Of texts that have nothing in common, a rough diff does.
+    let text = TextDiff::configure().timeout(Duration::from_millis(500)).diff_lines(before, after);
     let diff = text.unified_diff().context_radius(3).header(&format!("a/{path}"), &format!("b/{path}")).to_string();
     match diff.char_indices().nth(MOST_DIFF_CHARS) {
         Some((at, _)) => format!("{}\n… ({} more characters)\n", &diff[..at], diff.len() - at),

@@ -7,6 +7,8 @@ use cap_std::fs::{Dir, DirEntry};
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::workspace::open_regular;
+
 /// How deep a walk goes.
 const MOST_DEPTH: usize = 64;
 /// A file of ignore rules is short.
@@ -125,12 +127,9 @@ impl Iterator for Walk {
 fn rules(dir: &Dir) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for name in RULE_FILES {
-        let is_file = dir.symlink_metadata(name).is_ok_and(|metadata| metadata.is_file());
-        if !is_file {
-            continue;
-        }
         let mut text = String::new();
-        let read = dir.open(name).and_then(|file| file.take(MOST_RULES_BYTES).read_to_string(&mut text));
+        let read = open_regular(dir, Path::new(name))
+            .and_then(|(file, _)| file.take(MOST_RULES_BYTES).read_to_string(&mut text));
         if read.is_ok() {
             for line in text.lines() {
                 // A rule that cannot be understood is no rule.

@@ -25,7 +25,12 @@ pub struct Workspace {
     dir: Dir,
     /// One change at a time: an edit reads, thinks and writes.
     changing: Mutex<()>,
+    /// What may be read but not changed: absolute paths, links followed.
+    protected: Vec<PathBuf>,
 }
+
+/// What git keeps here says what it runs. Compared without case: some file systems do so too.
+const GITS_OWN: &str = ".git";
 
 /// Why a path cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +45,8 @@ pub(crate) enum PathError {
     NotAFile { path: String, kind: &'static str },
     #[error("{path} is not a directory")]
     NotADirectory { path: String },
+    #[error("{path} can be read but not changed by this tool: {why}")]
+    Protected { path: String, why: &'static str },
     #[error("{path} is read-only")]
     ReadOnly { path: String },
     #[error("`{path}` is not a path: it is empty or has a NUL in it")]
@@ -71,19 +78,41 @@ pub(crate) struct Target {
 }
 
 impl Workspace {
-    /// Opens a directory as the workspace.
-    pub fn open(root: &Path) -> io::Result<Self> {
+    /// Opens a directory as the workspace. Of `protected`, what lies in it can be read but not changed.
+    pub fn open(root: &Path, protected: &[PathBuf]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
-        Ok(Self { root: root.canonicalize()?, dir, changing: Mutex::new(()) })
+        // What is not there yet is protected under the name it will have.
+        let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
+        let protected = protected.iter().filter_map(real).collect();
+        Ok(Self { root: root.canonicalize()?, dir, changing: Mutex::new(()), protected })
+    }
+
+    /// Refuses paths that must not be changed, whatever links lead to them.
+    fn check_protected(&self, path: &str, relative: &Path) -> Result<(), PathError> {
+        let mut existing = relative;
+        let resolved = loop {
+            match self.dir.canonicalize(existing) {
+                Ok(resolved) => break resolved.join(relative.strip_prefix(existing).unwrap_or(Path::new(""))),
+                Err(_) => match existing.parent() {
+                    Some(parent) => existing = parent,
+                    None => break relative.to_owned(),
+                },
+            }
+        };
+        let gits = |path: &Path| path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(GITS_OWN));
+        if gits(&resolved) || gits(relative) {
+            return Err(PathError::Protected { path: path.into(), why: "git runs what stands there" });
+        }
+        let absolute = self.root.join(resolved);
+        if self.protected.iter().any(|protected| absolute.starts_with(protected)) {
+            return Err(PathError::Protected { path: path.into(), why: "it decides what may be done here" });
+        }
+        Ok(())
     }
 
     /// Where it is.
     pub fn root(&self) -> &Path {
         &self.root
-    }
-
-    pub(crate) fn dir(&self) -> &Dir {
-        &self.dir
     }
 
     /// Held while something is read, changed and written.
@@ -107,18 +136,12 @@ impl Workspace {
     /// Opens a regular file for reading.
     pub(crate) fn open_file(&self, path: &str) -> Result<(File, Metadata), PathError> {
         let relative = self.relative(path)?;
-        // Not to hang on a pipe that nobody writes to.
-        let mut options = OpenOptions::new();
-        options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
-        let opened = self.dir.open_with(&relative, &options).and_then(|file| {
-            let metadata = file.metadata()?;
-            Ok((file, metadata))
-        });
-        match opened {
-            Ok((file, metadata)) if metadata.is_file() => Ok((file, metadata)),
-            Ok((_, metadata)) => Err(PathError::NotAFile { path: path.into(), kind: kind(&metadata) }),
-            Err(error) => Err(self.because(path, error)),
-        }
+        open_regular(&self.dir, &relative).map_err(|error| {
+            match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                Some(Irregular(kind)) => PathError::NotAFile { path: path.into(), kind },
+                None => self.because(path, error),
+            }
+        })
     }
 
     /// Opens a directory.
@@ -138,6 +161,7 @@ impl Workspace {
             Err(error) => return Err(of(error)),
         };
         let path_now = if links { self.dir.canonicalize(&given).map_err(of)? } else { given };
+        self.check_protected(path, &path_now)?;
         if path_now.file_name().is_none() {
             return Err(PathError::NotAFile { path: path.into(), kind: "a directory" });
         }
@@ -182,6 +206,23 @@ impl Workspace {
             return by_path;
         }
         nearest(&name(asked), paths.iter().map(|path| (name(path), path.clone())), MOST)
+    }
+}
+
+/// Something that is no regular file.
+#[derive(Debug, thiserror::Error)]
+#[error("it is {0}")]
+struct Irregular(&'static str);
+
+/// Opens a regular file for reading, and nothing else: not to hang on a pipe that nobody writes to.
+pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<(File, Metadata)> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = dir.open_with(path, &options)?;
+    let metadata = file.metadata()?;
+    match metadata.is_file() {
+        true => Ok((file, metadata)),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, Irregular(kind(&metadata)))),
     }
 }
 

@@ -259,6 +259,33 @@ async fn ls_find_and_grep_look_around() {
     assert!(house.error("grep", json!({ "pattern": "(" })).await.contains("set `literal` for plain text"));
 }
 
+/// Inputs that would take all memory, all time, or the whole stack.
+#[tokio::test]
+async fn greedy_inputs_are_refused() {
+    let house = house();
+    house.put("a", "a".repeat(2 << 20));
+    house.put("lines", "a\n".repeat(300_000));
+    let same = format!("*** Begin Patch\n*** Update File: lines\n{}-b\n*** End Patch", " a\n".repeat(50_000));
+    for (tool, input, told) in [
+        ("find", json!({ "pattern": "{".repeat(300) + "a" + &"}".repeat(300) }), "its braces nest more than 8 deep"),
+        ("find", json!({ "pattern": "{".repeat(50_000) }), "more than 1000 bytes"),
+        ("grep", json!({ "pattern": "x", "glob": "{".repeat(300) + "a" + &"}".repeat(300) }), "its braces nest"),
+        ("read", json!({ "path": "a", "cursor": "18446744073709551615@18446744073709551615" }), ""),
+        (
+            "edit",
+            json!({ "path": "a", "edits": [{ "oldText": "a", "newText": "b".repeat(1000), "all": true }] }),
+            "would have more than",
+        ),
+        ("apply_patch", json!({ "patch": same }), "occur too often"),
+        ("grep", json!({ "pattern": "(a{1000}){1000}" }), "cannot be searched for"),
+    ] {
+        match house.call(tool, input).await {
+            Ok(value) => assert!(told.is_empty(), "{tool}: {value}"),
+            Err(error) => assert!(error.contains(told) && !error.contains("broke down"), "{tool}: {error}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_tool_teaches_its_use() {
     let house = house();

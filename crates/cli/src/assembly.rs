@@ -43,10 +43,16 @@ impl Assembly {
     /// Puts everything together. `state` is the state directory, where plugins may be too.
     pub fn new(loaded: &Loaded, state: Option<&Path>, store: Arc<SqliteStore>) -> Result<Self, AssemblyError> {
         let config = &loaded.parsed.config;
-        let builtin = Builtin::new(settings(config, loaded.file.as_deref())?)?;
+        let found = found_plugins(loaded, state)?;
+        let mut settings = settings(config, loaded.file.as_deref())?;
+        // Whoever can change these decides what may be done.
+        settings.protected.push(loaded.file.clone().unwrap_or_else(|| PathBuf::from(pincer_config::FILE_NAME)));
+        settings.protected.extend(state.map(Path::to_owned));
+        settings.protected.extend(found.iter().map(|plugin| plugin.folder.clone()));
+        let builtin = Builtin::new(settings)?;
         let mut door = builtin.register(gates(config)?, Some(store.clone()))?;
         let mut plugins = Vec::new();
-        for found in found_plugins(loaded, state)? {
+        for found in found {
             let entry = config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
             if !entry.enabled {
                 continue;
@@ -114,6 +120,7 @@ fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyEr
     let web = &config.tools.web;
     Ok(Settings {
         workspace: workspace(config, file),
+        protected: Vec::new(),
         exec_mode: match exec.mode {
             keys::ExecMode::Deny => ExecMode::Deny,
             keys::ExecMode::Allowlist => ExecMode::Allowlist,

@@ -23,7 +23,18 @@ const WRONG_USAGE: u8 = 2;
 const WAITING: u8 = 3;
 const INTERRUPTED: u8 = 130;
 
+/// Before anything else is started: what this process knows stays here, and what it starts ends with it.
+fn guard() {
+    #[cfg(target_os = "linux")]
+    {
+        // Others of the same user cannot read our memory and environment; where that fails, it is as it always was.
+        let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
+    }
+    pincer_process::adopt_orphans();
+}
+
 fn main() -> ExitCode {
+    guard();
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
     let cli = Cli::parse();
     let code = match cli.command {

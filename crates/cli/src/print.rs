@@ -77,10 +77,13 @@ pub(crate) fn streamed(text: &str) {
     let _ = write!(stderr.lock(), "{text}");
 }
 
-/// Control characters as their escapes, but for line breaks and tabs.
+/// Control characters as their escapes, but for line breaks and tabs; and those that turn text around or hide in it.
 fn harmless(text: &str) -> String {
     let show = |c: char| match c {
         '\n' | '\t' => c.to_string(),
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}' => {
+            c.escape_unicode().to_string()
+        }
         c if c.is_control() => c.escape_unicode().to_string(),
         c => c.to_string(),
     };
@@ -93,6 +96,6 @@ mod tests {
 
     #[test]
     fn a_program_cannot_drive_the_terminal() {
-        assert_eq!(harmless("a\u{1b}[31mb\u{7}\tc\nd\u{9b}"), "a\\u{1b}[31mb\\u{7}\tc\nd\\u{9b}");
+        assert_eq!(harmless("a\u{1b}[31mb\u{7}\tc\nd\u{9b}\u{202e}"), "a\\u{1b}[31mb\\u{7}\tc\nd\\u{9b}\\u{202e}");
     }
 }

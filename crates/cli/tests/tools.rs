@@ -118,6 +118,104 @@ fn hooks_and_rules_of_the_config_have_their_say() {
     assert_eq!(home.run(&["tools", "call", "edit", edit]).0, 3);
 }
 
+#[test]
+fn the_gate_and_the_shell_find_the_same_programs() {
+    let home = Home::with(
+        "{ tools: { exec: { mode: 'allowlist', allow: ['ls'], env: { PATH: ':.:sub/..:/usr/bin:/bin' } } } }",
+    );
+    let planted = home.path("ls");
+    std::fs::write(&planted, "#!/bin/sh\necho planted\n").unwrap();
+    std::fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let (code, done) = home.json(&["tools", "call", "exec", "{\"command\": \"ls\"}", "--json"]);
+    assert_eq!((code, &done["stdout"]), (0, &json!("ls\npincer.json5\n")));
+}
+
+#[test]
+fn an_answer_for_ever_is_never_about_all_commands() {
+    let home =
+        Home::with("{ tools: { exec: { mode: 'full' } }, approvals: { rules: [{ match: 'exec', decision: 'ask' }] } }");
+    let call = |command: &str| {
+        let input = json!({ "command": command }).to_string();
+        home.json(&["tools", "call", "exec", &input, "--json"])
+    };
+    let (code, waiting) = call("ls; echo sk-aaaaaaaaaaaa;id");
+    assert_eq!(code, 3);
+    let (_, listed) = home.json(&["approvals", "list", "--json"]);
+    assert_eq!(
+        listed[0]["request"]["input"]["command"], "ls; echo sk-aaaaaaaaaaaa;id",
+        "whoever decides sees all of it"
+    );
+    home.run(&["approvals", "allow", waiting["approvalId"].as_str().unwrap(), "--always"]);
+    assert_eq!(call("ls; echo sk-aaaaaaaaaaaa;id").0, 0, "this once");
+    assert_eq!(call("id && ls").0, 0, "these programs");
+    for other in ["seq 1", "sh -c id", "id > file"] {
+        assert_eq!(call(other).0, 3, "{other}");
+    }
+}
+
+#[test]
+fn what_decides_over_the_tools_cannot_be_changed_by_them() {
+    let home = Home::with("{ tools: { exec: { mode: 'deny' } } }");
+    for path in ["pincer.json5", ".state/pincer/pincer.db", ".git/config", "sub/.GIT/hooks/pre-commit", "link"] {
+        if path == "link" {
+            std::os::unix::fs::symlink("pincer.json5", home.path("link")).unwrap();
+        }
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+x\n*** End Patch");
+        for (tool, input) in
+            [("write", json!({ "path": path, "content": "{}" })), ("apply_patch", json!({ "patch": patch }))]
+        {
+            let (code, _, err) = home.run(&["tools", "call", tool, &input.to_string()]);
+            assert!(code == 1 && err.contains("can be read but not changed by this tool"), "{tool} {path}: {err}");
+        }
+    }
+    assert_eq!(home.run(&["tools", "call", "read", "{\"path\": \"pincer.json5\"}"]).0, 0);
+    // Where there is no config yet, none can be made either.
+    std::fs::remove_file(home.path("pincer.json5")).unwrap();
+    assert_eq!(home.run(&["tools", "call", "write", "{\"path\": \"pincer.json5\", \"content\": \"{}\"}"]).0, 1);
+}
+
+/// Processes that run `sleep` for so many seconds.
+fn sleepers(seconds: &str) -> Vec<String> {
+    let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let sleeps = |pid: &String| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line == format!("sleep\0{seconds}\0").as_bytes()
+    };
+    all.filter(sleeps).collect()
+}
+
+#[test]
+fn nothing_a_command_starts_outlives_it_whatever_it_forgets() {
+    let home = Home::with("{ tools: { exec: { mode: 'full' } } }");
+    let command = "env -i setsid sleep 77123 >/dev/null 2>&1 & (env -i setsid sh -c 'sleep 77123 & sleep 77123' >/dev/null 2>&1 &) ; sleep 0.2";
+    assert_eq!(home.run(&["tools", "call", "exec", &json!({ "command": command }).to_string()]).0, 0);
+    let left = sleepers("77123");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_signal_ends_the_call_and_all_of_its_command_however_loud_it_is() {
+    for (number, (signal, seconds)) in [("INT", "77201"), ("TERM", "77202"), ("HUP", "77203")].into_iter().enumerate() {
+        let home = Home::with("{ tools: { exec: { mode: 'full' } } }");
+        let command = format!("trap '' TERM; sleep {seconds} & yes a & yes b >&2 & touch started; wait");
+        let input = json!({ "command": command }).to_string();
+        let mut pincer = home.command(&["tools", "call", "exec", &input]);
+        // Nobody reads what it reports.
+        let mut pincer =
+            pincer.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+        while !home.path("started").exists() {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let sent = std::process::Command::new("kill")
+            .args([&format!("-{signal}"), &pincer.id().to_string()])
+            .status()
+            .unwrap();
+        assert!(sent.success() && number < 3);
+        assert_eq!(pincer.wait().unwrap().code(), Some(130), "{signal}");
+        assert!(sleepers(seconds).is_empty(), "{signal}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_confined_command_writes_in_the_workspace_only() {
@@ -134,10 +232,10 @@ fn a_confined_command_writes_in_the_workspace_only() {
     }
     assert_eq!(std::fs::read_to_string(home.path("outside")).unwrap(), "before");
 
-    let sockets = "import socket\nfor family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n  try:\n    socket.socket(family)\n    print('made one')\n  except PermissionError:\n    print('refused')\na, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))";
+    let sockets = "import socket\nfor family in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX, socket.AF_NETLINK):\n  try:\n    socket.socket(family)\n    print('made one')\n  except PermissionError:\n    print('refused')\na, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))\ntry:\n  socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)\n  print('made one')\nexcept PermissionError:\n  print('refused')\ntry:\n  open('/dev/tty')\n  print('a terminal')\nexcept OSError:\n  print('no terminal')";
     let input = json!({ "command": format!("python3 - <<'END'\n{sockets}\nEND") }).to_string();
     let (_, done) = home.json(&["tools", "call", "exec", &input, "--json"]);
-    assert_eq!(done["stdout"], "refused\nrefused\nrefused\nrefused\nb'x'\n", "{done}");
+    assert_eq!(done["stdout"], "refused\nrefused\nrefused\nrefused\nb'x'\nrefused\nno terminal\n", "{done}");
 
     let nowhere = ["confine", "--write", "nowhere", "--", "touch", "outside2"];
     assert!(home.run(&nowhere).2.contains("the command was not run: nowhere cannot be opened"));

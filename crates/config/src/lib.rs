@@ -27,7 +27,7 @@ mod reference;
 mod variables;
 
 pub use keys::{Config, schema};
-pub use locate::{ConfigError, Loaded, Places, load};
+pub use locate::{ConfigError, FILE_NAME, Loaded, Places, load};
 pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};
 pub use read::{Parsed, document, parse};

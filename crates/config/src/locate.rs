@@ -8,7 +8,8 @@ use crate::{Parsed, Problems, parse};
 
 /// A config is written by hand; what is larger is something else.
 const MOST_BYTES: u64 = 1 << 20;
-const NAME: &str = "pincer.json5";
+/// What a config is called where nobody names one.
+pub const FILE_NAME: &str = "pincer.json5";
 
 /// Where a config may be. One that is named counts, and must be there; of the others, the first that exists.
 #[derive(Clone, Debug, Default)]
@@ -64,9 +65,9 @@ pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Re
 
 fn find(places: &Places) -> Option<PathBuf> {
     let usual = || {
-        let home = places.home.as_ref().map(|home| home.join(NAME));
+        let home = places.home.as_ref().map(|home| home.join(FILE_NAME));
         // A link that leads nowhere is somebody's config all the same: it is reported, not passed over.
-        [Some(places.here.join(NAME)), home].into_iter().flatten().find(|file| fs::symlink_metadata(file).is_ok())
+        [Some(places.here.join(FILE_NAME)), home].into_iter().flatten().find(|file| fs::symlink_metadata(file).is_ok())
     };
     places.named.clone().or_else(usual)
 }

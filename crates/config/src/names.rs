@@ -30,6 +30,15 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if !config.tools.exec.network && !config.tools.exec.confine {
         wrong(&"tools.exec.network: `false` needs `confine: true` beside it");
     }
+    let globs =
+        [("tools.exec.allow", &config.tools.exec.allow), ("tools.web.allowHosts", &config.tools.web.allow_hosts)];
+    for (at, patterns) in globs {
+        for (index, pattern) in patterns.iter().enumerate() {
+            if let Some(reason) = glob_problem(pattern) {
+                wrong(&format!("{at}[{index}]: `{pattern}` is not a glob: {reason}"));
+            }
+        }
+    }
     for (index, pattern) in config.logging.redact_patterns.iter().enumerate() {
         if let Err(error) = Regex::new(pattern) {
             let reason = error.to_string();
@@ -37,6 +46,18 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             wrong(&format!("logging.redactPatterns[{index}]: `{pattern}` is not a regular expression: {reason}"));
         }
     }
+}
+
+/// What is wrong with a glob. Deeply nested braces would exhaust the compiler of globs.
+fn glob_problem(pattern: &str) -> Option<String> {
+    const MOST_BRACES: usize = 8;
+    if pattern.trim().is_empty() {
+        return Some("it is empty".into());
+    }
+    if pattern.matches('{').count() > MOST_BRACES || pattern.len() > 1000 {
+        return Some(format!("it is too long, or has more than {MOST_BRACES} braces"));
+    }
+    globset::Glob::new(pattern).err().map(|error| error.kind().to_string())
 }
 
 fn selectors(at: &str, names: &[String], wrong: &mut impl FnMut(&dyn std::fmt::Display)) {

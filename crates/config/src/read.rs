@@ -28,7 +28,7 @@ impl Parsed {
     /// All settings, defaults included, with `${NAME}` as it was written: safe to show as far as secrets are kept there.
     pub fn shown(&self) -> Value {
         let mut shown = serde_json::to_value(&self.config).unwrap_or_default();
-        for Written { path, text } in &self.written {
+        for Written { path, text, .. } in &self.written {
             if let Some(place) = path.find(&mut shown) {
                 *place = text.as_str().into();
             }
@@ -45,6 +45,13 @@ pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result
     let (config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
     let mut problems = Vec::new();
     names::check(&config, &mut problems);
+    for problem in &mut problems {
+        // Messages quote values; what came from the environment is shown as it was written.
+        for (name, value) in written.iter().flat_map(|written| &written.values).filter(|(_, value)| !value.is_empty()) {
+            problem.message = problem.message.replace(value, &format!("${{{name}}}"));
+            problem.message = problem.message.replace(&value.to_lowercase(), &format!("${{{name}}}"));
+        }
+    }
     if !problems.is_empty() {
         return Err(Problems(problems));
     }

@@ -10,6 +10,8 @@ use crate::check::Path;
 pub(crate) struct Written {
     pub path: Path,
     pub text: String,
+    /// The variables in it, and their values: not to be shown.
+    pub values: Vec<(String, String)>,
 }
 
 /// Puts the environment in place of every `${NAME}`; `$${` stands for `${` itself. Gives back the strings that changed, as they
@@ -33,8 +35,9 @@ fn walk(
 ) {
     match value {
         Value::String(text) if text.contains("${") => match expanded(text, environment) {
-            Ok(with_values) => {
-                changed.push(Written { path: path.clone(), text: std::mem::replace(text, with_values) });
+            Ok((with_values, values)) => {
+                let written = std::mem::replace(text, with_values);
+                changed.push(Written { path: path.clone(), text: written, values });
             }
             Err(message) => problems.push(Problem::new(path.to_string(), message)),
         },
@@ -52,8 +55,12 @@ fn walk(
     }
 }
 
-fn expanded(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<String, String> {
-    let mut out = String::new();
+/// The text with values in it, and which values those are.
+fn expanded(
+    text: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(String, Vec<(String, String)>), String> {
+    let (mut out, mut values) = (String::new(), Vec::new());
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         if rest[..at].ends_with('$') {
@@ -73,13 +80,12 @@ fn expanded(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<
                 "`${{{name}}}` does not name a variable: write `${{NAME}}`, or `$${{` for the characters themselves"
             ));
         }
-        out.push_str(
-            &environment(name).ok_or_else(|| {
-                format!("the environment variable {name} is not set: set it, or replace `${{{name}}}`")
-            })?,
-        );
+        let value = environment(name)
+            .ok_or_else(|| format!("the environment variable {name} is not set: set it, or replace `${{{name}}}`"))?;
+        out.push_str(&value);
+        values.push((name.to_owned(), value));
         rest = &inner[end + 1..];
     }
     out.push_str(rest);
-    Ok(out)
+    Ok((out, values))
 }

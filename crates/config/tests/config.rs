@@ -80,6 +80,10 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "{ tools: { deny: ['${'] } }",
             "tools.deny[0]: `${` is never closed: write `${NAME}`, or `$${` for the characters themselves",
         ),
+        (
+            "{ tools: { exec: { allow: ['['] } } }",
+            "tools.exec.allow[0]: `[` is not a glob: unclosed character class; missing ']'",
+        ),
         ("{ tools: { exec: { network: false } } }", "tools.exec.network: `false` needs `confine: true` beside it"),
         // Names of tools.
         (
@@ -170,8 +174,17 @@ fn variables_are_put_in_place_and_never_shown() {
         shown.contains("${HOME_OF_SECRETS}") && shown.contains("${PROFILE}") && !shown.contains("s3cret"),
         "{shown}"
     );
-    let told = read("{ tools: { profile: '${BAD_PROFILE}' } }").unwrap_err();
-    assert!(told.contains("${BAD_PROFILE}") && !told.contains("hunter2"), "{told}");
+    for text in [
+        "{ tools: { profile: '${BAD_PROFILE}' } }",
+        "{ tools: { deny: ['group:${BAD_PROFILE}'] } }",
+        "{ tools: { exec: { allow: ['[${BAD_PROFILE}'] } } }",
+        "{ tools: { web: { allowHosts: ['{${BAD_PROFILE}'] } } }",
+        "{ logging: { redactPatterns: ['(${BAD_PROFILE}'] } }",
+        "{ approvals: { rules: [{ match: 'group:${BAD_PROFILE}', decision: 'ask' }] } }",
+    ] {
+        let told = read(text).unwrap_err();
+        assert!(told.contains("${BAD_PROFILE}") && !told.contains("hunter2"), "{told}");
+    }
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! A program and everything it starts, and how all of it ends.
 //!
-//! A program gets a process group of its own, and a mark in its environment. Children that leave the group (`setsid`) still
-//! carry the mark; on Linux they are found by it.
+//! A program gets a session of its own, and a mark in its environment. Children that leave the session still carry the mark; on
+//! Linux they are found by it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -12,7 +12,9 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-const MARK: &str = "PINCER_GROUP";
+use crate::descendants::{MARK, forget_leader, kill_all, note_leader, of_mark};
+use crate::session::begin_session;
+
 /// How long a program has to end by itself when it is told to.
 const GRACE: Duration = Duration::from_millis(300);
 
@@ -42,7 +44,8 @@ impl Group {
     pub fn start(start: Start<'_>) -> io::Result<Self> {
         let (program, arguments) = start.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mark = Uuid::now_v7().simple().to_string();
-        let child = Command::new(program)
+        let mut command = Command::new(program);
+        command
             .args(arguments)
             .current_dir(&start.directory)
             .env_clear()
@@ -50,10 +53,11 @@ impl Group {
             .env(MARK, &mark)
             .stdin(start.stdin)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()?;
+            .stderr(Stdio::piped());
+        begin_session(&mut command);
+        let child = command.spawn()?;
         let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+        note_leader(leader.as_raw_nonzero().get());
         Ok(Self { child, leader, mark, over: false })
     }
 
@@ -64,7 +68,10 @@ impl Group {
 
     /// Ends everything: asks first, then insists.
     pub async fn end(&mut self) {
-        self.signal(Signal::TERM);
+        let _ = kill_process_group(self.leader, Signal::TERM);
+        for pid in of_mark(&self.mark) {
+            let _ = rustix::process::kill_process(pid, Signal::TERM);
+        }
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
         self.kill();
         let _ = self.child.wait().await;
@@ -72,22 +79,15 @@ impl Group {
 
     /// Ends what a program that is over has left behind; how many processes that were, as far as can be told.
     pub fn sweep(&mut self) -> usize {
-        let marked = marked(&self.mark);
         let group = test_kill_process_group(self.leader).is_ok();
-        self.kill();
-        marked.len().max(usize::from(group))
+        self.kill().max(usize::from(group))
     }
 
-    fn kill(&mut self) {
-        self.signal(Signal::KILL);
+    fn kill(&mut self) -> usize {
+        let _ = kill_process_group(self.leader, Signal::KILL);
+        let found = kill_all(&self.mark);
         self.over = true;
-    }
-
-    fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.leader, signal);
-        for pid in marked(&self.mark) {
-            let _ = rustix::process::kill_process(pid, signal);
-        }
+        found
     }
 }
 
@@ -96,17 +96,6 @@ impl Drop for Group {
         if !self.over {
             self.kill();
         }
+        forget_leader(self.pid());
     }
-}
-
-/// The processes that carry a mark.
-fn marked(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
-    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let ids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let carries = |id: &i32| {
-        let environment = std::fs::read(Path::new("/proc").join(id.to_string()).join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
-    ids.filter(carries).filter_map(Pid::from_raw).collect()
 }

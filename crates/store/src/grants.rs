@@ -55,6 +55,8 @@ pub trait Grants {
     /// Uses a grant for one call of a tool in a run: the id of the grant, if there is one. A counted one counts down, and is
     /// gone after its last use.
     fn use_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError>;
+    /// The same, but only a counted one.
+    fn use_counted_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError>;
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
@@ -89,12 +91,24 @@ impl Grants for SqliteStore {
     }
 
     fn use_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError> {
+        self.use_one(tool, run, "remaining IS NULL OR")
+    }
+
+    fn use_counted_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError> {
+        self.use_one(tool, run, "")
+    }
+}
+
+impl SqliteStore {
+    fn use_one(&self, tool: &str, run: Option<&str>, others: &str) -> Result<Option<String>, StoreError> {
+        // A standing grant first: it costs nothing.
+        let query = format!(
+            "SELECT id, tool, run, remaining, created_at FROM standing_grant
+             WHERE tool = ?1 AND ({others} (run = ?2 AND remaining > 0))
+             ORDER BY remaining IS NOT NULL, created_at, id LIMIT 1"
+        );
         self.transaction(|connection| {
-            // A standing grant first: it costs nothing.
-            let query = "SELECT id, tool, run, remaining, created_at FROM standing_grant
-                         WHERE tool = ?1 AND (remaining IS NULL OR (run = ?2 AND remaining > 0))
-                         ORDER BY remaining IS NOT NULL, created_at, id LIMIT 1";
-            let found = connection.prepare_cached(query)?.query_map((tool, run), read)?.next().transpose()?;
+            let found = connection.prepare_cached(&query)?.query_map((tool, run), read)?.next().transpose()?;
             let Some(grant) = found else { return Ok(None) };
             if let GrantKind::Next { remaining, .. } = grant.kind {
                 connection

@@ -9,46 +9,52 @@ use uuid::Uuid;
 
 use crate::approvals::digest;
 use crate::door::{Door, DoorStore, Failed, Teller};
-use crate::hooks::ApprovalDemand;
+use crate::hooks::{ApprovalDemand, Standing};
 use crate::{Answer, Call, Context, ErrorCode, EventKind};
 
 /// How often a question is looked up that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What a person is asked.
-struct Question<'a> {
-    tool: &'a str,
-    run: Option<&'a str>,
+pub(crate) struct Question<'a> {
+    tool: String,
     input: &'a Value,
     call: &'a Call,
     demand: &'a ApprovalDemand,
-    keys: &'a [String],
+    standing: &'a Standing,
+}
+
+impl<'a> Question<'a> {
+    pub fn new(
+        entry: &Entry,
+        input: &'a Value,
+        call: &'a Call,
+        demand: &'a ApprovalDemand,
+        standing: &'a Standing,
+    ) -> Self {
+        Self { tool: entry.id.to_string(), input, call, demand, standing }
+    }
 }
 
 impl Door {
     /// Asks a person, unless a grant answers for them, and waits.
     pub(crate) async fn approve(
         &self,
-        entry: &Entry,
-        input: &Value,
-        call: &Call,
-        demand: &ApprovalDemand,
+        question: &Question<'_>,
         context: &Context,
         teller: &Teller<'_>,
     ) -> Result<(), Failed> {
         let store_failed =
             |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
-        let tool = entry.id.to_string();
+        let tool = question.tool.clone();
         let run = context.run.as_ref().map(|run| run.id.clone());
-        let keys = demand.standing.keys(&tool);
-        let (granted_tool, granted_run, granted_keys) = (tool.clone(), run.clone(), keys.clone());
-        let granted = self.stored(move |store| is_granted(store, &granted_tool, granted_run.as_deref(), &granted_keys));
+        let (granted_tool, granted_run, standing) = (tool.clone(), run.clone(), question.standing.clone());
+        let granted = self.stored(move |store| is_granted(store, &granted_tool, granted_run.as_deref(), &standing));
         if granted.await.map_err(store_failed)? {
             return Ok(());
         }
-        let question = Question { tool: &tool, run: run.as_deref(), input, call, demand, keys: &keys };
         loop {
-            let id = self.question(&question, context, teller).await.map_err(store_failed)?;
+            let id = self.question(question, context, teller).await.map_err(store_failed)?;
             let state = self.answer_to(&id, context).await.map_err(store_failed)?;
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
             let refused = match state {
@@ -59,9 +65,9 @@ impl Door {
                     }
                     continue;
                 }
-                ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {} was denied", entry.id)),
+                ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {tool} was denied")),
                 ApprovalState::Expired => {
-                    let message = format!("nobody answered in time whether {} may be called", entry.id);
+                    let message = format!("nobody answered in time whether {tool} may be called");
                     (ErrorCode::ApprovalExpired, message)
                 }
                 // Somebody else who waited for the same answer has gone.
@@ -76,9 +82,12 @@ impl Door {
 
     /// The question about this very call: one that stands already, perhaps with its answer, or a new one.
     async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
-        let digest = digest(of.tool, of.input);
-        let (session, run) = (context.session.clone(), of.run.map(str::to_owned));
-        let standing = self.stored(move |store| store.standing_question(&session, run.as_deref(), &digest, now()));
+        let digest = digest(&of.tool, of.input);
+        let _asking = self.asking.lock().await;
+        let run = context.run.as_ref().map(|run| run.id.clone());
+        let (session, asked_run) = (context.session.clone(), run.clone());
+        let standing =
+            self.stored(move |store| store.standing_question(&session, asked_run.as_deref(), &digest, now()));
         if let Some(standing) = standing.await? {
             teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });
             return Ok(standing.id);
@@ -86,12 +95,13 @@ impl Door {
         let id = format!("ap_{}", Uuid::now_v7());
         let created_at = now();
         let expires_at = self.parts.approval_lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis);
+        // Whoever decides must see what will be done: nothing is left out of the input here.
         let request = json!({
-            "call": of.call.id, "tool": of.tool, "input": self.parts.redactor.redact(of.input), "line": of.call.line,
-            "demand": of.demand, "grants": of.keys,
+            "call": of.call.id, "tool": of.tool, "input": of.input, "line": of.call.line, "demand": of.demand,
+            "grants": of.standing.keys(&of.tool),
         });
         let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
-        let (run, tool) = (of.run.map(str::to_owned), of.tool.to_owned());
+        let tool = of.tool.clone();
         let asked = self.stored(move |store| {
             let (id, run, digest) = (asked_id.as_str(), run.as_deref(), digest.as_slice());
             let (session, tool, request) = (session.as_str(), tool.as_str(), request.as_str());
@@ -174,17 +184,21 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
     }
 }
 
-/// A grant for the tool as a whole, or one for each of the parts.
-fn is_granted(store: &dyn DoorStore, tool: &str, run: Option<&str>, keys: &[String]) -> Result<bool, StoreError> {
-    if store.use_grant(tool, run)?.is_some() {
+/// Whether a grant answers: one for so many calls of this run, one for the tool as a whole if that is what was asked about, or
+/// one for each of the parts.
+fn is_granted(store: &dyn DoorStore, tool: &str, run: Option<&str>, standing: &Standing) -> Result<bool, StoreError> {
+    let keys = match standing {
+        Standing::Tool => return Ok(store.use_grant(tool, run)?.is_some()),
+        Standing::Never => Vec::new(),
+        Standing::Parts(_) => standing.keys(tool),
+    };
+    let standing_grants = store.grants()?;
+    let always =
+        |key: &String| standing_grants.iter().any(|grant| grant.tool == *key && grant.kind == GrantKind::Always);
+    if !keys.is_empty() && keys.iter().all(always) {
         return Ok(true);
     }
-    for key in keys {
-        if store.use_grant(key, None)?.is_none() {
-            return Ok(false);
-        }
-    }
-    Ok(!keys.is_empty())
+    Ok(store.use_counted_grant(tool, run)?.is_some())
 }
 
 fn now() -> Millis {

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use pincer_catalog::Entry;
 use pincer_store::{Approvals, CallState, Grants, Journal, NewCall, Repeat, StoreError};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
 
 use crate::approvals::decide;
-use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, ask_all, tell_all};
+use crate::asking::Question;
+use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::{
@@ -53,6 +54,8 @@ pub struct Door {
     registry: RwLock<Arc<Registry>>,
     store: Arc<dyn DoorStore>,
     pub(crate) answered: Notify,
+    /// Held while a question is looked for and asked: two equal calls ask once.
+    pub(crate) asking: Mutex<()>,
 }
 
 /// A call that did not come to a value, and what it may have changed.
@@ -84,7 +87,13 @@ impl Door {
 
     pub(crate) fn new(builder: DoorBuilder, store: Arc<dyn DoorStore>) -> Self {
         let DoorBuilder { registry, parts } = builder;
-        Self { parts, registry: RwLock::new(Arc::new(registry)), store, answered: Notify::new() }
+        Self {
+            parts,
+            registry: RwLock::new(Arc::new(registry)),
+            store,
+            answered: Notify::new(),
+            asking: Mutex::new(()),
+        }
     }
 
     /// The entries of all registered tools.
@@ -179,7 +188,7 @@ impl Door {
         if let Some(complaint) = registered.input.input_complaint(&id, &call.input) {
             return Err(Failed::before(ErrorCode::InvalidInput, complaint));
         }
-        let (input, demand) = self.hooks_say(registry, entry, registered, &call, context).await?;
+        let (input, demand, standing) = self.hooks_say(registry, entry, registered, &call, context).await?;
         let demand = match decide(&self.parts.rules, entry) {
             RuleDecision::Deny => {
                 return Err(Failed::before(ErrorCode::Denied, format!("a rule denies calls of {id}")));
@@ -188,7 +197,8 @@ impl Door {
             RuleDecision::Allow => demand,
         };
         if let Some(demand) = demand {
-            self.approve(entry, &input, &call, &demand, context, teller).await?;
+            let question = Question::new(entry, &input, &call, &demand, &standing);
+            self.approve(&question, context, teller).await?;
         }
         let _turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
         if context.abort.is_cancelled() {
@@ -224,16 +234,16 @@ impl Door {
         registered: &Registered,
         call: &Call,
         context: &Context,
-    ) -> Result<(Value, Option<ApprovalDemand>), Failed> {
+    ) -> Result<(Value, Option<ApprovalDemand>, Standing), Failed> {
         let event = BeforeToolCall::new(entry, &call.id, call.input.clone(), context);
         let merged = tokio::select! {
             biased;
             () = context.abort.cancelled() => return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started")),
             merged = ask_all(registry.hooks(), entry, event) => merged,
         };
-        let (params, approval) = match merged {
+        let (params, approval, standing) = match merged {
             Merged::Block(reason) => return Err(Failed::before(ErrorCode::Blocked, reason)),
-            Merged::Go { params, approval } => (params, approval),
+            Merged::Go { params, approval, standing } => (params, approval, standing),
         };
         // What the hooks made of the input must fit as well.
         if params != call.input
@@ -242,7 +252,7 @@ impl Door {
             let message = format!("the hooks changed the input of {} to one that does not fit: {complaint}", entry.id);
             return Err(Failed::before(ErrorCode::Blocked, message));
         }
-        Ok((params, approval))
+        Ok((params, approval, standing))
     }
 
     /// Waits for the sequential calls before this one.

@@ -115,11 +115,20 @@ pub fn clean_environment(pass: &[String]) -> Vec<(String, String)> {
 
 /// Whether a variable is a secret, by its name or by what it holds.
 fn is_secret(name: &str, value: &str) -> bool {
-    let in_address = value.split_once("://").is_some_and(|(_, rest)| {
+    let in_address = value.split_once("://").is_some_and(|(scheme, rest)| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.split_once('@').is_some_and(|(user, _)| user.contains(':'))
+        authority.split_once('@').is_some_and(|(user, _)| user.contains(':') || scheme.starts_with("http"))
     });
-    is_secret_name(name) || name.to_ascii_lowercase().ends_with("auth") || in_address || hide_secret(value) != value
+    let name = name.to_ascii_lowercase();
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let by_last = ["auth", "pass", "passwd", "pat", "pin", "pwd", "jwt", "dsn", "cred", "creds", "key"].contains(&last);
+    let within =
+        ["privkey", "webhook", "connectionstring", "connstr"].iter().any(|part| name.replace('_', "").contains(part));
+    let assigned =
+        ["password=", "pwd=", "secret=", "token="].iter().any(|part| value.to_ascii_lowercase().contains(part));
+    // The working directory is no secret.
+    let directory = name == "pwd" || name == "oldpwd";
+    !directory && (is_secret_name(&name) || by_last || within || assigned || in_address || hide_secret(value) != value)
 }
 
 fn is_secret_name(name: &str) -> bool {
@@ -136,7 +145,12 @@ fn hide_secret(word: &str) -> String {
         .iter()
         .find(|start| value.starts_with(**start))
         .is_some_and(|start| value.len() >= start.len() + 8);
-    if secret { word.replace(value, REDACTED) } else { word.to_owned() }
+    if !secret {
+        return word.to_owned();
+    }
+    // Only the secret itself: what is glued to it may be what matters.
+    let end = value.find(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c)).unwrap_or(value.len());
+    word.replace(&value[..end], REDACTED)
 }
 
 /// Long, without a space, and of the letters of Base64 only.
@@ -160,7 +174,7 @@ mod tests {
             "own": "the key is acme-1234, not acme-12",
             "path": "/home/me/project/a.txt",
             "apiKey": "abc", "Access-Token": "x", "client_secret": 5, "hasToken": true,
-            "text": "use sk-abcdefgh12345678 and TOKEN=ghp_0123456789abcdef, please",
+            "text": "use sk-abcdefgh12345678 and TOKEN=ghp_0123456789abcdef, please sk-abcdefgh12345678;id",
             "image": format!("data:image/png;base64,{}", "A".repeat(100)),
             "blob": "QUJD".repeat(200),
             "prose": "a plain text ".repeat(60),
@@ -171,7 +185,7 @@ mod tests {
             assert_eq!(shown[name], "[redacted]", "{name}");
         }
         assert_eq!(shown["hasToken"], true);
-        assert_eq!(shown["text"], "use [redacted] and TOKEN=[redacted], please");
+        assert_eq!(shown["text"], "use [redacted] and TOKEN=[redacted], please [redacted];id");
         assert_eq!(shown["image"], "[binary, 122 characters]");
         assert_eq!(shown["blob"], "[binary, 800 characters]");
         assert!(shown["prose"].as_str().is_some_and(|text| text.starts_with("a plain text")));

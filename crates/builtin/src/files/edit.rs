@@ -105,7 +105,8 @@ pub(super) fn read_text(workspace: &Workspace, path: &str) -> Result<String, Too
 
 /// Makes all replacements, or says why one of them cannot be made.
 fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String, u64), String> {
-    let mut places: Vec<(usize, usize, String)> = Vec::new();
+    let mut places: Vec<(usize, usize, usize)> = Vec::new();
+    let mut news: Vec<String> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
         let (old, new) = (ends.plain(&edit.old_text), ends.plain(&edit.new_text));
         let which = if edits.len() == 1 { String::new() } else { format!("edit {}: ", index + 1) };
@@ -129,17 +130,22 @@ fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String,
                 ));
             }
         }
-        places.extend(found.into_iter().map(|at| (at, at + old.len(), new.clone())));
+        places.extend(found.into_iter().map(|at| (at, at + old.len(), index)));
+        news.push(new);
     }
     places.sort_by_key(|(from, _, _)| *from);
     if let Some(pair) = places.windows(2).find(|pair| pair[0].1 > pair[1].0) {
         return Err(format!("two replacements overlap at line {}: make them one", line_of(text, pair[1].0)));
     }
+    let grown: usize = places.iter().map(|(_, _, index)| news[*index].len()).sum();
+    if text.len() + grown > MOST_BYTES as usize {
+        return Err(format!("the file would have more than {MOST_BYTES} bytes"));
+    }
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
-    for (from, to, new) in &places {
+    for (from, to, index) in &places {
         out.push_str(&text[at..*from]);
-        out.push_str(new);
+        out.push_str(&news[*index]);
         at = *to;
     }
     out.push_str(&text[at..]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use pincer_catalog::Flags;
 use pincer_tools::ToolError;
 use schemars::JsonSchema;
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
+use crate::glob::{Separator, compile};
 use crate::walk::{Walk, WalkOptions};
 
 const USUAL_LIMIT: u64 = 200;
@@ -119,9 +120,11 @@ impl Pattern {
 
 pub(super) fn glob(text: &str) -> Result<Pattern, ToolError> {
     let text = text.strip_prefix("./").unwrap_or(text);
-    let glob = GlobBuilder::new(text).literal_separator(true).build();
-    let glob = glob.map_err(|error| ToolError::before(format!("`{text}` is not a glob: {}", error.kind())))?;
-    Ok(Pattern { matcher: glob.compile_matcher(), whole: text.contains('/') })
+    let matcher = compile(text, Separator::Literal).map_err(|error| {
+        let shown: String = text.chars().take(80).collect();
+        ToolError::before(format!("`{shown}` is not a glob: {error}"))
+    })?;
+    Ok(Pattern { matcher, whole: text.contains('/') })
 }
 
 /// A path from where a search began, as one from the workspace.

@@ -18,6 +18,8 @@ use crate::walk::{Walk, WalkOptions};
 const USUAL_LIMIT: u64 = 100;
 /// A line is cut here: minified files have lines of megabytes.
 const MOST_LINE_CHARS: usize = 500;
+/// How large a pattern may become: `(a{1000}){1000}` is short.
+const MOST_REGEX_BYTES: usize = 4 << 20;
 /// What is longer is not searched.
 const MOST_FILE_BYTES: u64 = 64 << 20;
 
@@ -119,6 +121,7 @@ impl<'a> Search<'a> {
     fn new(workspace: &'a Workspace, input: &GrepInput, running: &'a Running) -> Result<Self, ToolError> {
         let mut builder = RegexMatcherBuilder::new();
         builder.case_insensitive(input.ignore_case).fixed_strings(input.literal).line_terminator(Some(b'\n'));
+        builder.size_limit(MOST_REGEX_BYTES).dfa_size_limit(MOST_REGEX_BYTES).nest_limit(50);
         let matcher = builder.build(&input.pattern).map_err(|error| {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
@@ -130,6 +133,7 @@ impl<'a> Search<'a> {
             .binary_detection(BinaryDetection::quit(0))
             .before_context(input.context as usize)
             .after_context(input.context as usize)
+            .heap_limit(Some(MOST_FILE_BYTES as usize))
             .build();
         let glob = input.glob.as_deref().map(glob).transpose()?;
         let options = WalkOptions { hidden: input.hidden, ignored: input.ignored, ..WalkOptions::default() };
@@ -143,7 +147,13 @@ impl<'a> Search<'a> {
         let dir = match workspace.open_dir(path) {
             Ok(dir) => dir,
             Err(crate::workspace::PathError::NotADirectory { .. }) => {
-                let (file, _) = workspace.open_file(path)?;
+                let (file, metadata) = workspace.open_file(path)?;
+                if metadata.len() > MOST_FILE_BYTES {
+                    let size = metadata.len();
+                    let message =
+                        format!("{path} has {size} bytes: only files up to {MOST_FILE_BYTES} bytes are searched");
+                    return Err(ToolError::before(message));
+                }
                 self.file(path, &file.into_std()).map_err(|error| workspace.because(path, error))?;
                 return Ok(self.output);
             }

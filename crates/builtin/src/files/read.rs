@@ -90,7 +90,7 @@ fn read(workspace: &Workspace, input: &ReadInput) -> Result<ReadOutput, ToolErro
         return Err(ToolError::before(message));
     }
     let begin = match &input.cursor {
-        Some(cursor) => parse(cursor).ok_or_else(|| {
+        Some(cursor) => parse(cursor).filter(|place| place.byte <= metadata.len()).ok_or_else(|| {
             ToolError::before(format!("`{cursor}` is not a cursor: pass the `next` of an earlier page as it was"))
         })?,
         None => find_line(&mut file, input.offset.unwrap_or(1)).map_err(failed)?.ok_or_else(|| {
@@ -121,11 +121,11 @@ fn page(mut file: File, begin: Place, most_lines: u64, size: u64) -> std::io::Re
         }
     }
     // A page ends with a whole line if it has one.
-    let cut = end < bytes.len() || begin.byte + (bytes.len() as u64) < size;
+    let cut = end < bytes.len() || begin.byte.saturating_add(bytes.len() as u64) < size;
     if cut && let Some(last) = bytes[..end].iter().rposition(|byte| *byte == b'\n') {
         end = last + 1;
     }
-    let place = Place { byte: begin.byte + end as u64, line: begin.line + lines };
+    let place = Place { byte: begin.byte.saturating_add(end as u64), line: begin.line.saturating_add(lines) };
     let more = place.byte < size && end > 0;
     let content = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let partial = u64::from(!content.is_empty() && !content.ends_with('\n'));

@@ -4,11 +4,13 @@
 //! breaks. Everything that could run something else (substitutions, here-documents, groups, keywords), or write a file, makes
 //! the command opaque: then nobody's list can match it. Erring here only means asking once more.
 
+use super::programs::Argument;
+
 /// A command as far as it can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Analysis {
     /// The words of each command in the chain.
-    Segments(Vec<Vec<String>>),
+    Segments(Vec<Vec<Argument>>),
     /// What it runs cannot be told; why.
     Opaque(&'static str),
 }
@@ -18,6 +20,8 @@ const KEYWORDS: [&str; 20] = [
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "time", "coproc", "[[", "!", "{", "}",
 ];
+/// The shell joins such lines before it reads them: `$`, a continuation and `(` are a substitution.
+const CONTINUED: &str = "a line is continued on the next";
 /// Where output may go without being asked.
 const HARMLESS_TARGETS: [&str; 3] = ["/dev/null", "&1", "&2"];
 
@@ -45,9 +49,9 @@ struct Word {
 }
 
 impl Reader {
-    fn segments(mut self) -> Result<Vec<Vec<String>>, &'static str> {
+    fn segments(mut self) -> Result<Vec<Vec<Argument>>, &'static str> {
         let mut segments = Vec::new();
-        let mut words: Vec<String> = Vec::new();
+        let mut words: Vec<Argument> = Vec::new();
         loop {
             while self.peek().is_some_and(|c| c == ' ' || c == '\t') {
                 self.at += 1;
@@ -76,7 +80,7 @@ impl Reader {
                     if words.is_empty() {
                         first(&word)?;
                     }
-                    words.push(word.text);
+                    words.push(Argument { text: word.text, changes: word.changes });
                 }
             }
         }
@@ -152,9 +156,10 @@ impl Reader {
                 '"' => self.double_quoted(&mut word)?,
                 '\\' => {
                     self.at += 1;
+                    word.quoted = true;
                     match self.peek() {
                         None => return Err("it ends with a backslash"),
-                        Some('\n') => {}
+                        Some('\n') => return Err(CONTINUED),
                         Some(c) => word.text.push(c),
                     }
                     self.at += 1;
@@ -192,7 +197,7 @@ impl Reader {
                     self.at += 1;
                     match self.peek() {
                         None => return Err("a quote is not closed"),
-                        Some('\n') => {}
+                        Some('\n') => return Err(CONTINUED),
                         Some(c @ ('"' | '\\' | '$' | '`')) => word.text.push(c),
                         Some(c) => word.text.extend(['\\', c]),
                     }
@@ -257,9 +262,11 @@ mod tests {
     #[test]
     fn plain_commands_are_read() {
         let segments = |command: &str| match analyse(command) {
-            Analysis::Segments(segments) => {
-                segments.iter().map(|words| words.join("|")).collect::<Vec<_>>().join(" + ")
-            }
+            Analysis::Segments(segments) => segments
+                .iter()
+                .map(|words| words.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join("|"))
+                .collect::<Vec<_>>()
+                .join(" + "),
             Analysis::Opaque(why) => format!("opaque: {why}"),
         };
         for (command, expected) in [
@@ -270,7 +277,8 @@ mod tests {
             ("echo a\\ b 'c'\"d\"", "echo|a b|cd"),
             ("ls 2>&1 >/dev/null < /dev/null", "ls"),
             ("ls *.rs ${X} $1", "ls|*.rs|$|$1"),
-            ("l\"s\" \\\n -l", "ls|-l"),
+            ("l\"s\" -l", "ls|-l"),
+            ("\\2>/dev/null ls", "2|ls"),
             ("echo ''", "echo|"),
             ("echo a#b", "echo|a#b"),
         ] {
@@ -326,6 +334,10 @@ mod tests {
             "function f { :; }",
             "coproc ls",
             "ls >&f",
+            "echo \"$\\\n(id)\"",
+            "ls \\\n#'\nid\n#'",
+            "l\\\ns",
+            "echo $\\\n(id)",
             "cat < /etc/passwd",
         ] {
             assert!(matches!(analyse(command), Analysis::Opaque(_)), "{command}: {:?}", analyse(command));

@@ -18,7 +18,7 @@ use seccompiler::{
 /// Needed at least: with it, truncating a file counts as writing it.
 const LEAST: ABI = ABI::V3;
 /// Devices that programs write to and that keep nothing.
-const DEVICES: [&str; 4] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/tty"];
+const DEVICES: [&str; 3] = ["/dev/null", "/dev/zero", "/dev/full"];
 
 /// Why a process cannot be confined.
 #[derive(Debug, thiserror::Error)]
@@ -61,7 +61,8 @@ pub fn confine_this_process(directory: &Path, network: bool) -> Result<(), Confi
         .map_err(ConfineError::Landlock)?
         .create()
         .map_err(ConfineError::Landlock)?
-        .add_rule(PathBeneath::new(open(directory)?, writing))
+        // A device made there would write elsewhere.
+        .add_rule(PathBeneath::new(open(directory)?, writing & !(AccessFs::MakeChar | AccessFs::MakeBlock)))
         .map_err(ConfineError::Landlock)?;
     for device in DEVICES.map(Path::new).into_iter().filter(|device| device.exists()) {
         rules = rules.add_rule(PathBeneath::new(open(device)?, AccessFs::WriteFile)).map_err(ConfineError::Landlock)?;
@@ -73,17 +74,25 @@ pub fn confine_this_process(directory: &Path, network: bool) -> Result<(), Confi
     seccompiler::apply_filter(&sockets(network)?).map_err(ConfineError::Seccomp)
 }
 
-/// Refuses to make sockets: all of them, or Unix sockets only. `socketpair` stays: both its ends are within.
+/// Refuses to make sockets: all of them, or Unix sockets only. Pairs stay, both their ends are within; but not pairs for datagrams,
+/// which can be sent to anybody.
 fn sockets(network: bool) -> Result<BpfProgram, ConfineError> {
-    let unix = |_| {
-        let family = libc::AF_UNIX.cast_unsigned().into();
-        SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, family)
-            .and_then(|is| SeccompRule::new(vec![is]))
+    /// The bits of a socket's type that are not flags.
+    const KIND: u64 = 0xf;
+    let when = |argument, operator, value: i32| {
+        let value = value.cast_unsigned().into();
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value);
+        condition.and_then(|is| SeccompRule::new(vec![is])).map_err(ConfineError::Filter)
     };
     // An empty list of rules means every call.
-    let socket = if network { vec![unix(()).map_err(ConfineError::Filter)?] } else { Vec::new() };
+    let socket = if network { vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX)?] } else { Vec::new() };
     // Rings of requests to the kernel would go past a filter of calls.
-    let rules = BTreeMap::from([(libc::SYS_socket, socket), (libc::SYS_io_uring_setup, Vec::new())]);
+    let pairs = vec![when(1, SeccompCmpOp::MaskedEq(KIND), libc::SOCK_DGRAM)?];
+    let rules = BTreeMap::from([
+        (libc::SYS_socket, socket),
+        (libc::SYS_socketpair, pairs),
+        (libc::SYS_io_uring_setup, Vec::new()),
+    ]);
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let arch = std::env::consts::ARCH.try_into().map_err(ConfineError::Filter)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(ConfineError::Filter)?;

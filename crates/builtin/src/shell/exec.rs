@@ -154,7 +154,7 @@ impl Core for Exec {
 
 impl Exec {
     fn start(&self, input: &ExecInput) -> Result<Group, ToolError> {
-        let directory = self.directory(input.cwd.as_deref().unwrap_or("."))?;
+        let directory = self.workspace.open_dir(input.cwd.as_deref().unwrap_or("."))?;
         let mut words: Vec<String> = Vec::new();
         if let Some(confinement) = &self.settings.confine {
             words.extend(confinement.program.iter().cloned());
@@ -169,14 +169,13 @@ impl Exec {
         let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
         let mut environment = clean_environment(&self.settings.pass);
         environment.extend(self.settings.environment.clone());
-        let started = Group::start(Start { words: &words, directory, environment, stdin });
+        let started = Group::start(Start {
+            words: &words,
+            directory: by_handle(&directory, self.workspace.root().join(input.cwd.as_deref().unwrap_or("."))),
+            environment,
+            stdin,
+        });
         started.map_err(|error| ToolError::before(format!("the command could not be started: {error}")))
-    }
-
-    fn directory(&self, cwd: &str) -> Result<PathBuf, ToolError> {
-        self.workspace.open_dir(cwd)?;
-        let relative = self.workspace.dir().canonicalize(cwd).map_err(|error| self.workspace.because(cwd, error))?;
-        Ok(self.workspace.root().join(relative))
     }
 
     /// Stays with a command until it is over.
@@ -216,6 +215,15 @@ impl Exec {
             output.left_out_bytes += left_out;
         }
         Ok(output)
+    }
+}
+
+/// A directory by its handle, so that nothing can be put in its place between looking and running.
+fn by_handle(directory: &cap_std::fs::Dir, path: PathBuf) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    match cfg!(target_os = "linux") {
+        true => PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd())),
+        false => path,
     }
 }
 

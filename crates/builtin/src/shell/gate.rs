@@ -2,11 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use pincer_tools::BoxFuture;
 use pincer_tools::hooks::{ApprovalDemand, BeforeHook, BeforeToolCall, BeforeVerdict, HookError, Standing};
 
 use super::analyse::{Analysis, analyse};
+use super::programs::{Argument, unknowable};
+use crate::glob::{Separator, compile};
 
 /// What happens to a command that is not on the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,27 +34,6 @@ pub struct GateError {
 
 /// Of the shell itself, and harmless: they run nothing and write nothing.
 const BUILTINS: [&str; 10] = [":", "[", "cd", "echo", "false", "printf", "pwd", "test", "true", "type"];
-/// Programs whose work is to run others: a list cannot know what.
-const CARRIERS: [&str; 34] = [
-    "bash", "busybox", "chroot", "command", "csh", "dash", "doas", "env", "eval", "exec", "fish", "flock", "ionice",
-    "ksh", "nice", "nohup", "parallel", "script", "setsid", "sh", "source", ".", "ssh", "stdbuf", "strace", "su",
-    "sudo", "taskset", "timeout", "unshare", "watch", "xargs", "zsh", "nsenter",
-];
-/// Interpreters, and the options with which they run what stands on the command line.
-const INLINE: [(&str, &[&str]); 12] = [
-    ("python", &["-c"]),
-    ("node", &["-e", "--eval", "-p", "--print"]),
-    ("perl", &["-e", "-E"]),
-    ("ruby", &["-e"]),
-    ("php", &["-r", "-R", "-B", "-E"]),
-    ("lua", &["-e"]),
-    ("deno", &["eval"]),
-    ("bun", &["-e", "--eval", "-p", "--print"]),
-    ("awk", &[""]),
-    ("gawk", &[""]),
-    ("sed", &[""]),
-    ("find", &["-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprintf", "-fls"]),
-];
 
 /// Looks at every command before it runs.
 pub(crate) struct Gate {
@@ -79,10 +60,12 @@ struct Program {
 
 /// What is known of a part of a command.
 enum Part {
-    /// It may run.
-    Listed,
-    /// Not on the list; an answer for ever would be about this program.
-    Unlisted(PathBuf),
+    /// It is the shell's own, and harmless.
+    Builtin,
+    /// This program is on the list.
+    Listed(String),
+    /// This one is not.
+    Unlisted(String),
     /// Not on the list, and no list could ever tell what it does.
     Unknowable(String),
 }
@@ -94,13 +77,11 @@ impl Gate {
             if text.trim().is_empty() {
                 return Err(wrong("it is empty".into()));
             }
-            let glob = GlobBuilder::new(text).literal_separator(true).build();
-            let glob = glob.map_err(|error| wrong(error.kind().to_string()))?;
-            Ok(Pattern { matcher: glob.compile_matcher(), bare: !text.contains('/') })
+            let matcher = compile(text, Separator::Literal).map_err(|error| wrong(error.to_string()))?;
+            Ok(Pattern { matcher, bare: !text.contains('/') })
         };
         let allow = allow.iter().map(pattern).collect::<Result<_, _>>()?;
-        // A relative entry would mean whatever directory the command is in.
-        let path = std::env::split_paths(path).filter(|directory| directory.is_absolute()).collect();
+        let path = std::env::split_paths(path).collect();
         Ok(Self { mode, allow, path, workspace: workspace.to_owned() })
     }
 
@@ -110,66 +91,77 @@ impl Gate {
             block_reason: Some(reason),
             ..BeforeVerdict::default()
         };
-        match self.mode {
-            ExecMode::Full => return BeforeVerdict::default(),
-            ExecMode::Deny => return block("commands are turned off: tools.exec.mode is `deny`".into()),
-            ExecMode::Allowlist | ExecMode::Ask => {}
+        if self.mode == ExecMode::Deny {
+            return block("commands are turned off: tools.exec.mode is `deny`".into());
         }
         let parts = match analyse(command) {
             Analysis::Segments(segments) => segments.iter().map(|words| self.part(words)).collect(),
             Analysis::Opaque(why) => vec![Part::Unknowable(format!("what it runs cannot be told: {why}"))],
         };
-        let mut unlisted = Vec::new();
-        let mut unknowable = None;
+        let (mut all, mut unlisted, mut unknowable) = (Vec::new(), Vec::new(), None);
         for part in parts {
             match part {
-                Part::Listed => {}
-                Part::Unlisted(program) => unlisted.push(program),
+                Part::Builtin => {}
+                Part::Listed(program) => all.push(program),
+                Part::Unlisted(program) => {
+                    all.push(program.clone());
+                    unlisted.push(program);
+                }
                 Part::Unknowable(why) => unknowable = unknowable.or(Some(why)),
             }
         }
-        unlisted.sort();
-        unlisted.dedup();
-        let programs: Vec<String> = unlisted.iter().map(|program| program.display().to_string()).collect();
-        let why = match (&unknowable, programs.is_empty()) {
-            (None, true) => return BeforeVerdict::default(),
-            (Some(why), _) => why.clone(),
-            (None, false) => format!("{} is not on the list tools.exec.allow", programs.join(", ")),
+        all.sort();
+        all.dedup();
+        // Whoever asks about this command, an answer for ever is about its programs, and never about all commands.
+        let standing = if unknowable.is_some() { Standing::Never } else { Standing::Parts(all) };
+        let verdict = BeforeVerdict { standing, ..BeforeVerdict::default() };
+        let why = match unknowable {
+            _ if self.mode == ExecMode::Full => return verdict,
+            None if unlisted.is_empty() => return verdict,
+            None => format!("{} is not on the list tools.exec.allow", unlisted.join(", ")),
+            Some(why) => why,
         };
         if self.mode == ExecMode::Allowlist {
             return block(why);
         }
-        let standing = if unknowable.is_some() { Standing::Never } else { Standing::Parts(programs) };
-        let demand = ApprovalDemand { title: Some("Run a command".into()), description: Some(why), standing };
-        BeforeVerdict { require_approval: Some(demand), ..BeforeVerdict::default() }
+        let demand = ApprovalDemand { title: Some("Run a command".into()), description: Some(why) };
+        BeforeVerdict { require_approval: Some(demand), ..verdict }
     }
 
-    fn part(&self, words: &[String]) -> Part {
-        let Some(name) = words.first() else { return Part::Listed };
-        if BUILTINS.contains(&name.as_str()) {
-            return Part::Listed;
-        }
-        let plain = name.rsplit('/').next().unwrap_or(name);
-        if CARRIERS.contains(&plain) {
-            return Part::Unknowable(format!("`{plain}` runs other programs"));
-        }
-        if is_inline(plain, &words[1..]) {
-            return Part::Unknowable(format!("`{plain}` runs code from its command line"));
+    fn part(&self, words: &[Argument]) -> Part {
+        let Some((first, arguments)) = words.split_first() else { return Part::Builtin };
+        let name = first.text.as_str();
+        if BUILTINS.contains(&name) {
+            // Some shells let these set variables, `PATH` among them, or evaluate what they test.
+            let sets = arguments.iter().any(|argument| argument.text.starts_with("-v"));
+            return if sets { Part::Unknowable(format!("`{name} -v` can change what runs")) } else { Part::Builtin };
         }
         if name.contains('/') && !name.starts_with('/') {
             return Part::Unknowable(format!("`{name}` depends on the directory it is run in"));
         }
-        let Some(program) = self.resolve(name) else {
-            return Part::Unknowable(format!("there is no program `{name}`"));
-        };
-        if self.allow.iter().any(|pattern| pattern.allows(&program, &self.workspace)) {
-            return Part::Listed;
+        if name.starts_with("/proc/") || name.starts_with("/dev/") {
+            return Part::Unknowable(format!("`{name}` is another program for everyone who asks"));
         }
-        if program.real.starts_with(&self.workspace) {
+        let Some(program) = self.resolve(name) else {
+            // Perhaps it is a word of the shell.
+            let why = unknowable(name, arguments).unwrap_or_else(|| format!("there is no program `{name}`"));
+            return Part::Unknowable(why);
+        };
+        // Under whatever name it goes.
+        for path in [&program.found, &program.real] {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if let Some(why) = unknowable(&name, arguments) {
+                return Part::Unknowable(why);
+            }
+        }
+        if program.real.starts_with(&self.workspace) || program.found.starts_with(&self.workspace) {
             return Part::Unknowable(format!("`{name}` is a file of the workspace, which can change"));
         }
-        // By the name it was found under: of a program with many names (busybox), each is another.
-        Part::Unlisted(if program.bare { program.found } else { program.real })
+        let known_as = program.known_as();
+        match self.allow.iter().any(|pattern| pattern.allows(&program)) {
+            true => Part::Listed(known_as),
+            false => Part::Unlisted(known_as),
+        }
     }
 
     fn resolve(&self, name: &str) -> Option<Program> {
@@ -183,11 +175,21 @@ impl Gate {
     }
 }
 
+impl Program {
+    /// By the name it was found under and by what that is: of a program with many names, each is another, and a link that is
+    /// changed is another too.
+    fn known_as(&self) -> String {
+        match self.found == self.real {
+            true => self.found.display().to_string(),
+            false => format!("{} ({})", self.found.display(), self.real.display()),
+        }
+    }
+}
+
 impl Pattern {
-    fn allows(&self, program: &Program, workspace: &Path) -> bool {
+    fn allows(&self, program: &Program) -> bool {
         if self.bare {
-            // A bare name means what `PATH` finds, never a file that the model could have written.
-            return program.bare && self.matcher.is_match(&program.name) && !program.real.starts_with(workspace);
+            return program.bare && self.matcher.is_match(&program.name);
         }
         self.matcher.is_match(&program.found) || self.matcher.is_match(&program.real)
     }
@@ -196,23 +198,6 @@ impl Pattern {
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
-}
-
-/// `python3.12 -c …`, `node --eval=…`; an interpreter without anything to run reads its program from its input.
-fn is_inline(program: &str, arguments: &[String]) -> bool {
-    let base = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    let Some((_, options)) = INLINE.iter().find(|(name, _)| *name == base) else { return false };
-    let matches = |argument: &String| {
-        let option = argument.split('=').next().unwrap_or(argument);
-        options.iter().any(|inline| {
-            // Short options can be glued together: `perl -ne`, `python -Bc`.
-            let glued = inline.len() == 2 && option.len() > 2 && option.starts_with('-') && !option.starts_with("--");
-            option == *inline || glued && inline.chars().nth(1).is_some_and(|letter| option.contains(letter))
-        })
-    };
-    let always = options.contains(&"");
-    let from_input = base != "find" && arguments.iter().all(|argument| argument.starts_with('-'));
-    always || from_input || arguments.iter().any(matches)
 }
 
 impl BeforeHook for Gate {
@@ -235,14 +220,15 @@ mod tests {
     }
 
     fn asks(allow: &[&str], command: &str) -> Option<Standing> {
-        verdict(ExecMode::Ask, allow, command).require_approval.map(|demand| demand.standing)
+        let verdict = verdict(ExecMode::Ask, allow, command);
+        verdict.require_approval.map(|_| verdict.standing)
     }
 
     #[test]
     fn modes() {
         assert_eq!(verdict(ExecMode::Deny, &["ls"], "ls").block, Some(true));
-        assert_eq!(verdict(ExecMode::Full, &[], "rm -rf /"), BeforeVerdict::default());
-        assert_eq!(verdict(ExecMode::Allowlist, &["ls"], "ls -l"), BeforeVerdict::default());
+        assert_eq!(verdict(ExecMode::Full, &[], "rm -rf /").require_approval, None);
+        assert_eq!(verdict(ExecMode::Allowlist, &["ls"], "ls -l").block, None);
         assert_eq!(verdict(ExecMode::Allowlist, &["ls"], "cat x").block, Some(true));
         assert_eq!(asks(&["ls"], "ls -l"), None);
         assert!(asks(&[], "ls").is_some());
@@ -299,9 +285,12 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_for_ever_is_about_the_programs_that_were_not_listed() {
+    fn an_answer_for_ever_is_about_the_programs() {
         let Some(Standing::Parts(programs)) = asks(&["ls"], "ls | sort | uniq | sort") else { panic!("asks") };
-        assert_eq!(programs.len(), 2, "{programs:?}");
+        assert_eq!(programs.len(), 3, "{programs:?}");
+        // Also where it is somebody else who asks.
+        assert!(matches!(verdict(ExecMode::Full, &[], "ls").standing, Standing::Parts(_)));
+        assert_eq!(verdict(ExecMode::Full, &[], "sh -c ls").standing, Standing::Never);
         assert!(programs.iter().all(|program| program.starts_with('/')), "{programs:?}");
     }
 }

@@ -8,6 +8,7 @@ mod confine;
 mod exec;
 mod gate;
 mod process;
+mod programs;
 
 pub use background::Processes;
 #[cfg(target_os = "linux")]

@@ -97,7 +97,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => within(high, low),
         [0x2002, high, low, ..] => within(high, low),
         // Tunnels, documentation, discard, local translation.
-        [0x2001, 0 | 0xdb8, ..] | [0x100, 0, 0, 0, ..] | [0x64, 0xff9b, ..] => false,
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] | [0x100, 0, 0, 0, ..] | [0x64, 0xff9b, ..] => false,
         // Only this is given out as global unicast.
         [first, ..] => first & 0xe000 == 0x2000,
     }
@@ -139,6 +139,8 @@ mod tests {
             "2001:db8::1",
             "100::1",
             "fec0::1",
+            "3fff::1",
+            "2001:20::1",
             "::ffff:0:7f00:1",
         ] {
             assert!(!is_public(address.parse().expect(address)), "{address}");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use globset::{Glob, GlobMatcher};
+use globset::GlobMatcher;
 use pincer_catalog::Flags;
 use pincer_tools::ToolError;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
@@ -14,8 +14,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::address::Private;
-use super::page::{decode, readable};
+use super::charset::decode;
+use super::page::readable;
 use crate::define::{Core, LOOKS, Running, blocking};
+use crate::glob::{Separator, compile};
 use crate::text::binary_kind;
 
 const MOST_REDIRECTS: usize = 5;
@@ -48,13 +50,12 @@ pub(crate) struct WebFetch {
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// A pattern that is none.
-    #[error("tools.web.allowHosts: `{pattern}` is not a glob")]
+    #[error("tools.web.allowHosts: `{pattern}` is not a glob: {reason}")]
     Pattern {
         /// The pattern.
         pattern: String,
         /// Why.
-        #[source]
-        source: globset::Error,
+        reason: String,
     },
     /// The client cannot be made.
     #[error("there can be no web client")]
@@ -116,9 +117,8 @@ pub(crate) struct FetchOutput {
 impl WebFetch {
     pub fn new(settings: WebSettings) -> Result<Self, WebError> {
         let pattern = |pattern: &String| -> Result<GlobMatcher, WebError> {
-            let glob = Glob::new(&pattern.to_ascii_lowercase());
-            glob.map(|glob| glob.compile_matcher())
-                .map_err(|source| WebError::Pattern { pattern: pattern.clone(), source })
+            compile(&pattern.to_ascii_lowercase(), Separator::Any)
+                .map_err(|error| WebError::Pattern { pattern: pattern.clone(), reason: error.to_string() })
         };
         let private = settings.allow_hosts.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
         let private = Private(private.into());

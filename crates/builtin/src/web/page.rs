@@ -1,17 +1,22 @@
-//! What came over the web, made readable.
+//! What came over the web, made readable: HTML to Markdown in one pass over its tokens.
+//!
+//! No tree is built. A few kilobytes of HTML can stand for millions of elements, or for a tree so deep that walking it takes the
+//! square of the time or all of the stack; a pass over the tokens takes as long as the page is long, whatever it means to be.
 
-use std::collections::HashMap;
+use html5gum::{DefaultEmitter, StartTag, Token, Tokenizer};
+use reqwest::Url;
 
-use dom_query::{Document, NodeId};
-use dom_smoothie::{Config, Readability, TextMode};
-use encoding_rs::{Encoding, UTF_8};
+use super::markdown::Markdown;
 
-/// A page that nests deeper is not parsed: some of what is done with it takes a stack as deep, or the square of the time.
-const MOST_DEPTH: usize = 256;
-/// How many elements a page may come to.
-const MOST_ELEMENTS: usize = 300_000;
 /// What an article must have to be taken for the whole page.
 const LEAST_ARTICLE_CHARS: usize = 200;
+/// Elements of which nothing is shown.
+const LEFT_OUT: [&str; 16] = [
+    "script", "style", "noscript", "template", "svg", "iframe", "nav", "footer", "aside", "select", "button",
+    "textarea", "object", "canvas", "dialog", "math",
+];
+/// Elements that hold what a page is about.
+const CONTENT: [&str; 2] = ["article", "main"];
 
 /// A page as text.
 pub(super) struct Readable {
@@ -19,162 +24,198 @@ pub(super) struct Readable {
     pub markdown: String,
 }
 
-/// Text in whatever encoding it says it has.
-pub(super) fn decode(bytes: &[u8], content_type: &str) -> String {
-    let label = parameter(content_type, "charset").or_else(|| declared(bytes));
-    let encoding = label.and_then(|label| Encoding::for_label(label.as_bytes())).unwrap_or(UTF_8);
-    encoding.decode(bytes).0.into_owned()
-}
-
-fn parameter(content_type: &str, name: &str) -> Option<String> {
-    content_type.split(';').skip(1).find_map(|part| {
-        let (key, value) = part.split_once('=')?;
-        key.trim().eq_ignore_ascii_case(name).then(|| value.trim().trim_matches('"').to_owned())
-    })
-}
-
-/// `<meta charset=…>` near the beginning.
-fn declared(bytes: &[u8]) -> Option<String> {
-    let head = String::from_utf8_lossy(&bytes[..bytes.len().min(2048)]).to_ascii_lowercase();
-    let (_, rest) = head.split_once("charset=")?;
-    let label: String = rest
-        .trim_start_matches(['"', '\''])
-        .chars()
-        .take_while(|c| c.is_ascii_alphanumeric() || "-_".contains(*c))
-        .collect();
-    (!label.is_empty()).then_some(label)
-}
-
 /// HTML as Markdown: the article if there is one, else all of it.
 pub(super) fn readable(html: &str, url: &str) -> Readable {
-    if !is_tame(html) {
-        return Readable { title: None, markdown: without_tags(html) };
-    }
-    let document = Document::from(html);
-    let title = document.select("title").text().trim().to_owned();
-    let title = (!title.is_empty()).then_some(title);
-    if depth(&document) > MOST_DEPTH {
-        return Readable { title, markdown: without_tags(html) };
-    }
-    let config = Config { text_mode: TextMode::Markdown, ..Config::default() };
-    let article =
-        Readability::with_document(document.clone(), Some(url), Some(config)).and_then(|mut page| page.parse());
-    if let Ok(article) = article {
-        let text = article.text_content.trim();
-        if text.chars().count() >= LEAST_ARTICLE_CHARS {
-            return Readable {
-                title: Some(article.title).filter(|title| !title.is_empty()).or(title),
-                markdown: text.to_owned(),
-            };
+    let mut page = Page { base: Url::parse(url).ok(), ..Page::default() };
+    let mut emitter = DefaultEmitter::<()>::default();
+    // Scripts and styles are one text each, whatever stands in them.
+    emitter.naively_switch_states(true);
+    for Ok(token) in Tokenizer::new_with_emitter(html, emitter) {
+        match token {
+            Token::StartTag(tag) => page.start(&tag),
+            Token::EndTag(tag) => page.end(&String::from_utf8_lossy(&tag.name)),
+            Token::String(text) => page.text(&String::from_utf8_lossy(&text.value)),
+            _ => {}
+        }
+        if page.markdown.is_full() {
+            break;
         }
     }
-    document.select("script, style, noscript, template, svg, iframe, head").remove();
-    Readable { title, markdown: document.md(None).trim().to_owned() }
+    page.done()
 }
 
-/// Elements without an end, or whose end is usually left out.
-const UNCLOSED: [&str; 28] = [
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr",
-    "!doctype", "p", "li", "dt", "dd", "tr", "td", "th", "option", "thead", "tbody", "tfoot", "colgroup", "rp",
-];
-/// Elements that the parser opens again in every block until they are closed.
-const FORMATTING: [&str; 14] =
-    ["a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"];
-
-/// Whether a page can be parsed without harm. A few kilobytes can stand for millions of elements, or for a very deep tree.
-fn is_tame(html: &str) -> bool {
-    let (mut depth, mut formatting, mut elements) = (0_usize, 0_usize, 0_usize);
-    for piece in html.split('<').skip(1) {
-        let (closes, rest) = piece.strip_prefix('/').map_or((false, piece), |rest| (true, rest));
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '!').unwrap_or(rest.len());
-        let name = rest[..end].to_ascii_lowercase();
-        if name.is_empty() || UNCLOSED.contains(&name.as_str()) {
-            elements += 1 + formatting;
-        } else if closes {
-            depth = depth.saturating_sub(1);
-            formatting = formatting.saturating_sub(usize::from(FORMATTING.contains(&name.as_str())));
-        } else {
-            depth += 1;
-            elements += 1 + formatting;
-            formatting += usize::from(FORMATTING.contains(&name.as_str()));
-        }
-        if depth > MOST_DEPTH || elements > MOST_ELEMENTS {
-            return false;
-        }
-    }
-    true
+#[derive(Default)]
+struct Page {
+    base: Option<Url>,
+    title: String,
+    in_title: bool,
+    /// The element that is being left out, and how often it is open.
+    left_out: Option<(String, usize)>,
+    markdown: Markdown,
+    /// Where open content elements began.
+    begun: Vec<usize>,
+    /// The longest content element so far: from where to where.
+    content: (usize, usize),
 }
 
-/// How deep elements nest.
-fn depth(document: &Document) -> usize {
-    let mut depths: HashMap<NodeId, usize> = HashMap::new();
-    let mut most = 0;
-    for node in document.root().descendants_it() {
-        let above = node.parent().and_then(|parent| depths.get(&parent.id).copied()).unwrap_or_default();
-        most = most.max(above + 1);
-        depths.insert(node.id, above + 1);
-    }
-    most
-}
-
-/// The text between the tags.
-fn without_tags(html: &str) -> String {
-    let mut text = String::new();
-    for piece in html.split('<') {
-        let between = piece.split_once('>').map_or("", |(_, between)| between);
-        if !between.trim().is_empty() {
-            text.push_str(between.trim());
-            text.push('\n');
+impl Page {
+    fn start(&mut self, tag: &StartTag<()>) {
+        let name = String::from_utf8_lossy(&tag.name).into_owned();
+        if let Some((left_out, depth)) = &mut self.left_out {
+            *depth += usize::from(*left_out == name && !tag.self_closing);
+            return;
+        }
+        if LEFT_OUT.contains(&name.as_str()) {
+            self.left_out = (!tag.self_closing).then_some((name, 1));
+            return;
+        }
+        if CONTENT.contains(&name.as_str()) && self.begun.len() < 64 {
+            self.begun.push(self.markdown.len());
+        }
+        self.in_title = name == "title" && self.title.is_empty();
+        let attribute = |wanted: &str| {
+            let value = tag.attributes.get(wanted.as_bytes())?;
+            Some(String::from_utf8_lossy(value).into_owned())
+        };
+        match name.as_str() {
+            "a" => {
+                let target = attribute("href").and_then(|href| self.address(&href));
+                self.markdown.open_link(target);
+            }
+            "img" => {
+                let (alt, source) = (attribute("alt").unwrap_or_default(), attribute("src"));
+                if let Some(source) = source.filter(|_| !alt.trim().is_empty()).and_then(|source| self.address(&source))
+                {
+                    self.markdown.image(&alt, &source);
+                }
+            }
+            name => self.markdown.open(name),
         }
     }
-    text
+
+    fn end(&mut self, name: &str) {
+        if let Some((left_out, depth)) = &mut self.left_out {
+            *depth -= usize::from(left_out == name);
+            if *depth == 0 {
+                self.left_out = None;
+            }
+            return;
+        }
+        self.in_title = false;
+        if CONTENT.contains(&name)
+            && let Some(begun) = self.begun.pop()
+        {
+            let (from, to) = self.content;
+            if self.markdown.len() - begun > to - from {
+                self.content = (begun, self.markdown.len());
+            }
+        }
+        match name {
+            "a" => self.markdown.close_link(),
+            name => self.markdown.close(name),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.left_out.is_some() {
+            return;
+        }
+        if self.in_title {
+            self.title.push_str(text);
+            return;
+        }
+        self.markdown.text(text);
+    }
+
+    /// Where a link leads; nothing for those that lead nowhere, or run something.
+    fn address(&self, link: &str) -> Option<String> {
+        let url = match &self.base {
+            Some(base) => base.join(link).ok()?,
+            None => Url::parse(link).ok()?,
+        };
+        matches!(url.scheme(), "http" | "https" | "mailto").then(|| url.to_string())
+    }
+
+    fn done(self) -> Readable {
+        let title = self.title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let all = self.markdown.finished();
+        let content = all.get(self.content.0..self.content.1.min(all.len())).unwrap_or_default().trim();
+        let markdown = if content.chars().count() >= LEAST_ARTICLE_CHARS { content } else { all.trim() };
+        Readable { title: (!title.is_empty()).then_some(title), markdown: markdown.to_owned() }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn markdown(html: &str) -> String {
+        readable(html, "https://example.com/a/").markdown
+    }
+
     #[test]
     fn pages_become_markdown() {
-        let html = "<html><head><title>T</title><script>bad()</script></head><body><nav><a href=/x>menu</a></nav><h1>Head</h1>\
-                    <p>A <b>bold</b> <a href='/there'>link</a>.</p><ul><li>one</li></ul></body></html>";
-        let Readable { title, markdown } = readable(html, "https://example.com/a/");
-        assert_eq!(title.as_deref(), Some("T"));
-        assert!(
-            markdown.contains("# Head") && markdown.contains("**bold**") && markdown.contains("[link]"),
-            "{markdown}"
-        );
-        assert!(!markdown.contains("bad()"), "{markdown}");
+        for (html, expected) in [
+            (
+                "<h1>Head</h1><p>A <b>bold</b> and <em>soft</em> <a href='/there'>link</a>.",
+                "# Head\n\nA **bold** and *soft* [link](https://example.com/there).",
+            ),
+            ("<ul><li>one<li>two<ol><li>deep</ol></ul>after", "- one\n- two\n  1. deep\n\nafter"),
+            ("<p>a\n  b</p>\n<p>c", "a b\n\nc"),
+            ("a<br>b<hr>c", "a\nb\n\n---\n\nc"),
+            ("<pre><code>x  =\n 1</code></pre>", "```\nx  =\n 1\n```"),
+            ("use <code>a b</code>", "use `a b`"),
+            ("<blockquote><p>said<p>more</blockquote>", "> said\n>\n> more"),
+            ("<table><tr><th>A<th>B<tr><td>1<td>2</table>", "| A | B |\n|---|---|\n| 1 | 2 |"),
+            ("<script>if (a < b) { '</p>' }</script><style>p{}</style>text", "text"),
+            ("&lt;b&gt; &amp; &eacute;", "<b> & é"),
+            (
+                "<a href='javascript:x()'>run</a> <img src=x.png alt=pic><img src=y.png>",
+                "run ![pic](https://example.com/a/x.png)",
+            ),
+            ("<nav><a href=/x>menu</a></nav>text<footer>foot</footer>", "text"),
+            ("<b></b><a href=/x></a>empty", "empty"),
+        ] {
+            assert_eq!(markdown(html), expected, "{html}");
+        }
+        let page = readable("<title> A  title </title><svg><title>no</title></svg>x", "https://example.com/");
+        assert_eq!(page.title.as_deref(), Some("A title"));
     }
 
     #[test]
     fn an_article_is_found_in_its_page() {
         let prose = "This is a sentence of the article, which has something to say. ".repeat(20);
         let html = format!(
-            "<title>News</title><body><div class=sidebar><a href=/ad>Buy now</a></div><article><h2>Part</h2><p>{prose}</p><p>{prose}</p></article></body>"
+            "<body><div class=ad><a href=/ad>Buy now</a></div><main><h2>Part</h2><p>{prose}</p></main>Buy more</body>"
         );
-        let Readable { markdown, .. } = readable(&html, "https://example.com/");
-        assert!(markdown.contains("something to say") && !markdown.contains("Buy now"), "{markdown}");
+        let text = markdown(&html);
+        assert!(text.starts_with("## Part") && text.contains("something to say") && !text.contains("Buy"), "{text}");
+        assert_eq!(markdown("<article>short</article><p>the rest"), "short\n\nthe rest");
     }
 
+    /// Pages that make a parser build millions of elements, or walk them again and again.
     #[test]
-    fn a_page_that_nests_without_end_is_read_all_the_same() {
-        for tag in ["div", "b", "blockquote", "ul><li", "table><tr><td", "b id=1><p"] {
-            for count in [200, 60_000] {
-                let html = format!("{}deep{}", format!("<{tag}>").repeat(count), "</x>".repeat(1000));
-                assert!(readable(&html, "https://example.com/").markdown.contains("deep"), "{tag}");
-            }
+    fn a_page_takes_as_long_as_it_is_long() {
+        let numbered = |count: usize, tag: fn(usize) -> String| (0..count).map(tag).collect::<String>();
+        for html in [
+            "<div>".repeat(400_000) + "deep",
+            "<b>".repeat(400_000) + "deep",
+            "<blockquote>".repeat(200_000) + "deep",
+            "<ul><li>".repeat(200_000) + "deep",
+            "<table><tr><td>".repeat(100_000) + "deep",
+            numbered(50_000, |n| format!("<b id={n}></i>")) + &"<p>x".repeat(200_000) + "deep",
+            "<rp>".repeat(300_000) + "deep",
+            "<div></x>".repeat(200_000) + "deep",
+            format!("<p {}>deep", numbered(100_000, |n| format!("a{n}=1 "))),
+            "x &amp; y ".repeat(200_000) + "deep",
+            "&".repeat(2_000_000) + "deep",
+            format!("<title>{}</title>{}deep", "t ".repeat(100_000), "<h1>t</h1>".repeat(100_000)),
+            "<a href=/x>".repeat(200_000) + "deep",
+            "<article>".repeat(200_000) + "deep",
+            "<".repeat(2_000_000) + ">deep",
+        ] {
+            let text = markdown(&html);
+            assert!(text.contains("deep"), "{}", &html[..40]);
         }
-    }
-
-    #[test]
-    fn encodings_are_understood() {
-        assert_eq!(decode(b"caf\xe9", "text/html; charset=ISO-8859-1"), "café");
-        assert_eq!(
-            decode(b"<meta charset=\"windows-1252\">caf\xe9", "text/html"),
-            "<meta charset=\"windows-1252\">café"
-        );
-        assert_eq!(decode("café".as_bytes(), "text/plain"), "café");
-        assert_eq!(decode(b"\xff", "text/plain; charset=nonsense"), "\u{fffd}");
     }
 }

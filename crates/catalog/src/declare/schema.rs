@@ -216,7 +216,7 @@ impl<'a> Renderer<'a> {
             for (name, property) in must.into_iter().chain(may) {
                 if self.left == 0 {
                     members.push(if self.is_hint() {
-                        "…".into()
+                        "[more: string]: unknown".into()
                     } else {
                         format!("{inner}[more: string]: unknown;\n")
                     });
@@ -245,7 +245,7 @@ impl<'a> Renderer<'a> {
             });
         }
         let object = match self.layout {
-            Layout::Hint => format!("{{ {} }}", members.join("; ").replace("; …", "; [more: string]: unknown")),
+            Layout::Hint => format!("{{ {} }}", members.join("; ")),
             Layout::Lines { .. } => format!("{{\n{}{indent}}}", members.concat()),
         };
         match record {

@@ -2,11 +2,16 @@
 
 use std::io::{IsTerminal, Read, stderr, stdin};
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::task::Poll;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Policy};
 use pincer_store::{Approval, ApprovalState, Approvals, SqliteStore};
 use pincer_tools::{Answer, Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog, granted_always};
 use serde_json::{Value, json};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -48,11 +53,17 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
         }
     };
     let Assembly { door, builtin, plugins, store } = assembly;
-    let (tell, events) = unbounded_channel();
-    let door = door.events(Arc::new(move |event: Event| drop(tell.send(event)))).build(store.clone());
+    let (tell, questions) = unbounded_channel();
+    let (report_update, reporting) = reporter();
+    let events = move |event: Event| match event.what {
+        EventKind::Update { update } => drop(report_update.try_send(update)),
+        EventKind::ApprovalRequested { approval } => drop(tell.send(approval)),
+        _ => {}
+    };
+    let door = door.events(Arc::new(events)).build(store.clone());
     let scope = RunCatalog::new(catalog, &Policy::open());
     let ended = runtime.block_on(async {
-        let ended = attend(&door, &scope, &store, asked, input, events).await;
+        let ended = attend(&door, &scope, &store, asked, input, questions).await;
         builtin.processes().end().await;
         for plugin in &plugins {
             plugin.end().await;
@@ -61,7 +72,13 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
     });
     // A question at a terminal may still wait for a line.
     runtime.shutdown_background();
-    report(ended, asked.tool, json)
+    drop(door);
+    // Everything has been shown, unless nobody reads it.
+    let deadline = Instant::now() + Duration::from_millis(500);
+    while !reporting.is_finished() && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(1));
+    }
+    report(ended, json)
 }
 
 fn read(input: &str) -> Result<Value, String> {
@@ -81,8 +98,9 @@ async fn attend(
     store: &Arc<SqliteStore>,
     asked: &Asked<'_>,
     input: Value,
-    mut events: UnboundedReceiver<Event>,
+    mut events: UnboundedReceiver<String>,
 ) -> Ended {
+    let mut interrupted = Interruptions::listen();
     let abort = CancellationToken::new();
     let context = Context {
         session: asked.session.into(),
@@ -98,36 +116,64 @@ async fn attend(
     loop {
         tokio::select! {
             biased;
-            Some(event) = events.recv() => match event.what {
-                EventKind::Update { update } => show(&update),
-                EventKind::ApprovalRequested { approval } => {
-                    let Ok(approval) = store.approval(&approval) else { continue };
-                    if approval.state != ApprovalState::Pending {
-                        continue;
-                    }
-                    if !(stdin().is_terminal() && stderr().is_terminal()) {
-                        return Ended::Waiting(Box::new(approval));
-                    }
-                    ask(door, &approval).await;
-                }
-                _ => {}
-            },
-            outcome = &mut call => return Ended::Outcome(outcome),
-            _ = tokio::signal::ctrl_c() => {
+            () = interrupted.next() => {
                 abort.cancel();
                 let _ = call.await;
                 return Ended::Interrupted;
             }
+            Some(question) = events.recv() => {
+                let Ok(approval) = store.approval(&question) else { continue };
+                if approval.state != ApprovalState::Pending {
+                    continue;
+                }
+                if !(stdin().is_terminal() && stderr().is_terminal()) {
+                    return Ended::Waiting(Box::new(approval));
+                }
+                tokio::select! {
+                    () = ask(door, &approval) => {}
+                    () = interrupted.next() => {
+                        abort.cancel();
+                        let _ = call.await;
+                        return Ended::Interrupted;
+                    }
+                }
+            }
+            outcome = &mut call => return Ended::Outcome(outcome),
         }
     }
 }
 
-/// What a tool reports, as it comes.
-fn show(update: &Value) {
-    match update.get("text").and_then(Value::as_str) {
-        Some(text) => streamed(text),
-        None => note(&update.to_string()),
+/// A person at the keyboard, or a system that wants this process to end.
+struct Interruptions(Vec<Signal>);
+
+impl Interruptions {
+    fn listen() -> Self {
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
+        Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
     }
+
+    async fn next(&mut self) {
+        std::future::poll_fn(|context| {
+            let came = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
+            if came { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+    }
+}
+
+/// Shows what a tool reports, as it comes, on a thread of its own: whoever reads it may be slow, or have stopped. What cannot be
+/// shown in time is left out.
+fn reporter() -> (SyncSender<Value>, JoinHandle<()>) {
+    let (tell, updates) = sync_channel::<Value>(256);
+    let show = move || {
+        for update in updates {
+            match update.get("text").and_then(Value::as_str) {
+                Some(text) => streamed(text),
+                None => note(&update.to_string()),
+            }
+        }
+    };
+    (tell, thread::spawn(show))
 }
 
 /// Asks at the terminal.
@@ -164,12 +210,10 @@ async fn ask(door: &Door, approval: &Approval) {
     }
 }
 
-fn report(ended: Ended, tool: &str, json: bool) -> u8 {
+fn report(ended: Ended, json: bool) -> u8 {
     match ended {
-        Ended::Interrupted => {
-            note(&format!("{tool} was interrupted"));
-            INTERRUPTED
-        }
+        // Nothing is said: whoever would read it may have stopped reading, and this must end.
+        Ended::Interrupted => INTERRUPTED,
         Ended::Waiting(approval) => {
             let id = &approval.id;
             if json {

@@ -61,6 +61,9 @@ pub struct BeforeVerdict {
     pub block_reason: Option<String>,
     /// A person must be asked.
     pub require_approval: Option<ApprovalDemand>,
+    /// What an answer for ever would cover, whoever asks. Only hooks of ours can say.
+    #[serde(skip)]
+    pub standing: Standing,
 }
 
 /// A question that a hook wants asked.
@@ -71,9 +74,6 @@ pub struct ApprovalDemand {
     pub title: Option<String>,
     /// In more.
     pub description: Option<String>,
-    /// What an answer for ever would cover. Only hooks of ours can say.
-    #[serde(skip)]
-    pub standing: Standing,
 }
 
 /// What "always" means as an answer to a question.
@@ -167,7 +167,7 @@ pub struct Hook {
 /// What all hooks together say.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Merged {
-    Go { params: Value, approval: Option<ApprovalDemand> },
+    Go { params: Value, approval: Option<ApprovalDemand>, standing: Standing },
     Block(String),
 }
 
@@ -177,6 +177,7 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
     // Stable: of equal priority, who was registered first is asked first.
     matching.sort_by_key(|hook| std::cmp::Reverse(hook.priority));
     let mut approval: Option<ApprovalDemand> = None;
+    let mut standing = Standing::Tool;
     for Hook { name, timeout, hook, .. } in matching {
         let verdict = match tokio::time::timeout(*timeout, hook.before_tool_call(&event)).await {
             Ok(Ok(verdict)) => verdict,
@@ -197,15 +198,11 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
         if let (Some(params), None) = (verdict.params, &approval) {
             event.params = params;
         }
-        approval = match (approval, verdict.require_approval) {
-            // One question is asked, in the words of the first; it grants no more than either would.
-            (Some(first), Some(other)) => {
-                Some(ApprovalDemand { standing: first.standing.and(other.standing), ..first })
-            }
-            (first, other) => first.or(other),
-        };
+        // One question is asked, in the words of the first; it grants no more than any of them would.
+        approval = approval.or(verdict.require_approval);
+        standing = standing.and(verdict.standing);
     }
-    Merged::Go { params: event.params, approval }
+    Merged::Go { params: event.params, approval, standing }
 }
 
 impl BeforeToolCall {

@@ -2,6 +2,9 @@
 
 use super::parse::{Hunk, Line};
 
+/// How many lines are compared in all.
+const MOST_WORK: usize = 20_000_000;
+
 /// Why a hunk has no place in a file.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HunkError {
@@ -9,6 +12,10 @@ pub(super) enum HunkError {
     Header { number: usize, header: String, line: usize },
     #[error("change {number}: these lines are not in the file{}: `{first}` … Read the file again, it may have changed", after(.line))]
     Lines { number: usize, first: String, line: usize },
+    #[error(
+        "the lines of the patch occur too often in the file to tell which are meant: give more lines around the changes"
+    )]
+    TooMuch,
     #[error(
         "change {number}: there is nothing to say where the new lines belong; give lines around them, or a line behind @@"
     )]
@@ -24,6 +31,7 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, HunkError> {
     let lines: Vec<&str> = text.lines().collect();
     let mut out: Vec<String> = Vec::new();
     let mut at = 0;
+    let mut work = MOST_WORK;
     for (index, hunk) in hunks.iter().enumerate() {
         let number = index + 1;
         let mut from = at;
@@ -37,7 +45,7 @@ pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, HunkError> {
             true if hunk.at_end || lines.is_empty() => lines.len(),
             true if hunk.header.is_some() => from,
             true => return Err(HunkError::Nowhere { number }),
-            false => find(&lines, &old, from, hunk.at_end).ok_or_else(|| HunkError::Lines {
+            false => find(&lines, &old, from, hunk.at_end, &mut work)?.ok_or_else(|| HunkError::Lines {
                 number,
                 first: old.first().copied().unwrap_or_default().into(),
                 line: from,
@@ -73,13 +81,20 @@ fn old_text(line: &Line) -> Option<&str> {
 }
 
 /// Where the lines stand: exactly, or else but for white space at their ends.
-fn find(lines: &[&str], old: &[&str], from: usize, at_end: bool) -> Option<usize> {
+fn find(lines: &[&str], old: &[&str], from: usize, at_end: bool, work: &mut usize) -> Result<Option<usize>, HunkError> {
     let same: [fn(&str, &str) -> bool; 2] = [|a, b| a == b, |a, b| a.trim_end() == b.trim_end()];
-    let last = lines.len().checked_sub(old.len())?;
+    let Some(last) = lines.len().checked_sub(old.len()) else { return Ok(None) };
     let begin = if at_end { last.max(from) } else { from };
-    same.iter().find_map(|same| {
-        (begin..=last).find(|place| old.iter().zip(&lines[*place..]).all(|(wanted, line)| same(wanted, line)))
-    })
+    for same in same {
+        for place in begin..=last {
+            let equal = old.iter().zip(&lines[place..]).take_while(|(wanted, line)| same(wanted, line)).count();
+            if equal == old.len() {
+                return Ok(Some(place));
+            }
+            *work = work.checked_sub(equal + 1).ok_or(HunkError::TooMuch)?;
+        }
+    }
+    Ok(None)
 }
 
 #[cfg(test)]
