@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 8] = [
+const DOCUMENTS: [&str; 10] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -22,6 +22,8 @@ const DOCUMENTS: [&str; 8] = [
     "docs/guest.md",
     "docs/cli.md",
     "docs/config.md",
+    "docs/plugins.md",
+    "docs/tools.md",
 ];
 
 #[test]
@@ -67,6 +69,9 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["exec"][..], &["--json", "--timeout-ms", "-e"][..]),
         (&["demo"], &[]),
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
+        (&["tools", "call"], &["--json", "--session"]),
+        (&["plugins"], &["--json"]),
+        (&["confine"], &["--write", "--no-network"]),
         (&["config"], &["--json", "--config", "--state-dir"]),
         (&["bench", "cells"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
@@ -77,5 +82,42 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         for option in options {
             assert!(page.contains(option) && help.contains(option), "{command:?} {option}");
         }
+    }
+}
+
+#[test]
+fn the_page_of_tools_has_all_of_them() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
+    command.args(["tools", "list", "--json"]).current_dir(home.path()).env_clear().env("HOME", home.path());
+    let listed = command.output().expect("pincer").stdout;
+    let listed: Vec<serde_json::Value> = serde_json::from_slice(&listed).expect("a list");
+    let page = read("docs/tools.md");
+    for name in listed.iter().filter_map(|tool| tool["name"].as_str()) {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/tools.md");
+    }
+    assert_eq!(listed.len(), 13);
+}
+
+#[test]
+fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
+    for sample in ["notes", "clock"] {
+        let folder = root().join("examples").join(sample);
+        let checked =
+            Command::new(env!("CARGO_BIN_EXE_pincer")).args(["plugins", "check"]).arg(folder).output().expect("pincer");
+        assert!(checked.status.success(), "{sample}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+    let page = read("docs/plugins.md");
+    let schema = serde_json::to_value(pincer_plugins::Manifest::schema()).expect("a schema");
+    let mut keys: Vec<String> = Vec::new();
+    for shape in schema["$defs"].as_object().expect("shapes").values().chain([&schema]) {
+        keys.extend(shape["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()));
+    }
+    assert!(keys.len() > 20, "{keys:?}");
+    for key in keys {
+        assert!(
+            page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}[]`")),
+            "{key} is not in docs/plugins.md"
+        );
     }
 }

@@ -134,6 +134,11 @@ impl Manifest {
         if problems.is_empty() { Ok(manifest) } else { Err(Problems(problems)) }
     }
 
+    /// The JSON Schema of a manifest.
+    pub fn schema() -> Value {
+        schemars::schema_for!(Self).to_value()
+    }
+
     fn check(&self, problems: &mut Vec<Problem>) {
         let mut wrong = |at: String, why: String| problems.push(Problem::new(at, why));
         if !Plugin::is_id(&self.id) {
