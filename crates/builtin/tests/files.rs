@@ -178,6 +178,11 @@ async fn a_patch_changes_all_its_files_or_none() {
         ),
         ("*** Begin Patch\n*** Delete File: ../outside\n*** End Patch", "leads out of the workspace"),
         ("--- a/a.txt\n+++ b/a.txt\n", "this is a unified diff"),
+        // The second step fails when the first has been taken.
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n-TWO\n+2\n*** Add File: d\n+x\n*** Add File: d/y\n+z\n*** End Patch",
+            "and nothing else",
+        ),
     ] {
         let error = house.error("apply_patch", json!({ "patch": patch })).await;
         assert!(error.contains(told), "{error}");

@@ -49,6 +49,10 @@ impl Assembly {
         settings.protected.push(loaded.file.clone().unwrap_or_else(|| PathBuf::from(pincer_config::FILE_NAME)));
         settings.protected.extend(state.map(Path::to_owned));
         settings.protected.extend(found.iter().map(|plugin| plugin.folder.clone()));
+        let words = config.hooks.before_tool_call.iter().flat_map(|hook| hook.command.words());
+        let words: Vec<String> =
+            words.flat_map(|word| word.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
+        settings.protected.extend(words.iter().map(PathBuf::from).filter(|file| file.is_file()));
         let builtin = Builtin::new(settings)?;
         let mut door = builtin.register(gates(config)?, Some(store.clone()))?;
         let mut plugins = Vec::new();

@@ -79,7 +79,16 @@ fn without_a_terminal_a_question_is_stored_and_can_be_answered_later() {
     assert_eq!(home.run(&["approvals", "allow", id]).0, 0);
     let (code, done) = home.json(&call);
     assert_eq!((code, &done["stdout"]), (0, &json!("pincer.json5\n1\n2\n")));
-    assert_eq!(home.json(&call).0, 3, "once is once");
+    let (code, waiting) = home.json(&call);
+    assert_eq!(code, 3, "once is once");
+    let id = waiting["approvalId"].as_str().unwrap();
+    let (code, _, err) = home.run(&["approvals", "allow", id, "--next", "3"]);
+    assert!(code == 2 && err.contains("belongs to no run"), "{err}");
+    assert_eq!(home.run(&["approvals", "allow", ""]).0, 2, "nothing is nobody's id");
+    assert_eq!(home.run(&["approvals", "deny", id]).0, 0);
+    let (code, denied) = home.json(&call);
+    assert_eq!((code, &denied["error"]["code"]), (1, &json!("denied")), "a no waits for its caller too");
+    assert_eq!(home.json(&call).0, 3);
 }
 
 #[test]
@@ -99,6 +108,8 @@ fn hooks_and_rules_of_the_config_have_their_say() {
     std::fs::write(home.path("verdict.json"), "{\"block\": true, \"blockReason\": \"not today\"}").unwrap();
     let write = ["tools", "call", "write", "{\"path\": \"x\", \"content\": \"\"}"];
     assert!(home.run(&write).2.contains("blocked by the hook hooks.before_tool_call[0]: not today"));
+    let patch = json!({ "patch": "*** Begin Patch\n*** Delete File: verdict.json\n*** End Patch" }).to_string();
+    assert!(home.run(&["tools", "call", "apply_patch", &patch]).2.contains("it decides what may be done here"));
     assert_eq!(
         home.json(&["tools", "call", "ls", "{}", "--json"]).1["entries"][0]["name"],
         "inner",

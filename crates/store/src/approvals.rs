@@ -104,7 +104,7 @@ pub trait Approvals {
     fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError>;
     /// Answers a question. Only the first answer counts, and none after its time.
     fn resolve(&self, id: &str, decision: Decision, by: &str, now: Millis) -> Result<Resolution, StoreError>;
-    /// The question about this very call that is open, or whose permission nobody has used yet.
+    /// The question about this very call that is open, or whose answer nobody has used yet.
     fn standing_question(
         &self,
         session: &str,
@@ -112,8 +112,8 @@ pub trait Approvals {
         digest: &[u8],
         now: Millis,
     ) -> Result<Option<Approval>, StoreError>;
-    /// Uses the permission that an answer gave. Only the first who asks may: `false` for everybody else.
-    fn use_permission(&self, id: &str) -> Result<bool, StoreError>;
+    /// Uses the answer to a question, yes or no. Only the first who asks may: `false` for everybody else.
+    fn use_answer(&self, id: &str) -> Result<bool, StoreError>;
     /// Closes the questions whose time is over, and returns their ids.
     fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError>;
 }
@@ -204,7 +204,7 @@ impl Approvals for SqliteStore {
     ) -> Result<Option<Approval>, StoreError> {
         let query = format!(
             "SELECT {COLUMNS} FROM approval
-             WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND state IN ('pending', 'allowed') AND used = 0
+             WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND state IN ('pending', 'allowed', 'denied') AND used = 0
              ORDER BY state, created_at, id LIMIT 1"
         );
         self.transaction(|connection| {
@@ -213,8 +213,8 @@ impl Approvals for SqliteStore {
         })
     }
 
-    fn use_permission(&self, id: &str) -> Result<bool, StoreError> {
-        let take = "UPDATE approval SET used = 1 WHERE id = ?1 AND state = 'allowed' AND used = 0";
+    fn use_answer(&self, id: &str) -> Result<bool, StoreError> {
+        let take = "UPDATE approval SET used = 1 WHERE id = ?1 AND state IN ('allowed', 'denied') AND used = 0";
         self.with(|connection| Ok(connection.execute(take, [id])? == 1))
     }
 

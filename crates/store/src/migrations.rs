@@ -74,6 +74,6 @@ pub(crate) const STEPS: &[&str] = &[
     // 2
     "
     ALTER TABLE approval ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
-    CREATE INDEX approval_call ON approval (digest) WHERE state IN ('pending', 'allowed') AND used = 0;
+    CREATE INDEX approval_call ON approval (digest) WHERE state IN ('pending', 'allowed', 'denied') AND used = 0;
     ",
 ];

@@ -204,17 +204,19 @@ fn a_permission_is_found_by_its_call_and_used_once() {
         ] {
             assert_eq!(standing(session, run, digest, 1), None);
         }
-        assert!(!store.use_permission("q1").expect("asked"), "nobody has said yes");
+        assert!(!store.use_answer("q1").expect("asked"), "nobody has said yes");
         store.resolve("q1", Decision::Allow, "me", 2).expect("answered");
         assert_eq!(standing("s", Some("a"), b"digest", 5000).as_deref(), Some("q1"), "a yes does not expire");
-        assert!(store.use_permission("q1").expect("used"));
-        assert!(!store.use_permission("q1").expect("asked"));
+        assert!(store.use_answer("q1").expect("used"));
+        assert!(!store.use_answer("q1").expect("asked"));
         assert_eq!(standing("s", Some("a"), b"digest", 3), None);
         store.ask(&question("q2")).expect("asked");
         assert_eq!(standing("s", Some("a"), b"digest", 2000), None, "its time is over");
         store.ask(&NewApproval { expires_at: None, ..question("q3") }).expect("asked");
         store.resolve("q3", Decision::Deny, "me", 2).expect("answered");
-        assert_eq!(standing("s", Some("a"), b"digest", 3), None, "a no is not kept");
+        assert_eq!(standing("s", Some("a"), b"digest", 3).as_deref(), Some("q3"), "a no waits for its caller too");
+        assert!(store.use_answer("q3").expect("used"));
+        assert_eq!(standing("s", Some("a"), b"digest", 3), None);
     });
 }
 

@@ -58,14 +58,16 @@ impl Door {
             let state = self.answer_to(&id, context).await.map_err(store_failed)?;
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
             let refused = match state {
-                ApprovalState::Allowed => {
+                ApprovalState::Allowed | ApprovalState::Denied => {
                     // Another call of the same kind may have waited for the same answer: it is for one of them.
-                    if self.stored(move |store| store.use_permission(&id)).await.map_err(store_failed)? {
+                    if !self.stored(move |store| store.use_answer(&id)).await.map_err(store_failed)? {
+                        continue;
+                    }
+                    if state == ApprovalState::Allowed {
                         return Ok(());
                     }
-                    continue;
+                    (ErrorCode::Denied, format!("the call of {tool} was denied"))
                 }
-                ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {tool} was denied")),
                 ApprovalState::Expired => {
                     let message = format!("nobody answered in time whether {tool} may be called");
                     (ErrorCode::ApprovalExpired, message)
@@ -164,7 +166,11 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     let approval = resolution.approval;
     match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
-            granted_always(&approval).iter().try_for_each(|key| grant(key, GrantKind::Always))?;
+            let there = store.grants()?;
+            let granted =
+                |key: &&String| there.iter().any(|grant| grant.tool == **key && grant.kind == GrantKind::Always);
+            let new: Vec<String> = granted_always(&approval).iter().filter(|key| !granted(key)).cloned().collect();
+            new.iter().try_for_each(|key| grant(key, GrantKind::Always))?;
         }
         // This call is the first of them.
         (Answer::AllowNext(count), Some(run)) if count > 1 => {

@@ -3,7 +3,7 @@
 use std::env;
 
 use pincer_store::{Approval, Approvals, Grant, GrantKind, Grants, SqliteStore, StoreError};
-use pincer_tools::{Answer, answer_question};
+use pincer_tools::{Answer, answer_question, granted_always};
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
@@ -69,6 +69,10 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         Ok(approval) => approval.id,
         Err(_) => only(id, "open question", store.pending_approvals()?.into_iter().map(|approval| approval.id))?,
     };
+    if let (Answer::AllowNext(_), None) = (answer, &store.approval(&id)?.run) {
+        let why = "belongs to no run, so there are no next calls of it: allow it once, or --always";
+        return Err(Refused(WRONG_USAGE, format!("{id} {why}")));
+    }
     let by = env::var("USER").unwrap_or_else(|_| "command line".into());
     let applied = answer_question(store, &id, answer, &by)?;
     let approval = store.approval(&id)?;
@@ -76,15 +80,32 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         let by = approval.decided_by.map_or_else(String::new, |by| format!(" by {by}"));
         return Err(Refused(FAILED, format!("{id} was settled before: it is {}{by}", approval.state.as_str())));
     }
-    Ok((approval_json(&approval), format!("{verb} {id}: {}", approval.tool)))
+    let mut text = format!("{verb} {id}: {}", approval.tool);
+    if answer == Answer::AllowAlways {
+        let granted = granted_always(&approval);
+        text.push_str(&match granted.is_empty() {
+            true => "\nthis once: it will be asked again, since nobody can tell what it runs".to_owned(),
+            false => format!("\nfrom now on: {}", granted.join(", ")),
+        });
+    }
+    Ok((approval_json(&approval), text))
 }
 
 /// The one id that begins so.
 fn only(prefix: &str, what: &str, ids: impl Iterator<Item = String>) -> Result<String, Refused> {
+    /// Shorter ones are slips: an empty variable in a script, for instance.
+    const LEAST: usize = 4;
+    let shown = if what == "grant" { "grants" } else { "list" };
+    if prefix.len() < LEAST {
+        return Err(Refused(
+            WRONG_USAGE,
+            format!("`{prefix}` is too short for an id: `pincer approvals {shown}` shows them"),
+        ));
+    }
     let mut found: Vec<String> = ids.filter(|id| id.starts_with(prefix)).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
-        0 => Err(Refused(WRONG_USAGE, format!("there is no {what} {prefix}: `pincer approvals list` shows them"))),
+        0 => Err(Refused(WRONG_USAGE, format!("there is no {what} {prefix}: `pincer approvals {shown}` shows them"))),
         _ => Err(Refused(WRONG_USAGE, format!("{prefix} could be {}: give more of it", found.join(" or ")))),
     }
 }
@@ -107,7 +128,14 @@ fn approval_json(approval: &Approval) -> Value {
 }
 
 fn approval_row(approval: &Approval) -> String {
-    format!("{}  {}  {}", approval.id, approval.tool, request(approval)["input"])
+    let request = request(approval);
+    let mut row = format!("{}  {}  {}", approval.id, approval.tool, request["input"]);
+    let said = [&request["demand"]["title"], &request["demand"]["description"]];
+    let said: Vec<&str> = said.into_iter().filter_map(Value::as_str).collect();
+    if !said.is_empty() {
+        row.push_str(&format!("\n    {}", said.join(": ")));
+    }
+    row
 }
 
 fn grant_json(grant: &Grant) -> Value {

@@ -1,6 +1,6 @@
 //! `pincer config`: what the config says, what may stand in it, what is wrong with it.
 
-use pincer_config::{ConfigError, Loaded};
+use pincer_config::{ConfigError, Loaded, Parsed};
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
@@ -27,7 +27,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
 
 fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
     let (code, document) = match &read {
-        Ok(Loaded { parsed, file }) => (DONE, json!({ "valid": true, "file": file, "warnings": parsed.warnings })),
+        Ok(Loaded { parsed, file }) => (DONE, json!({ "valid": true, "file": file, "warnings": warnings(parsed) })),
         Err(ConfigError::Wrong { file, problems }) => {
             (WRONG_USAGE, json!({ "valid": false, "code": "invalid_config", "file": file, "problems": problems.0 }))
         }
@@ -53,6 +53,15 @@ fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
         Err(error) => note(&format!("error: {}", chain(&error))),
     }
     code
+}
+
+fn warnings(parsed: &Parsed) -> Vec<Value> {
+    let shown = |warning: &pincer_config::Warning| {
+        let mut document = json!(warning);
+        document["message"] = warning.to_string().into();
+        document
+    };
+    parsed.warnings.iter().map(shown).collect()
 }
 
 fn pretty(value: &Value) -> String {

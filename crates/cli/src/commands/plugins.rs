@@ -31,8 +31,8 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &PluginsArguments) -> u8 {
             let Some(plugin) = found.iter().find(|plugin| plugin.manifest.id == *id) else {
                 let near =
                     nearest(id, found.iter().map(|plugin| (plugin.manifest.id.clone(), plugin.manifest.id.clone())), 1);
-                let near = near.first().map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-                note(&format!("error: there is no plugin {id}{near} `pincer plugins list` shows them"));
+                let near = near.first().map(|near| format!(", did you mean {near}?")).unwrap_or_default();
+                note(&format!("error: there is no plugin {id}{near}; `pincer plugins list` shows them"));
                 return FAILED;
             };
             let enabled = enabled(id);

@@ -62,7 +62,9 @@ impl CommandHook {
         if stdout.trim_ascii().is_empty() {
             return Ok(BeforeVerdict::default());
         }
-        serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.to_string()))
+        let verdict: Option<BeforeVerdict> =
+            serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.to_string()))?;
+        Ok(verdict.unwrap_or_default())
     }
 }
 

@@ -51,7 +51,7 @@ pub struct BeforeToolCall {
 
 /// What a hook says. Nothing at all is fine too.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "a verdict, an object or null")]
 pub struct BeforeVerdict {
     /// Another input.
     pub params: Option<Value>,
@@ -68,7 +68,7 @@ pub struct BeforeVerdict {
 
 /// A question that a hook wants asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default, expecting = "an object with title and description")]
 pub struct ApprovalDemand {
     /// In a few words.
     pub title: Option<String>,
