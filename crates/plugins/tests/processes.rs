@@ -321,6 +321,28 @@ async fn a_hook_that_falls_shuts_the_gate() {
 }
 
 #[tokio::test]
+async fn the_user_settles_how_long_hooks_may_take_and_what_the_process_is_given() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = "import json, sys, os\nfor line in sys.stdin:\n    m = json.loads(line)\n    if m['method'] == 'initialize':\n        r = {'protocolVersion': 1}\n    elif m['method'] == 'tool/call':\n        r = {'value': {'given': os.environ.get('GIVEN'), 'secret': os.environ.get('SOME_TOKEN'), 'folder': os.getcwd()}}\n    else:\n        continue\n    print(json.dumps({'jsonrpc': '2.0', 'id': m['id'], 'result': r}), flush=True)\n";
+    fs::write(directory.path().join("p.py"), script).unwrap();
+    let manifest = "{ id: 'deaf', version: '1', command: ['python3', 'p.py'], tools: [{ name: 'tell', description: 'x', inputSchema: { type: 'object' } }], hooks: [{ event: 'before_tool_call', matcher: ['write'] }] }";
+    fs::write(directory.path().join(MANIFEST), manifest).unwrap();
+    let found = load(directory.path()).unwrap();
+    let environment = [("GIVEN".to_owned(), "yes".to_owned())].into();
+    let process = PluginProcess::new(&found, PluginSettings { environment, ..PluginSettings::default() });
+    let echo = |call: ToolCall| async move { Ok::<Value, ToolError>(call.input) };
+    let entry = Entry::new("openclaw:core:write".parse().unwrap(), "a test tool");
+    let plugin = provide(&found, &process, Some(Duration::from_millis(100))).unwrap();
+    let door = Door::builder().tool(entry, Arc::new(FnTool(echo))).unwrap().plugin(plugin).unwrap();
+    let store = Arc::new(SqliteStore::open(&directory.path().join("state/pincer.db")).unwrap());
+    let house = House { door: Arc::new(door.build(store.clone())), store, process, directory };
+    let told = house.ok("tell", json!({})).await;
+    assert_eq!((&told["given"], &told["secret"]), (&json!("yes"), &Value::Null));
+    assert_eq!(told["folder"], json!(found.folder));
+    assert!(house.error("write", json!({})).await.contains("did not answer within 100 ms, so the call is blocked"));
+}
+
+#[tokio::test]
 async fn a_plugin_that_keeps_falling_is_started_later_and_later() {
     let house = bad("open('starts', 'a').write(f'{time.time()}\\n'); os._exit(1)");
     for _ in 0..4 {

@@ -1,0 +1,68 @@
+//! The tools about sessions tell what the store has.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::house;
+use pincer_store::{Approvals, CallState, Journal, NewApproval, NewCall, NewRun, Repeat, RunState, Runs};
+use serde_json::json;
+
+#[tokio::test]
+async fn status_list_and_history_are_what_the_store_has() {
+    let house = house();
+    let store = &house.store;
+    let run =
+        |id, session, created_at| store.create_run(&NewRun { id, session, caller: "me", created_at }, "p").unwrap();
+    let fence = run("cm_1", "main", 1_000);
+    let input = json!({ "path": "a", "apiKey": "s3cret" }).to_string();
+    let call = |seq, input| NewCall {
+        seq,
+        tool: "openclaw:core:read",
+        input,
+        repeat: Repeat::Pure,
+        state: CallState::Dispatched,
+    };
+    store.note_calls("cm_1", fence, &[call(0, input.as_str()), call(1, "{}"), call(2, "{}")]).unwrap();
+    store.settle_call("cm_1", fence, 0, "{\"ok\": 1}").unwrap();
+    store.settle_call("cm_1", fence, 1, "{\"error\": {}}").unwrap();
+    store.set_run_state("cm_1", fence, RunState::Completed).unwrap();
+    run("cm_2", "main", 2_000);
+    run("cm_3", "other", 3_000);
+    let question = |id, session| NewApproval {
+        id,
+        run: None,
+        session,
+        tool: "t",
+        digest: b"d",
+        request: "{}",
+        created_at: 0,
+        expires_at: None,
+    };
+    store.ask(&question("ap_mine", "main")).unwrap();
+    store.ask(&question("ap_theirs", "other")).unwrap();
+
+    let status = house.ok("session_status", json!({})).await;
+    assert_eq!((&status["session"], &status["runs"]), (&json!("main"), &json!({ "completed": 1, "running": 1 })));
+    assert_eq!(status["openQuestions"], json!(["ap_mine"]));
+    assert!(
+        status["now"].as_str().unwrap().ends_with('Z') && status["workspace"].as_str().unwrap().ends_with("workspace")
+    );
+
+    let listed = house.ok("sessions_list", json!({ "limit": 1 })).await;
+    let other = json!({ "session": "other", "runs": 1, "waiting": 1, "lastActive": "1970-01-01T00:00:03Z" });
+    assert_eq!(listed, json!({ "sessions": [other], "total": 2 }));
+
+    let history = house.ok("sessions_history", json!({})).await;
+    assert_eq!(
+        (&history["session"], &history["runs"][0]["runId"]),
+        (&json!("main"), &json!("cm_2")),
+        "the latest first"
+    );
+    let calls = &history["runs"][1]["calls"];
+    assert_eq!(
+        calls[0],
+        json!({ "tool": "openclaw:core:read", "input": { "path": "a", "apiKey": "[redacted]" }, "succeeded": true })
+    );
+    assert_eq!((&calls[1]["succeeded"], calls[2].get("succeeded")), (&json!(false), None));
+    assert_eq!(house.ok("sessions_history", json!({ "session": "other" })).await["runs"].as_array().unwrap().len(), 1);
+}
