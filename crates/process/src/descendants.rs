@@ -3,7 +3,7 @@
 //! A process that leaves its group, forgets its environment and loses its parent is nobody's child any more, unless this process
 //! adopts orphans: then it is ours, and can be told by that.
 
-use std::collections::HashSet;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -32,8 +32,13 @@ fn leaders() -> MutexGuard<'static, Vec<i32>> {
     LEADERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-pub(crate) fn note_leader(pid: i32) {
-    leaders().push(pid);
+/// Starts a program and notes it as one of ours. Nobody looks for orphans meanwhile: until it has become another program, a child
+/// looks like one.
+pub(crate) fn start_leader<T>(start: impl FnOnce() -> io::Result<(T, i32)>) -> io::Result<T> {
+    let mut leaders = leaders();
+    let (started, pid) = start()?;
+    leaders.push(pid);
+    Ok(started)
 }
 
 pub(crate) fn forget_leader(pid: i32) {
@@ -44,7 +49,7 @@ pub(crate) fn forget_leader(pid: i32) {
 pub(crate) fn of_mark(mark: &str) -> Vec<Pid> {
     let wanted = format!("{MARK}={mark}");
     let own = rustix::process::getpid().as_raw_nonzero().get();
-    let leaders: HashSet<i32> = leaders().iter().copied().collect();
+    let leaders = leaders();
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let belongs = |id: &i32| {

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-use crate::descendants::{MARK, forget_leader, kill_all, note_leader, of_mark};
+use crate::descendants::{MARK, forget_leader, kill_all, of_mark, start_leader};
 use crate::session::begin_session;
 
 /// How long a program has to end by itself when it is told to.
@@ -55,9 +55,11 @@ impl Group {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         begin_session(&mut command);
-        let child = command.spawn()?;
-        let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
-        note_leader(leader.as_raw_nonzero().get());
+        let (child, leader) = start_leader(|| {
+            let child = command.spawn()?;
+            let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
+            Ok(((child, leader), leader.as_raw_nonzero().get()))
+        })?;
         Ok(Self { child, leader, mark, over: false })
     }
 

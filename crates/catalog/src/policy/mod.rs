@@ -12,7 +12,7 @@ mod selector;
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 pub use groups::Profile;
 pub use selector::Selector;
@@ -20,8 +20,7 @@ pub use selector::Selector;
 use crate::{Catalog, Entry, Source};
 
 /// `allow`, `alsoAllow`, `deny` and `profile`, as they stand in one place of the config.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// A named set to start from.
     pub profile: Option<Profile>,
