@@ -7,13 +7,14 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
 /// The variable that marks what belongs to a group.
 pub(crate) const MARK: &str = "PINCER_GROUP";
-/// How often what is left is looked for: something may be starting others faster than it is ended.
-const MOST_ROUNDS: usize = 100;
+/// How long those are pursued that start others as fast as they are ended.
+const PURSUIT: Duration = Duration::from_millis(500);
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 /// The programs that have been started here and not been seen to end.
@@ -47,27 +48,57 @@ pub(crate) fn forget_leader(pid: i32) {
 
 /// What belongs to a mark: those that carry it, and orphans that carry none.
 pub(crate) fn of_mark(mark: &str) -> Vec<Pid> {
-    let wanted = format!("{MARK}={mark}");
     let own = rustix::process::getpid().as_raw_nonzero().get();
     let leaders = leaders();
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let belongs = |id: &i32| {
-        let process = Path::new("/proc").join(id.to_string());
-        let environment = std::fs::read(process.join("environ")).unwrap_or_default();
-        let mut variables = environment.split(|byte| *byte == 0);
-        match variables.find(|variable| variable.starts_with(MARK.as_bytes())) {
-            Some(mark) => mark == wanted.as_bytes(),
-            None if ADOPTING.load(Ordering::Relaxed) => is_orphan_of(&process, own) && !leaders.contains(id),
-            None => false,
-        }
+    let belongs = |id: &i32| match mark_of(*id) {
+        Some(other) => other == mark,
+        None => is_adopting() && !leaders.contains(id) && is_child(*id, own),
     };
     ids.filter(|id| *id != own).filter(belongs).filter_map(Pid::from_raw).collect()
 }
 
+/// The orphans among our children that carry this mark or none: a quicker look, for those that run away by starting others. Those
+/// that are over are noticed on the way.
+fn adopted(mark: &str) -> Vec<Pid> {
+    if !is_adopting() {
+        return Vec::new();
+    }
+    let leaders = leaders();
+    let lists = std::fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
+    let lists = lists.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<i32> =
+        lists.flat_map(|list| list.split(' ').filter_map(|id| id.trim().parse().ok()).collect::<Vec<_>>()).collect();
+    let mut found = Vec::new();
+    for id in children.into_iter().filter(|id| !leaders.contains(id)) {
+        let Some(pid) = Pid::from_raw(id) else { continue };
+        // A leader is waited for by whoever started it; an orphan by nobody else.
+        if matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_))) {
+            continue;
+        }
+        if mark_of(id).is_none_or(|other| other == mark) {
+            found.push(pid);
+        }
+    }
+    found
+}
+
+fn is_adopting() -> bool {
+    ADOPTING.load(Ordering::Relaxed)
+}
+
+/// The mark that a process was started with. One that is over, or that is not ours to look at, has none.
+fn mark_of(id: i32) -> Option<String> {
+    let environment = std::fs::read(Path::new("/proc").join(id.to_string()).join("environ")).ok()?;
+    let mut variables = environment.split(|byte| *byte == 0);
+    let mark = variables.find_map(|variable| variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(mark).into_owned())
+}
+
 /// Whether its parent is `own`. One that is over and only waits to be noticed is not counted.
-fn is_orphan_of(process: &Path, own: i32) -> bool {
-    let stat = std::fs::read_to_string(process.join("stat")).unwrap_or_default();
+fn is_child(id: i32, own: i32) -> bool {
+    let stat = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat")).unwrap_or_default();
     // The name in parentheses may hold anything.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     let (state, parent) = (fields.next(), fields.next());
@@ -76,21 +107,23 @@ fn is_orphan_of(process: &Path, own: i32) -> bool {
 
 /// Ends all of them, and those they start in the meantime; how many there were at first.
 pub(crate) fn kill_all(mark: &str) -> usize {
-    let mut first = None;
-    for _ in 0..MOST_ROUNDS {
-        let found = of_mark(mark);
-        first.get_or_insert(found.len());
-        if found.is_empty() {
-            break;
-        }
-        for pid in &found {
+    let kill = |pids: &[Pid]| {
+        for pid in pids {
             let _ = rustix::process::kill_process(*pid, Signal::KILL);
         }
-        let leaders = leaders().clone();
-        for pid in found.into_iter().filter(|pid| !leaders.contains(&pid.as_raw_nonzero().get())) {
-            // An adopted one must be noticed here; a leader is waited for by whoever started it.
-            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
+    };
+    let first = of_mark(mark);
+    kill(&first);
+    let deadline = Instant::now() + PURSUIT;
+    while Instant::now() < deadline {
+        let mut left = adopted(mark);
+        if left.is_empty() {
+            left = of_mark(mark);
         }
+        if left.is_empty() {
+            break;
+        }
+        kill(&left);
     }
-    first.unwrap_or_default()
+    first.len()
 }
