@@ -54,6 +54,9 @@ fn glob_problem(pattern: &str) -> Option<String> {
     if pattern.trim().is_empty() {
         return Some("it is empty".into());
     }
+    if pattern.contains(char::is_whitespace) {
+        return Some("it has a space in it: name one program or host, without arguments".into());
+    }
     if pattern.matches('{').count() > MOST_BRACES || pattern.len() > 1000 {
         return Some(format!("it is too long, or has more than {MOST_BRACES} braces"));
     }

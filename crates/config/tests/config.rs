@@ -84,6 +84,10 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "{ tools: { exec: { allow: ['['] } } }",
             "tools.exec.allow[0]: `[` is not a glob: unclosed character class; missing ']'",
         ),
+        (
+            "{ tools: { exec: { allow: ['git status'] } } }",
+            "tools.exec.allow[0]: `git status` is not a glob: it has a space in it: name one program or host, without arguments",
+        ),
         ("{ tools: { exec: { network: false } } }", "tools.exec.network: `false` needs `confine: true` beside it"),
         // Names of tools.
         (
