@@ -261,6 +261,8 @@ async fn ls_find_and_grep_look_around() {
         around["matches"][0],
         json!({ "path": "src/main.rs", "line": 2, "text": "    hello();", "before": ["fn main() {"], "after": ["}"] })
     );
+    let limited = house.ok("grep", json!({ "pattern": "hello", "limit": 1 })).await;
+    assert_eq!((limited["matches"].as_array().unwrap().len(), &limited["truncated"]), (1, &json!(true)));
     assert!(house.error("grep", json!({ "pattern": "(" })).await.contains("set `literal` for plain text"));
 }
 

@@ -295,10 +295,7 @@ async fn what_is_not_on_the_list_is_refused_where_nobody_is_asked() {
     let house =
         house_with(|settings| Settings { exec_mode: ExecMode::Allowlist, exec_allow: vec!["ls".into()], ..settings });
     assert!(
-        house
-            .error("exec", json!({ "command": "ls; rm -rf ." }))
-            .await
-            .contains("rm is not on the list tools.exec.allow")
+        house.error("exec", json!({ "command": "ls; rm -rf ." })).await.contains("not on the list tools.exec.allow: ")
     );
     assert!(house.error("exec", json!({ "command": "ls $(rm x)" })).await.contains("it has a command substitution"));
     let house = house_with(|settings| Settings { exec_mode: ExecMode::Deny, ..settings });

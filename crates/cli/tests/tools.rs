@@ -58,6 +58,8 @@ fn a_call_goes_through_the_door() {
         assert_eq!((was, out.as_str()), (code, ""), "{err}");
         assert!(err.contains(told), "{err}");
     }
+    let (code, _, err) = home.run(&["tools", "call", "exec", "{\"cmd\": \"ls\"}"]);
+    assert!(code == 2 && err.contains("Did you mean: command?"), "{err}");
     let (code, error) = home.json(&["tools", "call", "read", "{\"path\": \"../x\"}", "--json"]);
     assert_eq!((code, &error["error"]["code"], &error["error"]["effect"]), (1, &json!("tool_failed"), &json!("none")));
 }
@@ -193,8 +195,10 @@ fn the_gate_and_the_shell_find_the_same_programs() {
     let planted = home.path("ls");
     std::fs::write(&planted, "#!/bin/sh\necho planted\n").unwrap();
     std::fs::set_permissions(&planted, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let (code, done) = home.json(&["tools", "call", "exec", "{\"command\": \"ls\"}", "--json"]);
+    let call = ["tools", "call", "exec", "{\"command\": \"ls\"}", "--json"];
+    let (code, done) = home.json(&call);
     assert_eq!((code, &done["stdout"]), (0, &json!("ls\npincer.json5\n")));
+    assert_eq!(home.run(&call).2, "ls\npincer.json5\n", "what it says is shown while it runs");
 }
 
 #[test]
@@ -303,6 +307,19 @@ fn a_confined_command_writes_in_the_workspace_only() {
     let input = json!({ "command": format!("python3 - <<'END'\n{sockets}\nEND") }).to_string();
     let (_, done) = home.json(&["tools", "call", "exec", &input, "--json"]);
     assert_eq!(done["stdout"], "refused\nrefused\nrefused\nrefused\nb'x'\nrefused\nno terminal\n", "{done}");
+
+    // The kernel refuses the seventeenth confinement in a row: then nothing runs.
+    let pincer = env!("CARGO_BIN_EXE_pincer");
+    let nested = |times: usize, file: &str| {
+        let once = ["confine", "--write", ".", "--", pincer];
+        let words: Vec<&str> = once.repeat(times - 1);
+        let words = words.into_iter().chain(["confine", "--write", ".", "--", "touch", file]).collect::<Vec<_>>();
+        home.run(&words)
+    };
+    assert_eq!(nested(16, "made").0, 0);
+    let (code, _, err) = nested(17, "not-made");
+    assert!(code == 1 && err.contains("the command was not run: this kernel cannot confine commands"), "{err}");
+    assert!(home.path("made").exists() && !home.path("not-made").exists());
 
     let nowhere = ["confine", "--write", "nowhere", "--", "touch", "outside2"];
     assert!(home.run(&nowhere).2.contains("the command was not run: nowhere cannot be opened"));

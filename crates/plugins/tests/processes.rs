@@ -263,6 +263,15 @@ async fn an_answer_too_many_ends_the_process_and_the_next_call_has_a_new_one() {
 }
 
 #[tokio::test]
+async fn a_process_is_started_when_it_is_first_needed() {
+    let house = bad_with("def call(id, params):\n", "ok(id)", "{'protocolVersion': 1}", "open('started', 'w').close()");
+    assert_eq!(house.ok("exec", json!({})).await, json!({}), "a call that is none of its business");
+    assert!(!house.directory.path().join("started").exists());
+    house.ok("act", json!({})).await;
+    assert!(house.directory.path().join("started").exists());
+}
+
+#[tokio::test]
 async fn a_value_that_is_not_what_was_declared_is_refused() {
     let house = bad("ok(id, 5)");
     let outcome = house.call("look", json!({})).await;

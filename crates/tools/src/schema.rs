@@ -59,11 +59,22 @@ impl Checked {
     /// Known properties that are spelt like unknown ones of the input.
     fn misspelt(&self, input: &Value) -> Vec<String> {
         let Some(known) = self.schema.get("properties").and_then(Value::as_object) else { return Vec::new() };
-        let unknown =
-            input.as_object().into_iter().flat_map(|input| input.keys()).filter(|key| !known.contains_key(*key));
+        let given = |name: &str| input.get(name).is_some();
+        let unknown: Vec<&String> = input
+            .as_object()
+            .into_iter()
+            .flat_map(|input| input.keys())
+            .filter(|key| !known.contains_key(*key))
+            .collect();
+        let required = self.schema.get("required").and_then(Value::as_array).into_iter().flatten();
+        let missing: Vec<&str> = required.filter_map(Value::as_str).filter(|name| !given(name)).collect();
+        // One too many and one too few are one, however they are spelt.
+        if let ([_], [missing]) = (unknown.as_slice(), missing.as_slice()) {
+            return vec![(*missing).to_owned()];
+        }
         let mut meant: Vec<String> = Vec::new();
         for key in unknown {
-            let free = known.keys().filter(|name| input.get(name.as_str()).is_none());
+            let free = known.keys().filter(|name| !given(name));
             meant.extend(nearest(key, free.map(|name| (name.clone(), name.clone())), 1));
         }
         meant.dedup();

@@ -118,7 +118,7 @@ impl Gate {
         let why = match unknowable {
             _ if self.mode == ExecMode::Full => return verdict,
             None if unlisted.is_empty() => return verdict,
-            None => format!("{} is not on the list tools.exec.allow", unlisted.join(", ")),
+            None => format!("not on the list tools.exec.allow: {}", unlisted.join(", ")),
             Some(why) => why,
         };
         if self.mode == ExecMode::Allowlist {
