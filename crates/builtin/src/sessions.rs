@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Flags;
-use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError};
+use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError, now};
 use pincer_tools::{Redactor, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -243,10 +242,6 @@ fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastR
     });
     let calls = calls.collect();
     Ok(PastRun { run_id: run.id, state: run.state.as_str().into(), started: iso(run.created_at), calls })
-}
-
-fn now() -> Millis {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
 }
 
 /// A time in UTC. The days are those of the Gregorian calendar, counted in eras of 400 years that begin in March.

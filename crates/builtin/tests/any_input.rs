@@ -7,27 +7,11 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{contents, context, house_with};
+use common::{TOOLS, contents, context, house_with};
 use pincer_builtin::{ExecMode, Settings};
 use pincer_tools::ErrorCode;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-
-const TOOLS: [&str; 13] = [
-    "read",
-    "write",
-    "edit",
-    "apply_patch",
-    "ls",
-    "find",
-    "grep",
-    "exec",
-    "process",
-    "web_fetch",
-    "session_status",
-    "sessions_list",
-    "sessions_history",
-];
 
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![

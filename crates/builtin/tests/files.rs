@@ -298,24 +298,7 @@ async fn every_tool_teaches_its_use() {
     let house = house();
     let entries = house.door.entries();
     let names: Vec<&str> = entries.iter().map(|entry| entry.id.name()).collect();
-    assert_eq!(
-        names,
-        [
-            "read",
-            "write",
-            "edit",
-            "apply_patch",
-            "ls",
-            "find",
-            "grep",
-            "exec",
-            "process",
-            "web_fetch",
-            "session_status",
-            "sessions_list",
-            "sessions_history"
-        ]
-    );
+    assert_eq!(names, common::TOOLS);
     for entry in &entries {
         assert!(entry.description.len() > 60 && entry.flags.trusted && entry.label.is_some(), "{}", entry.id);
         assert!(entry.output_schema.is_some(), "{}", entry.id);

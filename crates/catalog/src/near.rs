@@ -1,4 +1,4 @@
-//! Spelling: which known words are close to one that is not.
+//! Words for messages: which known ones are close to one that is not, and how a long text is shown.
 
 /// Up to `most` of the values whose spelling is close to `asked`, closest first. `known` has pairs of spelling and value; a
 /// value is returned once.
@@ -26,6 +26,14 @@ pub fn nearest(asked: &str, known: impl IntoIterator<Item = (String, String)>, m
     }
     values.truncate(most);
     values
+}
+
+/// A text of at most `most` characters, with `…` where it was cut.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
 }
 
 /// Edits between two words (insert, delete, replace, swap neighbours), if at most `allowed`.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pincer_catalog::nearest;
+use pincer_catalog::{nearest, shortened};
 use serde_json::{Map, Number, Value};
 
 use crate::{Problem, Warning};
@@ -173,8 +173,7 @@ impl<'s> Check<'s> {
     }
 
     fn resolved(&self, schema: &'s Value) -> &'s Value {
-        let name = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
-        name.and_then(|name| self.schema.get("$defs")?.get(name)).unwrap_or(schema)
+        definition(self.schema, schema)
     }
 
     /// A value for a message: short, and without what came from the environment.
@@ -188,11 +187,14 @@ impl<'s> Check<'s> {
             },
         };
         const MOST: usize = 60;
-        match text.char_indices().nth(MOST) {
-            Some((at, _)) => format!("{}…", &text[..at]),
-            None => text,
-        }
+        shortened(&text, MOST)
     }
+}
+
+/// What a schema refers to among the definitions of the whole one, or the schema itself.
+pub(crate) fn definition<'s>(whole: &'s Value, schema: &'s Value) -> &'s Value {
+    let name = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
+    name.and_then(|name| whole.get("$defs")?.get(name)).unwrap_or(schema)
 }
 
 fn words<'v>(values: impl Iterator<Item = &'v Value>) -> Vec<String> {

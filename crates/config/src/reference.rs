@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::check::types;
+use crate::check::{definition, types};
 use crate::schema;
 
 const HEAD: &str = "\
@@ -119,8 +119,7 @@ impl<'s> Page<'s> {
     }
 
     fn resolved(&self, schema: &'s Value) -> &'s Value {
-        let name = schema.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix("#/$defs/"));
-        let of = name.and_then(|name| self.schema.get("$defs")?.get(name)).unwrap_or(schema);
+        let of = definition(self.schema, schema);
         // What may be absent is a choice between something and `null`.
         let some: Vec<&Value> = branches(of).iter().filter(|branch| types(branch) != ["null"]).collect();
         match (some.as_slice(), branches(of).len()) {

@@ -46,3 +46,9 @@ pub use sqlite::SqliteStore;
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
+
+/// This moment, for those who have a clock to go by.
+pub fn now() -> Millis {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |time| time.as_millis() as Millis)
+}

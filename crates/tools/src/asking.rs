@@ -1,9 +1,9 @@
 //! Asking a person before a call is made, and waiting for the answer.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use pincer_catalog::Entry;
-use pincer_store::{Approval, ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError};
+use pincer_store::{Approval, ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError, now};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -48,8 +48,8 @@ impl Door {
             |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
         let tool = question.tool.clone();
         let run = context.run.as_ref().map(|run| run.id.clone());
-        let (granted_tool, granted_run, standing) = (tool.clone(), run.clone(), question.standing.clone());
-        let granted = self.stored(move |store| is_granted(store, &granted_tool, granted_run.as_deref(), &standing));
+        let (granted_tool, standing) = (tool.clone(), question.standing.clone());
+        let granted = self.stored(move |store| is_granted(store, &granted_tool, run.as_deref(), &standing));
         if granted.await.map_err(store_failed)? {
             return Ok(());
         }
@@ -205,8 +205,4 @@ fn is_granted(store: &dyn DoorStore, tool: &str, run: Option<&str>, standing: &S
         return Ok(true);
     }
     Ok(store.use_counted_grant(tool, run)?.is_some())
-}
-
-fn now() -> Millis {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
 }

@@ -1,11 +1,13 @@
 //! Inputs and outputs against their schemas, with messages that help.
 
 use jsonschema::Validator;
-use pincer_catalog::{declare, nearest};
+use pincer_catalog::{declare, nearest, shortened};
 use serde_json::Value;
 
 /// How many things that are wrong are told at once.
 const MOST_ERRORS: usize = 3;
+/// Messages quote the value they speak of, which may be a whole document.
+const MOST_CHARS: usize = 300;
 
 /// A schema, ready to check values with.
 pub(crate) struct Checked {
@@ -38,7 +40,7 @@ impl Checked {
             .map(|error| {
                 let place = error.instance_path().to_string();
                 let at = if place.is_empty() { String::new() } else { format!(" at {place}") };
-                format!("{}{at}", short(&error.to_string()))
+                format!("{}{at}", shortened(&error.to_string(), MOST_CHARS))
             })
             .collect();
         (!wrong.is_empty()).then(|| wrong.join("; "))
@@ -79,14 +81,5 @@ impl Checked {
         }
         meant.dedup();
         meant
-    }
-}
-
-/// Messages quote the value they speak of, which may be a whole document.
-fn short(message: &str) -> String {
-    const MOST: usize = 300;
-    match message.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &message[..at]),
-        None => message.to_owned(),
     }
 }

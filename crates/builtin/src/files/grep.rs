@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
-use pincer_catalog::Flags;
+use pincer_catalog::{Flags, shortened};
 use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -226,8 +226,5 @@ impl Sink for Lines<'_> {
 fn cut(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.trim_end_matches(['\n', '\r']);
-    match text.char_indices().nth(MOST_LINE_CHARS) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    shortened(text, MOST_LINE_CHARS)
 }

@@ -12,6 +12,23 @@ use pincer_tools::{Call, Context, Door, ErrorCode, Outcome, RunCatalog, UpdateSi
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// All built-in tools, in their order.
+pub const TOOLS: [&str; 13] = [
+    "read",
+    "write",
+    "edit",
+    "apply_patch",
+    "ls",
+    "find",
+    "grep",
+    "exec",
+    "process",
+    "web_fetch",
+    "session_status",
+    "sessions_list",
+    "sessions_history",
+];
+
 pub struct House {
     pub door: Arc<Door>,
     pub scope: Arc<RunCatalog>,

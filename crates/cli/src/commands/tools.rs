@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pincer_catalog::names::unambiguous;
-use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare};
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare, shortened};
 use pincer_config::Scope;
 use serde_json::{Value, json};
 
@@ -113,10 +113,7 @@ fn first_line(description: &str) -> String {
     const MOST: usize = 100;
     let line = description.lines().next().unwrap_or_default();
     let line = line.split_once(". ").map_or(line, |(sentence, _)| sentence);
-    match line.char_indices().nth(MOST) {
-        Some((at, _)) => format!("{}…", &line[..at]),
-        None => line.to_owned(),
-    }
+    shortened(line, MOST)
 }
 
 fn described(entry: &Entry) -> Value {
