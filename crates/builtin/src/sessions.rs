@@ -230,7 +230,7 @@ impl Core for SessionsHistory {
 
 fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastRun, StoreError> {
     let calls = store.calls(&run.id)?.into_iter().map(|call| {
-        let settled = matches!(call.state, CallState::Settled | CallState::Delivered);
+        let settled = call.state == CallState::Settled;
         let outcome: Value =
             call.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let input = serde_json::from_str(&call.input).unwrap_or_default();

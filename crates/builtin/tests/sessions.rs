@@ -4,28 +4,26 @@
 mod common;
 
 use common::house;
-use pincer_store::{Approvals, CallState, Journal, NewApproval, NewCall, NewRun, Repeat, RunState, Runs};
+use pincer_store::{Approvals, Journal, NewApproval, NewCall, NewRun, Repeat, RunState, Runs, Safety};
 use serde_json::json;
 
 #[tokio::test]
 async fn status_list_and_history_are_what_the_store_has() {
     let house = house();
     let store = &house.store;
-    let run =
-        |id, session, created_at| store.create_run(&NewRun { id, session, caller: "me", created_at }, "p").unwrap();
+    let run = |id, session, created_at| {
+        store.create_run(&NewRun { id, session, caller: "me", agent_run: None, created_at }, "p").unwrap()
+    };
     let fence = run("cm_1", "main", 1_000);
     let input = json!({ "path": "a", "apiKey": "s3cret" }).to_string();
-    let call = |seq, input| NewCall {
-        seq,
-        tool: "openclaw:core:read",
-        input,
-        repeat: Repeat::Pure,
-        state: CallState::Dispatched,
-    };
-    store.note_calls("cm_1", fence, &[call(0, input.as_str()), call(1, "{}"), call(2, "{}")]).unwrap();
-    store.settle_call("cm_1", fence, 0, "{\"ok\": 1}").unwrap();
-    store.settle_call("cm_1", fence, 1, "{\"error\": {}}").unwrap();
-    store.set_run_state("cm_1", fence, RunState::Completed).unwrap();
+    let call = |seq, input| NewCall { seq, tool: "openclaw:core:read", input, repeat: Repeat::Pure };
+    let safety = Safety::Process;
+    store
+        .note_calls("cm_1", fence, "p", &[call(0, input.as_str()), call(1, "{}"), call(2, "{}")], safety.into())
+        .unwrap();
+    store.settle_call("cm_1", "p", 0, "{\"ok\": 1}", safety.into()).unwrap();
+    store.settle_call("cm_1", "p", 1, "{\"error\": {}}", safety.into()).unwrap();
+    store.finish_run("cm_1", fence, RunState::Completed, "{}", 1, safety).unwrap();
     run("cm_2", "main", 2_000);
     run("cm_3", "other", 3_000);
     let question = |id, session| NewApproval {

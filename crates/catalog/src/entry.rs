@@ -96,6 +96,11 @@ impl ToolId {
         Ok(Self { source, owner, name })
     }
 
+    /// The id of a control tool of code mode: what hooks are told of it. It is in no catalog.
+    pub fn control(name: &str) -> Self {
+        Self { source: Source::Openclaw, owner: CODE_MODE_OWNER.into(), name: name.into() }
+    }
+
     /// Where it comes from.
     pub fn source(&self) -> Source {
         self.source

@@ -79,7 +79,8 @@ pub fn is_identifier(name: &str) -> bool {
     first && letters.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
 }
 
-fn is_reserved(name: &str) -> bool {
+/// Whether it means something else already: a word of the language, a name of prototypes, or one of ours.
+pub fn is_reserved(name: &str) -> bool {
     RESERVED.binary_search(&name).is_ok() || name.starts_with("__")
 }
 

@@ -1,11 +1,17 @@
 //! The `pincer` binary: parse arguments, call the crates, print.
 
+mod asking;
 mod assembly;
 mod cells;
+mod codemode;
 mod commands;
+mod debug;
 mod engine;
+mod interrupt;
+mod measure;
 mod places;
 mod print;
+mod progress;
 mod settings;
 mod state;
 mod usage;
@@ -13,6 +19,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pincer_process::{Half, Worker, split};
 
 use crate::usage::{BenchCommand, Cli, Command};
 
@@ -33,12 +40,30 @@ fn guard() {
     pincer_process::adopt_orphans();
 }
 
+/// Runs in a half of this process that can stay behind when its program is suspended and a tool is in the middle of something.
+fn in_worker(work: impl FnOnce(Worker) -> u8) -> u8 {
+    match split() {
+        Ok(Half::Worker(worker)) => {
+            guard();
+            work(worker)
+        }
+        Ok(Half::Front(front)) => front.wait().unwrap_or(FAILED),
+        Err(error) => {
+            print::note(&format!("error: no process can be started: {error}"));
+            FAILED
+        }
+    }
+}
+
 fn main() -> ExitCode {
     guard();
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
     let cli = Cli::parse();
+    debug::listen();
     let code = match cli.command {
-        Command::Exec(arguments) => commands::exec::run(&cli.places, &arguments),
+        Command::Exec(arguments) => in_worker(|worker| commands::exec::exec(&cli.places, &arguments, worker)),
+        Command::Wait(arguments) => in_worker(|worker| commands::exec::wait(&cli.places, &arguments, worker)),
+        Command::Runs(arguments) => commands::runs::run(&cli.places, &arguments),
         Command::Demo => commands::demo::run(),
         Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.places, &arguments),
@@ -46,6 +71,7 @@ fn main() -> ExitCode {
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
         Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
+        Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
     ExitCode::from(code)

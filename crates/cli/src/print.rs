@@ -78,7 +78,7 @@ pub(crate) fn streamed(text: &str) {
 }
 
 /// Control characters as their escapes, but for line breaks and tabs; and those that turn text around or hide in it.
-fn harmless(text: &str) -> String {
+pub(crate) fn harmless(text: &str) -> String {
     let show = |c: char| match c {
         '\n' | '\t' => c.to_string(),
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}' => {

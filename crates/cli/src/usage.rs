@@ -27,16 +27,36 @@ pub(crate) struct PlaceArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run one JavaScript program as a cell and print what it returns
+    /// Run a JavaScript or TypeScript program that can call all tools, and print what it returns
     #[command(after_help = "\
 Examples:
-  pincer exec -e 'return [1, 2, 3].map((n) => n * n)'
-  pincer exec program.js --json
+  pincer exec -e 'return (await tools.ls({})).entries.length'
+  pincer exec program.ts --json
   echo 'return 6 * 7' | pincer exec -
 
-The program is the body of an async function: use `await` and `return` at its top level.
-Exit codes: 0 completed, 1 failed, 2 wrong usage.")]
+The program is the body of an async function: use `await` and `return` at its top level. What it may call is what
+`pincer tools list` shows. A program that must wait for longer than it may, or for a person, is suspended: then the exit
+code is 3, and `pincer wait` continues it.
+Exit codes: 0 completed, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted.")]
     Exec(ExecArguments),
+    /// Continue a suspended program, in any later process
+    #[command(after_help = "\
+Examples:
+  pincer wait cm_0199a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b
+  pincer wait cm_0199a1b2 --json
+
+An id may be shortened as long as only one run begins so.
+Exit codes: 0 completed, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted.")]
+    Wait(WaitArguments),
+    /// Look at programs, running and suspended: state, age, size, pending calls
+    #[command(after_help = "\
+Examples:
+  pincer runs list
+  pincer runs show cm_0199a1b2
+  pincer runs abort cm_0199a1b2
+
+An id may be shortened as long as only one run begins so.")]
+    Runs(RunsArguments),
     /// Show what Pincer does: a few cells, one of them suspended and continued
     #[command(after_help = "Example:\n  pincer demo")]
     Demo,
@@ -103,12 +123,63 @@ pub(crate) struct ExecArguments {
     /// A file with the program, or - for standard input
     #[arg(required_unless_present = "code")]
     pub file: Option<PathBuf>,
+    /// It is TypeScript; a file that ends in .ts is taken for that anyway
+    #[arg(long = "ts")]
+    pub typescript: bool,
+    #[command(flatten)]
+    pub cell: CellArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct WaitArguments {
+    /// The run, as a result with status "waiting" names it
+    pub run_id: String,
+    #[command(flatten)]
+    pub cell: CellArguments,
+}
+
+/// How a program runs.
+#[derive(Args)]
+pub(crate) struct CellArguments {
     /// Print exactly one CodeModeResult as JSON
     #[arg(long)]
     pub json: bool,
+    /// The session it belongs to
+    #[arg(long, value_name = "KEY", default_value = "main")]
+    pub session: String,
     /// How long it may take, 100 to 60000; otherwise tools.codeMode.timeoutMs, or 10000
     #[arg(long, value_name = "N")]
     pub timeout_ms: Option<u64>,
+    #[command(flatten)]
+    pub scope: ScopeArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct RunsArguments {
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Only those of this session
+    #[arg(long, global = true, value_name = "KEY")]
+    pub session: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum RunsCommand {
+    /// All runs, those that have ended too, for a day
+    List,
+    /// One run with its calls and its last result
+    Show {
+        /// The run
+        id: String,
+    },
+    /// End a run: the program, its calls, its snapshot
+    Abort {
+        /// The run
+        id: String,
+    },
 }
 
 #[derive(Args)]
@@ -275,6 +346,9 @@ pub(crate) enum BenchCommand {
     /// Fresh cells, suspending, continuing: time and size
     #[command(after_help = "Examples:\n  pincer bench cells\n  pincer bench cells --json --rounds 200")]
     Cells(BenchArguments),
+    /// Calls of a tool from a program, through the bridge, the door and the journal; many suspended programs; the prompt
+    #[command(after_help = "Examples:\n  pincer bench calls\n  pincer bench calls --json --rounds 2000")]
+    Calls(BenchArguments),
     /// How well catalog search finds what is asked for
     #[command(after_help = "\
 Example:

@@ -11,7 +11,9 @@ use serde_json::Value;
 fn pincer(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
     // A cache for all tests of this build, so that only the first of them compiles the engine.
-    command.args(arguments).env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let place = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    command.args(arguments).env("XDG_CACHE_HOME", place.join("cache"));
+    command.env("XDG_STATE_HOME", place.join("state")).env("XDG_CONFIG_HOME", place.join("config"));
     command
 }
 
@@ -44,10 +46,9 @@ fn exec_prints_value_and_output_for_a_person() {
 }
 
 #[test]
-fn exec_hints_at_a_missing_return() {
-    let (code, out, err) = said(&run(&["exec", "-e", "1 + 2"]));
-    assert_eq!((code, out.as_str()), (0, "null\n"));
-    assert!(err.contains("no `return`"), "{err}");
+fn the_last_expression_is_the_value_without_a_return() {
+    assert_eq!(said(&run(&["exec", "-e", "const a = 1; a + 2"])), (0, "3\n".into(), String::new()));
+    assert_eq!(said(&run(&["exec", "-e", "const a = 1;"])), (0, "null\n".into(), String::new()));
 }
 
 #[test]
@@ -218,10 +219,19 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
 }
 
 #[test]
-fn demo_tells_a_suspended_and_continued_cell() {
+fn demo_tells_of_a_program_that_searches_asks_is_killed_and_goes_on() {
     let (code, out, err) = said(&run(&["demo"]));
     assert_eq!(code, 0, "{err}");
-    for part in ["the VM is now", "bytes of data", "continued in", "\"spent 3\"", "past its deadline", "still here"] {
+    for part in [
+        "13 tools",
+        "7 calls and a search",
+        "it waits for an approval",
+        "kill -9",
+        r#"{"ada":50,"edsger":5,"grace":8}"#,
+        "8 calls in the journal, `write` 1 time",
+        "past its deadline",
+        "still here",
+    ] {
         assert!(out.contains(part), "{part} is not in:\n{out}");
     }
 }

@@ -1,23 +1,77 @@
-//! Code mode: a model's program runs as a cell, and what comes of it is a [`CodeModeResult`].
+//! Code mode: a model writes a program instead of choosing from a long list of tools.
 //!
-//! This crate is the home of `exec` and `wait`. So far it has `exec` for programs without tools: timers and yields are
-//! answered here, in the process, until the program ends. It is not the sandbox (that is `pincer-sandbox`, which knows
-//! nothing of results and their shape), and it prints nothing.
+//! It sees two tools. `exec` runs a program as a cell, which finds and calls all the other tools through the one door; `wait`
+//! continues a program that had to be suspended, in this process or another. This crate is both of them: from the model's text
+//! to a [`CodeModeResult`], what a program sees of its tools ([`RunTools`]), the life of a run in the store, and what the model
+//! sees of it all ([`expose`]).
+//!
+//! It is not the sandbox (`pincer-sandbox` knows nothing of tools), runs no tool by itself (`pincer-tools` does), and prints
+//! nothing.
 //!
 //! ```
-//! use pincer_codemode::{CodeModeResult, Exec};
+//! use std::sync::Arc;
+//! use pincer_catalog::{Catalog, Policy};
+//! use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, People, RunScope, RunTools, Settings};
 //! use pincer_sandbox::{Engine, Options};
+//! use pincer_store::SqliteStore;
+//! use pincer_tools::{Context, Door};
 //!
-//! let engine = Engine::load(Options::default())?;
-//! let result = Exec::new("const [a, b] = [1, 2]; return a + b").run(&engine);
+//! # let directory = std::env::temp_dir().join(format!("pincer-doc-codemode-{}", std::process::id()));
+//! let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
+//! let door = Arc::new(Door::builder().build(store.clone()));
+//! let owner = Owner::new(directory.join("owners"));
+//! let mode = CodeMode::new(Engine::load(Options::default())?, 16, Arc::clone(&door), store, owner);
+//!
+//! let context = Context { session: "main".into(), ..Context::default() };
+//! let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
+//! let (settings, caller) = (Settings::default(), "me".to_owned());
+//! let scope = RunScope { tools, settings, context, caller, agent_run: None, people: People::Absent };
+//!
+//! let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
+//! let result = runtime.block_on(mode.exec(&scope, ExecInput::javascript("const [a, b] = [1, 2]; a + b")));
 //! let CodeModeResult::Completed(done) = result else { panic!("{result:?}") };
 //! assert_eq!(done.value.as_str(), "3");
-//! # Ok::<(), pincer_sandbox::Error>(())
+//! # std::fs::remove_dir_all(directory)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod exec;
+mod bridge;
+mod codemode;
+mod description;
+mod drive;
+mod ending;
+mod flights;
+mod frontier;
+mod inner;
+mod input;
+mod live;
+mod namespaces;
+mod overview;
+mod owner;
 mod result;
+mod resume;
+mod run;
+mod scope;
+mod settings;
+mod surface;
+mod sweep;
+mod telemetry;
+mod threads;
 mod timers;
+mod tools;
 
-pub use exec::{Exec, TIMEOUT_MS, TIMEOUT_MS_DEFAULT};
-pub use result::{CapFailures, CodeModeResult, Completed, ErrorCode, Failed, Milliseconds, Sources, Telemetry};
+pub use codemode::CodeMode;
+pub use description::INDEX_CHARS;
+pub use inner::CodeModeStore;
+pub use input::{ExecInput, InputError, WaitInput};
+#[doc(hidden)]
+pub use namespaces::resolve_namespace_call;
+pub use overview::{Overview, overviews};
+pub use owner::{Owner, OwnerError};
+pub use pincer_config::keys::{Durability, Language};
+pub use result::{CodeModeResult, Completed, ErrorCode, Failed, PendingState, PendingToolCall, WaitReason, Waiting};
+pub use scope::{People, RunScope};
+pub use settings::{Settings, TIMEOUT_MS};
+pub use surface::{Exposure, Surface, SurfaceError, ToolDefinition, VISIBLE, expose};
+pub use telemetry::{CapFailures, Counters, Milliseconds, Sources, Telemetry};
+pub use tools::RunTools;

@@ -1,140 +1,201 @@
 //! The wire shape of what `exec` and `wait` return.
 
 use pincer_sandbox::{Json, Output};
-use serde::Serialize;
+use pincer_store::Millis;
+use serde::{Deserialize, Serialize};
+
+use crate::Telemetry;
 
 /// What a cell came to, as the model and every other caller sees it.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(tag = "status", rename_all = "lowercase")]
 pub enum CodeModeResult {
     /// The program returned.
     Completed(Completed),
-    /// It did not.
+    /// It is suspended.
+    Waiting(Waiting),
+    /// It failed.
     Failed(Failed),
 }
 
 impl CodeModeResult {
-    /// For when there is no cell at all, and why.
-    pub fn unavailable(error: String) -> Self {
-        let (code, output, telemetry) = (Some(ErrorCode::RuntimeUnavailable), Vec::new(), Telemetry::default());
+    /// A failure before there was a program to speak of.
+    pub fn refused(code: ErrorCode, error: impl Into<String>) -> Self {
+        let (error, code, output, telemetry) = (error.into(), Some(code), Vec::new(), Telemetry::default());
         Self::Failed(Failed { error, code, output, telemetry })
+    }
+
+    /// Reads one back from its JSON text, with the keys of its values in their order.
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "lowercase")]
+        enum Status {
+            Completed,
+            Waiting,
+            Failed,
+        }
+        #[derive(Deserialize)]
+        struct Tag {
+            status: Status,
+        }
+        Ok(match serde_json::from_str::<Tag>(text)?.status {
+            Status::Completed => Self::Completed(serde_json::from_str(text)?),
+            Status::Waiting => Self::Waiting(serde_json::from_str(text)?),
+            Status::Failed => Self::Failed(serde_json::from_str(text)?),
+        })
+    }
+
+    /// What the program printed since the result before.
+    pub fn output(&self) -> &[Output] {
+        match self {
+            Self::Completed(Completed { output, .. })
+            | Self::Waiting(Waiting { output, .. })
+            | Self::Failed(Failed { output, .. }) => output,
+        }
+    }
+
+    /// What it took.
+    pub fn telemetry(&self) -> &Telemetry {
+        match self {
+            Self::Completed(Completed { telemetry, .. })
+            | Self::Waiting(Waiting { telemetry, .. })
+            | Self::Failed(Failed { telemetry, .. }) => telemetry,
+        }
     }
 }
 
 /// The program returned.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Completed {
     /// What it returned; `null` for `undefined`.
     pub value: Json,
     /// What it printed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Output>,
     /// What it took.
     pub telemetry: Telemetry,
 }
 
+/// The program is suspended, and `wait` continues it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Waiting {
+    /// What `wait` must be given.
+    pub run_id: String,
+    /// Why it is suspended.
+    pub reason: WaitReason,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pending_tool_calls: Vec<PendingToolCall>,
+    /// What it printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub output: Vec<Output>,
+    /// What it took.
+    pub telemetry: Telemetry,
+}
+
+/// Why a program is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitReason {
+    /// It waits for tools, timers or people.
+    PendingTools,
+    /// It wanted to be, and waits for nothing else.
+    Yield,
+}
+
+/// Something that a suspended program waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingToolCall {
+    /// Names it within the run.
+    pub id: String,
+    /// `call`, `namespace`, `sleep` or `yield`.
+    pub method: String,
+    /// The tool, if it is a call of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_id: Option<String>,
+    /// How it stands.
+    pub state: PendingState,
+    /// Since when, in milliseconds since 1970.
+    pub since: Millis,
+    /// The question that a person must answer first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_id: Option<String>,
+}
+
+/// How something stands that a program waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PendingState {
+    /// It goes on.
+    Running,
+    /// A person is asked.
+    Approval,
+    /// It begins when others have ended.
+    Queued,
+}
+
+impl PendingState {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Approval => "approval",
+            Self::Queued => "queued",
+        }
+    }
+}
+
 /// The program failed, or was stopped, or never ran.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failed {
     /// For the one who must act: what happened, where, and what to do.
     pub error: String,
     /// Absent when it is the program's own exception.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
     /// What it printed before.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Output>,
     /// What it took.
     pub telemetry: Telemetry,
 }
 
 /// Which kind of failure it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
-    /// The engine cannot be loaded.
+    /// The engine, or the store that its runs need, is not there.
     RuntimeUnavailable,
-    /// A limit is set to something that cannot be.
+    /// The config does not validate.
     InvalidConfig,
-    /// The input is not a program.
+    /// The input is not a program, or names no run.
     InvalidInput,
-    /// The program ran past its deadline.
+    /// The language is unknown or turned off.
+    UnsupportedLanguage,
+    /// TypeScript that does not parse or transform.
+    TypescriptTransformFailed,
+    /// The program wants modules.
+    ModuleAccessDenied,
+    /// The program computed past its deadline.
     Timeout,
     /// It needed more memory than it may.
     MemoryLimitExceeded,
     /// Its output and value are larger than they may be.
     OutputLimitExceeded,
+    /// It is too large to be suspended, or too many are.
+    SnapshotLimitExceeded,
+    /// It waited for too long.
+    SnapshotExpired,
+    /// What is stored of it cannot be continued.
+    SnapshotRestoreFailed,
     /// It made more calls at a time than it may.
     TooManyPendingToolCalls,
+    /// It ended on a failed call that it did not catch.
+    NestedToolFailed,
     /// It was cancelled.
     Aborted,
     /// A bug of ours.
     InternalError,
-}
-
-/// What a cell took. Never what it was given: no inputs, no secrets.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Telemetry {
-    /// The tools the model sees.
-    pub visible_tools: Vec<&'static str>,
-    /// Tools in the hidden catalog.
-    pub catalog_size: usize,
-    /// The same, by source.
-    pub sources: Sources,
-    /// Calls of `exec` in this run.
-    pub exec_count: u32,
-    /// Calls of `wait` in this run.
-    pub wait_count: u32,
-    /// Nested searches.
-    pub search_count: u32,
-    /// Nested describes.
-    pub describe_count: u32,
-    /// Nested calls.
-    pub call_count: u32,
-    /// Ids of the tools that were called.
-    pub nested_tool_ids: Vec<String>,
-    /// Size of the stored snapshot.
-    pub snapshot_bytes: usize,
-    /// Limits that were hit.
-    pub cap_failures: CapFailures,
-    /// Where the time went.
-    pub ms: Milliseconds,
-}
-
-/// Catalog entries by source.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Sources {
-    /// Built in.
-    pub openclaw: usize,
-    /// From plugins.
-    pub plugin: usize,
-    /// From MCP servers.
-    pub mcp: usize,
-    /// From the client of this run.
-    pub client: usize,
-}
-
-/// How often which limit was hit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct CapFailures {
-    /// Deadlines.
-    pub timeout: u32,
-    /// Memory caps.
-    pub memory: u32,
-    /// Output caps.
-    pub output: u32,
-    /// Snapshot caps.
-    pub snapshot: u32,
-}
-
-/// Milliseconds spent, to the microsecond.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Milliseconds {
-    /// Running the program.
-    pub guest: f64,
-    /// Waiting for what it asked for.
-    pub nested: f64,
-    /// Stored.
-    pub parked: f64,
 }

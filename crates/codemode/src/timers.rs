@@ -1,10 +1,11 @@
 //! The timers of one cell, on the host's clock.
 
-use std::collections::BTreeSet;
-use std::thread;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Json, RequestId};
+use pincer_store::Millis;
+use serde::{Deserialize, Serialize};
 
 /// What JavaScript allows, 24 days.
 const LONGEST_MS: f64 = 0x7fff_ffff as f64;
@@ -12,29 +13,27 @@ const LONGEST_MS: f64 = 0x7fff_ffff as f64;
 /// Requests by the time they are due; equal times fire in the order they were set.
 #[derive(Debug, Default)]
 pub(crate) struct Timers {
-    due: BTreeSet<(Instant, RequestId)>,
+    due: BTreeMap<(Instant, RequestId), Millis>,
+}
+
+/// A timer of a suspended cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct StoredTimer {
+    pub id: RequestId,
+    pub left_ms: u64,
+    pub since: Millis,
 }
 
 impl Timers {
     /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`, by the guest's word, counted from `at`.
-    pub fn set(&mut self, id: RequestId, args: &Json, at: Instant) {
+    pub fn set(&mut self, id: RequestId, args: &Json, at: Instant, since: Millis) {
         let milliseconds = args.to::<(f64,)>().map_or(0.0, |(milliseconds,)| milliseconds).clamp(0.0, LONGEST_MS);
         let delay = Duration::from_micros((milliseconds * 1000.0) as u64);
-        self.due.insert((at + delay, id));
+        self.due.insert((at + delay, id), since);
     }
 
     pub fn clear(&mut self, id: RequestId) {
-        self.due.retain(|(_, timer)| *timer != id);
-    }
-
-    /// Sleeps until the next timer is due and takes it and all others that are. `None` if `deadline` comes first.
-    pub fn wait(&mut self, deadline: Instant) -> Option<Vec<RequestId>> {
-        let (next, _) = *self.due.first()?;
-        if next > deadline {
-            return None;
-        }
-        thread::sleep(next.saturating_duration_since(Instant::now()));
-        Some(self.take_due())
+        self.due.retain(|(_, timer), _| *timer != id);
     }
 
     /// Takes those that are due, in their order.
@@ -42,12 +41,38 @@ impl Timers {
         let now = Instant::now();
         let later = self.due.split_off(&(now, RequestId(u32::MAX)));
         let due = std::mem::replace(&mut self.due, later);
-        due.into_iter().map(|(_, id)| id).collect()
+        due.into_keys().map(|(_, id)| id).collect()
     }
 
-    /// How long until the next timer is due.
-    pub fn next_in(&self) -> Option<Duration> {
-        self.due.first().map(|(time, _)| time.saturating_duration_since(Instant::now()))
+    /// When the next one is due.
+    pub fn next(&self) -> Option<Instant> {
+        self.due.first_key_value().map(|((time, _), _)| *time)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    /// As they are stored: how much is left of each. A clock that is set back in the meantime can make one late, by no more
+    /// than that.
+    pub fn store(&self) -> Vec<StoredTimer> {
+        let now = Instant::now();
+        // Rounded up, so that none is early: moments are stored in whole milliseconds.
+        let left = |time: Instant| time.saturating_duration_since(now).as_millis() as u64 + 1;
+        self.due
+            .iter()
+            .map(|((time, id), since)| StoredTimer { id: *id, left_ms: left(*time), since: *since })
+            .collect()
+    }
+
+    /// As they were stored, `elapsed` later.
+    pub fn restore(stored: &[StoredTimer], elapsed: Duration) -> Self {
+        let now = Instant::now();
+        let due = |timer: &StoredTimer| {
+            let left = Duration::from_millis(timer.left_ms.min(LONGEST_MS as u64)).saturating_sub(elapsed);
+            ((now + left, timer.id), timer.since)
+        };
+        Self { due: stored.iter().map(due).collect() }
     }
 }
 
@@ -61,11 +86,23 @@ mod tests {
     fn forged_delays_do_no_harm() {
         let mut timers = Timers::default();
         for (id, args) in ["[1e300]", "[-1e300]", "[]", "[null]", "{}", "[1,2]", "\"x\""].into_iter().enumerate() {
-            timers.set(RequestId(id as u32), &Json::parse(args).unwrap(), Instant::now());
+            timers.set(RequestId(id as u32), &Json::parse(args).unwrap(), Instant::now(), 0);
         }
-        assert!(
-            timers.due.last().is_some_and(|(time, _)| *time <= Instant::now() + Duration::from_millis(0x7fff_ffff))
-        );
+        let last = timers.due.last_key_value().map(|((time, _), _)| *time);
+        assert!(last.is_some_and(|time| time <= Instant::now() + Duration::from_millis(0x7fff_ffff)));
         assert_eq!(timers.take_due().len(), 6);
+    }
+
+    #[test]
+    fn a_stored_timer_has_what_was_left_of_it() {
+        let mut timers = Timers::default();
+        timers.set(RequestId(1), &Json::parse("[60000]").unwrap(), Instant::now(), 7);
+        timers.set(RequestId(2), &Json::parse("[5000]").unwrap(), Instant::now(), 7);
+        let stored = timers.store();
+        assert_eq!(stored.iter().map(|timer| timer.id.0).collect::<Vec<_>>(), [2, 1]);
+        let mut later = Timers::restore(&stored, Duration::from_secs(6));
+        assert_eq!(later.take_due(), [RequestId(2)]);
+        let left = later.next().unwrap() - Instant::now();
+        assert!(left <= Duration::from_millis(54_001), "{left:?}");
     }
 }

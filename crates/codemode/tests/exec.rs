@@ -1,48 +1,48 @@
-//! `exec` without tools: what each way to end looks like as a result.
+//! `exec` as a whole: what each way to end looks like as a result.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::path::PathBuf;
-use std::sync::OnceLock;
+mod common;
 
-use pincer_codemode::{CodeModeResult, Exec};
-use pincer_sandbox::{Engine, Limits, Options};
+use common::{House, code_of, house};
+use pincer_codemode::{RunScope, Settings};
+use pincer_sandbox::Limits;
 use serde_json::{Value, json};
 
-fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    let cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    ENGINE
-        .get_or_init(|| Engine::load(Options { cache_dir: Some(cache_dir), ..Options::default() }).expect("the engine"))
-}
-
 /// The result as JSON, without its telemetry.
-fn result(exec: &Exec) -> Value {
-    let mut value = serde_json::to_value(exec.run(engine())).expect("JSON");
+fn bare(mut value: Value) -> Value {
     let telemetry = value.as_object_mut().expect("an object").remove("telemetry").expect("telemetry");
     assert_eq!(telemetry["visibleTools"], json!(["exec", "wait"]));
     assert_eq!(telemetry["execCount"], 1);
     value
 }
 
-fn run(source: &str) -> Value {
-    result(&Exec::new(source))
+async fn run_in(house: &House, source: &str) -> Value {
+    bare(house.exec(source).await)
+}
+
+async fn run(source: &str) -> Value {
+    run_in(&house(), source).await
 }
 
 /// Short enough for a test, long enough for every program that ends by itself.
-fn run_briefly(source: &str) -> Value {
-    result(&Exec::new(source).timeout_ms(300))
+async fn run_briefly(source: &str) -> Value {
+    let house = house();
+    bare(house.exec_in(&house.brief(), source).await)
 }
 
-fn code_of(value: &Value) -> &str {
-    value["code"].as_str().unwrap_or("none")
+async fn run_with(limits: Limits) -> Value {
+    let house = house();
+    let scope = house.scope();
+    let settings = Settings { limits, ..scope.settings.clone() };
+    bare(house.exec_in(&RunScope { settings, ..scope }, "return 1").await)
 }
 
-#[test]
-fn completed_results() {
-    assert_eq!(run("return { a: [1, 2] }"), json!({ "status": "completed", "value": { "a": [1, 2] } }));
-    assert_eq!(run("const x = 1"), json!({ "status": "completed", "value": null }));
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn completed_results() {
+    assert_eq!(run("return { a: [1, 2] }").await, json!({ "status": "completed", "value": { "a": [1, 2] } }));
+    assert_eq!(run("const x = 1").await, json!({ "status": "completed", "value": null }));
     assert_eq!(
-        run("text('a'); json({ b: 1 }); return 'c'"),
+        run("text('a'); json({ b: 1 }); return 'c'").await,
         json!({
             "status": "completed", "value": "c",
             "output": [{ "type": "text", "text": "a" }, { "type": "json", "value": { "b": 1 } }],
@@ -50,9 +50,9 @@ fn completed_results() {
     );
 }
 
-#[test]
-fn the_programs_own_exception_has_no_code_but_its_line() {
-    let failed = run("const f = () => {\n  throw new TypeError('mine');\n};\nf()");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_programs_own_exception_has_no_code_but_its_line() {
+    let failed = run("const f = () => {\n  throw new TypeError('mine');\n};\nf()").await;
     assert_eq!(
         failed,
         json!({
@@ -62,123 +62,108 @@ fn the_programs_own_exception_has_no_code_but_its_line() {
     );
 }
 
-#[test]
-fn each_failure_has_its_code_and_says_what_to_do() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_failure_has_its_code_and_says_what_to_do() {
     for (source, code, says) in [
         ("let x = ;", "invalid_input", "(line 1, column 9)\n  1 | let x = ;\n    |         ^"),
-        ("  \n ", "invalid_input", "there is no code"),
+        ("  \n ", "invalid_input", "must be a non-empty string"),
         ("for (;;) {}", "timeout", "deadline of 300 ms"),
-        ("await new Promise((r) => setTimeout(r, 1e6))", "timeout", "before the timer"),
         ("const a = []; for (;;) a.push(new Uint8Array(1e6))", "memory_limit_exceeded", "67108864 bytes"),
         ("text('x'.repeat(1e5))", "output_limit_exceeded", "summary"),
         ("return 'x'.repeat(1e5)", "output_limit_exceeded", "100002 bytes"),
-        ("for (;;) setTimeout(() => {}, 1)", "too_many_pending_tool_calls", "1152"),
+        ("for (;;) setTimeout(() => {}, 1)", "too_many_pending_tool_calls", "1040"),
         ("await new Promise(() => {})", "none", "nothing will ever settle"),
-        ("Promise.reject(new Error('lost'))", "none", "nothing handled"),
+        ("Promise.reject(new Error('lost')); return 1", "none", "nothing handled"),
         ("const f = () => f(); f()", "none", "call stack"),
         ("return process.env", "none", "process is not defined"),
     ] {
-        let failed = run_briefly(source);
+        let failed = run_briefly(source).await;
         assert_eq!((failed["status"].as_str(), code_of(&failed)), (Some("failed"), code), "{source}: {failed}");
         assert!(failed["error"].as_str().is_some_and(|error| error.contains(says)), "{source}: {failed}");
     }
 }
 
-#[test]
-fn output_before_a_failure_is_kept() {
-    let failed = run_briefly("console.log('got here'); for (;;) {}");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn output_before_a_failure_is_kept() {
+    let failed = run_briefly("console.log('got here'); for (;;) {}").await;
     assert_eq!(failed["output"], json!([{ "type": "text", "text": "got here" }]));
 }
 
-#[test]
-fn timers_fire_in_order_and_detached_work_is_finished() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_fire_in_order_and_detached_work_is_finished() {
     let source = "const log = []; for (const ms of [30, 10, 20, 10]) setTimeout(() => log.push(ms), ms);
         const gone = setTimeout(() => log.push('never'), 5); clearTimeout(gone);
         await new Promise((r) => setTimeout(r, 40)); setTimeout(() => text('after'), 5); return log";
-    let done = run(source);
+    let done = run(source).await;
     assert_eq!(done["value"], json!([10, 10, 20, 30]));
     assert_eq!(done["output"], json!([{ "type": "text", "text": "after" }]));
 }
 
-#[test]
-fn timers_run_from_where_they_are_set_and_one_after_the_other() {
-    let texts = |source: &str| -> Vec<String> {
-        let done = run(source);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_run_from_where_they_are_set_and_one_after_the_other() {
+    async fn texts(source: &str) -> Vec<String> {
+        let done = run(source).await;
         let items = done["output"].as_array().cloned().unwrap_or_default();
         items.iter().map(|item| item["text"].as_str().unwrap_or_default().to_owned()).collect()
-    };
+    }
     let busy = "setTimeout(() => text('a10'), 10); const s = Date.now(); while (Date.now() - s < 60); setTimeout(() => text('b5'), 5)";
-    assert_eq!(texts(busy), ["a10", "b5"]);
+    assert_eq!(texts(busy).await, ["a10", "b5"]);
     let jobs =
         "setTimeout(() => { text('a'); Promise.resolve().then(() => text('a2')) }, 1); setTimeout(() => text('b'), 1)";
-    assert_eq!(texts(jobs), ["a", "a2", "b"]);
+    assert_eq!(texts(jobs).await, ["a", "a2", "b"]);
     let clears =
         "let b; setTimeout(async () => { await 0; clearTimeout(b) }, 1); b = setTimeout(() => text('never'), 1)";
-    assert_eq!(texts(clears), Vec::<String>::new());
+    assert_eq!(texts(clears).await, Vec::<String>::new());
     assert_eq!(
-        run("const t = setTimeout(() => text('never'), 1); if (t) clearTimeout(t); return t > 0")["value"],
+        run("const t = setTimeout(() => text('never'), 1); if (t) clearTimeout(t); return t > 0").await["value"],
         true
     );
 }
 
-#[test]
-fn yielding_all_the_time_does_not_stop_the_timers() {
-    let source =
-        "let done = false; setTimeout(() => { done = true }, 10); while (!done) await yield_control(); return 1";
-    assert_eq!(run(source)["value"], 1);
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_limit_that_cannot_be_is_invalid_config() {
+    assert_eq!(code_of(&run_with(Limits { memory_bytes: usize::MAX, ..Limits::default() }).await), "invalid_config");
 }
 
-#[test]
-fn a_limit_that_cannot_be_is_invalid_config() {
-    let exec = Exec::new("return 1").limits(Limits { memory_bytes: usize::MAX, ..Limits::default() });
-    assert_eq!(code_of(&result(&exec)), "invalid_config");
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_is_too_long_is_invalid_input() {
+    assert_eq!(code_of(&run_with(Limits { source_bytes: 3, ..Limits::default() }).await), "invalid_input");
 }
 
-#[test]
-fn yields_return_at_once_with_their_reason() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn telemetry_counts_what_was_hit_and_tells_no_input() {
+    let house = house();
+    let failed = house.exec_in(&house.brief(), "'secret'; for (;;) {}").await;
+    assert_eq!(failed["telemetry"]["capFailures"]["timeout"], 1);
+    // The deadline counts from before the cell is there: how much of it the guest gets is the machine's matter.
+    assert!(failed["telemetry"]["ms"]["guest"].as_f64().is_some_and(|ms| ms > 0.0));
+    assert!(!failed["telemetry"].to_string().contains("secret"));
+    assert_eq!(house.mode.counters().cap_failures.timeout, 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn odd_delays_do_no_harm() {
+    for delay in ["1e300", "-1", "0.5", "null"] {
+        let source = format!("const t = setTimeout(() => {{}}, {delay}); clearTimeout(t); return 'fine'");
+        assert_eq!(run(&source).await["value"], "fine");
+    }
+    let waiting = run_briefly("Array.prototype.toJSON = () => [1e22]; setTimeout(() => {}, 1e22); return 1").await;
     assert_eq!(
-        run("return [await yield_control('why'), await yield_control()]")["value"],
-        json!([{ "status": "yielded", "reason": "why" }, { "status": "yielded" }])
+        (waiting["status"].as_str(), &waiting["pendingToolCalls"][0]["method"]),
+        (Some("waiting"), &json!("sleep"))
     );
 }
 
-#[test]
-fn a_program_that_is_too_long_is_invalid_input() {
-    let exec = Exec::new("return 1").limits(Limits { source_bytes: 3, ..Limits::default() });
-    assert_eq!(code_of(&result(&exec)), "invalid_input");
-}
-
-#[test]
-fn telemetry_counts_what_was_hit_and_tells_no_input() {
-    let CodeModeResult::Failed(failed) = Exec::new("'secret'; for (;;) {}").timeout_ms(100).run(engine()) else {
-        panic!()
-    };
-    assert_eq!(failed.telemetry.cap_failures.timeout, 1);
-    // The deadline counts from before the cell is there: how much of it the guest gets is the machine's matter.
-    assert!(failed.telemetry.ms.guest > 0.0);
-    assert!(!serde_json::to_string(&failed.telemetry).expect("JSON").contains("secret"));
-}
-
-#[test]
-fn odd_delays_do_no_harm() {
-    for delay in ["1e300", "-1", "0.5", "null"] {
-        let source = format!("const t = setTimeout(() => {{}}, {delay}); clearTimeout(t); return 'fine'");
-        assert_eq!(run(&source)["value"], "fine");
-    }
-    let failed = run_briefly("Array.prototype.toJSON = () => [1e22]; setTimeout(() => {}, 1e22); return 1");
-    assert_eq!(code_of(&failed), "timeout");
-}
-
 /// The examples in the documentation return what they say.
-#[test]
-fn documented_programs_return_what_their_comments_say() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn documented_programs_return_what_their_comments_say() {
     let page = include_str!("../../../docs/guest.md");
     let mut count = 0;
     for block in page.split("```js\n").skip(1) {
         let block = block.split("```").next().expect("a closed block");
         let (_, expected) = block.rsplit_once("// → ").expect("a comment with the value");
         let expected: Value = serde_json::from_str(expected).expect("JSON");
-        assert_eq!(run(block)["value"], expected, "{block}");
+        assert_eq!(run(block).await["value"], expected, "{block}");
         count += 1;
     }
     assert!(count >= 4);

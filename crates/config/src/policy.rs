@@ -3,7 +3,7 @@
 use pincer_catalog::{Layer, Policy, PolicyError, Rules};
 
 use crate::Config;
-use crate::keys::{AgentTools, RuleLists};
+use crate::keys::{AgentTools, CodeModeFields, RuleLists};
 
 /// For whom a policy is made.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +44,15 @@ impl Config {
             layers.push(Layer::run("the run's own list", allow)?);
         }
         Ok(layers.into_iter().fold(Policy::open(), Policy::with))
+    }
+
+    /// Code mode as it is for an agent, or for everybody.
+    pub fn code_mode(&self, agent: Option<&str>) -> CodeModeFields {
+        let all = self.tools.code_mode.fields();
+        match agent.and_then(|id| self.agents.get(id)?.tools.code_mode.as_ref()) {
+            Some(own) => own.fields().over(all),
+            None => all,
+        }
     }
 
     /// The profile and what is added to it: an agent's own replace those for all.

@@ -1,10 +1,13 @@
 //! Other programs, and how everything they start ends with them.
 //!
-//! Commands, plugins and servers are started here, each in a [`Group`] of its own. It knows nothing of what they are for.
+//! Commands, plugins and servers are started here, each in a [`Group`] of its own. It knows nothing of what they are for. And a
+//! command of ours can [`split`] in two, so that one half stays behind to finish what it has begun.
 
 mod descendants;
 mod group;
+mod keeper;
 mod session;
 
 pub use descendants::adopt_orphans;
 pub use group::{Group, Start};
+pub use keeper::{Front, Half, Worker, split};

@@ -30,10 +30,12 @@
   const { valueOf: bigIntValue } = BigInt.prototype;
   const { values: setValues } = Set.prototype;
   const { toString: tagMethod } = Object.prototype;
-  const { slice: sliceString } = String.prototype;
+  const { slice: sliceString, startsWith, endsWith, split } = String.prototype;
 
   // What `emit` may say. The same numbers are in `src/bridge.rs`.
-  const TEXT = 0, JSON_ITEM = 1, REQUEST = 2, CANCEL = 3, VALUE = 4, FAILURE = 5;
+  const TEXT = 0, JSON_ITEM = 1, REQUEST = 2, CANCEL = 3, VALUE = 4, FAILURE = 5, LOAD = 6;
+  // What it may be asked to load.
+  const GLOBAL = 0, FILE = 1;
 
   const none = freeze([]);
   const constant = (value) => ({ __proto__: null, value, enumerable: true, writable: false, configurable: false });
@@ -99,10 +101,10 @@
   };
 
   // A list of values. By hand, because guest code can give every array a `toJSON`.
-  const listJson = (values) => {
-    let json = "[";
-    for (let i = 0; i < values.length; i++) json += (i > 0 ? "," : "") + (toJson(values[i]) ?? "null");
-    return `${json}]`;
+  const listJson = (values, first) => {
+    let json = first === undefined ? "" : toJson(first);
+    for (let i = 0; i < values.length; i++) json += (json === "" ? "" : ",") + (toJson(values[i]) ?? "null");
+    return `[${json}]`;
   };
 
   // Errors, and what looks like one: some of the engine's own are not `Error`s.
@@ -127,8 +129,9 @@
   const delivered = new WeakTable();
 
   // `entrance` is the function that guest code called: the stack begins with its caller.
-  const open = (entrance, method, args, resolve, reject, timer) => {
-    const json = listJson(args);
+  // `first`, if there is one, comes before the arguments.
+  const open = (entrance, method, args, resolve, reject, timer, first) => {
+    const json = listJson(args, first);
     const site = { __proto__: null, stack: "" };
     captureStackTrace(site, entrance);
     const id = emit(REQUEST, method, json, site.stack);
@@ -136,9 +139,9 @@
     return id;
   };
 
-  const request = (entrance, method, args) => {
+  const request = (entrance, method, args, first) => {
     const promise = apply(withResolvers, PlainPromise, none);
-    open(entrance, method, args, promise.resolve, promise.reject, false);
+    open(entrance, method, args, promise.resolve, promise.reject, false, first);
     return promise.promise;
   };
 
@@ -229,18 +232,80 @@
 
   // ---- Globals ------------------------------------------------------------------------------------------------------
 
-  // A node is ["data", json] | ["call", method] | ["object", {name: node}].
+  // A node is ["data", json] | ["call", method] | ["bound", method, first] | ["object", {name: node}] | ["array", [node]] |
+  // ["files", [[path, description, bytes]]] | ["global", name].
   const build = (name, node) => {
     const kind = node[0], body = node[1];
-    if (kind === "call") {
-      const call = named(name, (...args) => request(call, body, args));
-      return call;
+    switch (kind) {
+      case "call": {
+        const call = named(name, (...args) => request(call, body, args));
+        return call;
+      }
+      case "bound": {
+        const first = deepFreeze(node[2]);
+        const call = named(name, (...args) => request(call, body, args, first));
+        return call;
+      }
+      case "data": return deepFreeze(body);
+      case "files": return filesOf(body);
+      case "global": return hostGlobal(body);
+      case "array": {
+        const array = [];
+        for (let i = 0; i < body.length; i++) defineProperty(array, i, constant(build(`${name}[${i}]`, body[i])));
+        return freeze(array);
+      }
     }
-    if (kind === "data") return deepFreeze(body);
     const object = create(null);
     const keys = ownKeys(body);
     for (let i = 0; i < keys.length; i++) defineProperty(object, keys[i], constant(build(keys[i], body[keys[i]])));
     return freeze(object);
+  };
+
+  // Globals that are made when the program first uses them: most programs need few of them, and none of what nobody needed
+  // is in a snapshot.
+  const made = create(null);
+  const hostGlobal = (name) => {
+    if (made[name] === undefined) {
+      const node = emit(LOAD, GLOBAL, name);
+      if (node === undefined) throw new PlainError(`${name} is not available to this program any more`);
+      made[name] = build(name, parse(node));
+    }
+    return made[name];
+  };
+
+  // Files that are there to be read, without asking anybody.
+  const pathOf = (path) => {
+    if (typeof path !== "string") throw new PlainTypeError("invalid API file path: it must be a string, such as \"mcp/index.d.ts\"");
+    const parts = apply(split, path, ["/"]);
+    for (let i = 0; i < parts.length; i++) {
+      if (parts[i] === "." || parts[i] === ".." || (parts[i] === "" && i === 0 && parts.length > 1)) {
+        throw new PlainError(`invalid API file path: ${shortened(path)}`);
+      }
+    }
+    return path;
+  };
+  const filesOf = (files) => {
+    const list = async (prefix) => {
+      let path = prefix === undefined ? "" : pathOf(prefix);
+      while (apply(endsWith, path, ["/"])) path = apply(sliceString, path, [0, -1]);
+      const found = [];
+      for (let i = 0, count = 0; i < files.length; i++) {
+        const file = files[i];
+        if (!apply(startsWith, file[0], [path])) continue;
+        const entry = { path: file[0], description: file[1], bytes: file[2] };
+        defineProperty(found, count++, own(entry));
+      }
+      return found;
+    };
+    const read = async (path) => {
+      const content = emit(LOAD, FILE, pathOf(path));
+      if (content === undefined) throw new PlainError(`Unknown API file: ${shortened(path)}. API.list() tells which there are.`);
+      return content;
+    };
+    const api = create(null);
+    defineProperty(api, "list", constant(named("list", list)));
+    defineProperty(api, "read", constant(named("read", read)));
+    return freeze(api);
   };
 
   const deepFreeze = (value) => {
@@ -256,7 +321,11 @@
     for (let i = 0; i < names.length; i++) {
       const name = names[i];
       if (getOwnPropertyDescriptor(globalThis, name) !== undefined) throw new PlainError(`there is a global ${name} already`);
-      define(name, build(name, scope[name]));
+      if (scope[name][0] === "lazy") {
+        defineProperty(globalThis, name, { __proto__: null, get: () => hostGlobal(name), enumerable: true, configurable: false });
+      } else {
+        define(name, build(name, scope[name]));
+      }
     }
   };
 

@@ -11,8 +11,9 @@ use wasmtime::{Caller, Linker, ResourceLimiter};
 
 use crate::failure::{parse_failure, site_of};
 use crate::json::{JsonError, MAX_DEPTH};
+use crate::program::node_json;
 use crate::vm::{Exports, JsValue};
-use crate::{Failure, Json, Limit, Limits, Output, Request, RequestId};
+use crate::{Failure, Json, Library, Limit, Limits, Output, Request, RequestId};
 
 /// What `dispatch` in `guest/prelude.js` may be asked to do. The same numbers are there.
 #[derive(Clone, Copy)]
@@ -34,10 +35,12 @@ enum Emit {
     Cancel,
     Value,
     Failure,
+    Load,
 }
 
 impl Emit {
-    const ALL: [Self; 6] = [Self::Text, Self::Json, Self::Request, Self::Cancel, Self::Value, Self::Failure];
+    const ALL: [Self; 7] =
+        [Self::Text, Self::Json, Self::Request, Self::Cancel, Self::Value, Self::Failure, Self::Load];
 }
 
 /// Why the host stopped the guest in the middle of its work. Travels through wasmtime as an error.
@@ -89,6 +92,8 @@ pub(crate) struct Host {
     pub deadline: Option<Instant>,
     /// Of `limits.output_bytes`, what has been used since the host last renewed it.
     pub output_spent: usize,
+    /// Where lazy globals and files come from.
+    pub library: Option<Arc<dyn Library>>,
     /// Linear memory in the image, to which `limits.memory_bytes` is added.
     pub image_bytes: usize,
     /// Set once the instance exists. Imports that need it are only called after that.
@@ -106,7 +111,8 @@ pub(crate) enum Clock {
 impl Host {
     pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
         let (pending, inbox) = (Pending::default(), Inbox::default());
-        Self { limits, pending, inbox, deadline: None, output_spent: 0, image_bytes, exports: None, clock }
+        let (deadline, library, exports) = (None, None, None);
+        Self { limits, pending, inbox, deadline, output_spent: 0, library, image_bytes, exports, clock }
     }
 
     fn exports(&self) -> Result<Arc<Exports>, Stop> {
@@ -148,6 +154,11 @@ impl Host {
         if bytes > limit { Err(Limit::Value { bytes, limit }) } else { Ok(bytes) }
     }
 
+    /// Longer ones name nothing.
+    fn admit_name(&mut self, bytes: usize) -> Result<usize, Limit> {
+        Ok(bytes.min(NAME_BYTES))
+    }
+
     /// Costs nothing, and is cut off.
     fn peek_stack(&mut self, bytes: usize) -> Result<usize, Limit> {
         Ok(bytes.min(STACK_TEXT_BYTES))
@@ -163,6 +174,16 @@ impl Host {
         let (site, at) = (site_of(stack), Instant::now());
         self.inbox.requests.push(Request { id: RequestId(id), method, args, site, at });
         Ok(id)
+    }
+
+    /// What the guest wants to have at once: a global as the prelude reads it, or a file.
+    fn load(&self, kind: JsValue, name: &str) -> Option<Arc<str>> {
+        let library = self.library.as_ref()?;
+        match kind.as_index()? {
+            0 => library.global(name).map(|scope| node_json(&scope).into()),
+            1 => library.file(name),
+            _ => None,
+        }
     }
 
     /// Whether the value still fits, after what detached work printed since it was returned.
@@ -209,6 +230,8 @@ fn stopped(stop: Stop) -> wasmtime::Error {
 pub(crate) const OUTPUT_ITEM_BYTES: usize = 32;
 /// All that a failure may say, as JSON.
 const FAILURE_BYTES: usize = 512 << 10;
+/// The name of a global or a file.
+const NAME_BYTES: usize = 4 << 10;
 /// More of a guest stack than this is not read. It is long only if somebody made it so.
 const STACK_TEXT_BYTES: usize = 32 << 10;
 
@@ -296,6 +319,13 @@ fn host_call(
     let first = argument(&caller, 1).map_err(stopped)?;
     let mut answer = None;
     match kind {
+        Emit::Load => {
+            let name = argument(&caller, 2).map_err(stopped)?;
+            let name = read_text(&mut caller, name, Host::admit_name)?;
+            if let Some(text) = caller.data().load(first, &name) {
+                return exports.boxed_string(&mut caller, &text);
+            }
+        }
         Emit::Text => {
             let text = read_text(&mut caller, first, Host::spend_output)?;
             caller.data_mut().inbox.output.push(Output::Text { text });

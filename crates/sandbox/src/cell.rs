@@ -13,7 +13,9 @@ use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
 use crate::watchdog::Signal;
-use crate::{Answer, Error, Failure, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd};
+use crate::{
+    Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd,
+};
 
 /// One program in one VM.
 ///
@@ -70,6 +72,7 @@ impl Cell {
         // Zero is the one state that xorshift never leaves.
         seed[0] |= 1;
         vm.exports.write(&mut vm.store, cell.image.roots.seed, &seed).map_err(Error::Setup)?;
+        vm.store.data_mut().library = program.library.clone();
         cell.state = State::Fresh(vm, program);
         Ok(cell)
     }
@@ -121,6 +124,13 @@ impl Cell {
     /// A handle that stops this cell from another thread.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter { engine: Arc::clone(&self.engine), signal: Arc::clone(&self.signal) }
+    }
+
+    /// Gives a restored cell what its program's lazy globals and files come from.
+    pub fn provide(&mut self, library: Arc<dyn Library>) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
+            vm.store.data_mut().library = Some(library);
+        }
     }
 
     /// The requests that have no answer yet, in the order they were made.

@@ -62,6 +62,6 @@ pub use image::ImageError;
 pub use json::{Json, JsonError, MAX_DEPTH};
 pub use limits::{Limits, MAX_MEMORY_BYTES};
 pub use pincer_snapshot::{ContentHash, TooLarge, Unreadable};
-pub use program::{FILE_NAME, Program, Scope};
+pub use program::{FILE_NAME, File, Library, Program, Scope};
 pub use rewrite::RewriteError;
 pub use turn::{Answer, Failure, FailureKind, Fault, Limit, Output, Request, RequestId, Site, Turn, TurnEnd};

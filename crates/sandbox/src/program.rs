@@ -1,15 +1,33 @@
 //! What a cell is started with: source text, and the globals its host adds.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::Json;
 
 /// The file name that guest stacks show for the program.
 pub const FILE_NAME: &str = "cell.js";
 
 /// A program for one cell: the body of an async function, so `await` and `return` work at its top level.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Program {
     pub(crate) source: String,
     pub(crate) scope: Vec<(String, Scope)>,
+    pub(crate) library: Option<Arc<dyn Library>>,
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Program").field("source", &self.source).field("scope", &self.scope).finish_non_exhaustive()
+    }
+}
+
+/// What a program can have without asking for it: looked up on the spot, while the program stands still.
+pub trait Library: Send + Sync {
+    /// What a [`Scope::Lazy`] global is. `None` if there is no such thing (any more).
+    fn global(&self, name: &str) -> Option<Scope>;
+    /// The text of a file of [`Scope::Files`].
+    fn file(&self, path: &str) -> Option<Arc<str>>;
 }
 
 /// A global of the guest, or a part of one. Frozen there, all the way down.
@@ -19,19 +37,46 @@ pub enum Scope {
     Data(Json),
     /// An async function: a call becomes a request with this method and the arguments as a JSON array.
     Call(String),
+    /// The same with a first argument that the host sets: a function for one thing.
+    Bound(String, Json),
     /// An object with parts of its own.
     Object(Vec<(String, Scope)>),
+    /// A list with parts of its own.
+    Array(Vec<Scope>),
+    /// An object with `list` and `read` for these files, which the guest answers by itself.
+    Files(Vec<File>),
+    /// Another global, the very same object.
+    Global(String),
+    /// As the program's [`Library`] says when it is first used. Only for a global itself.
+    Lazy,
+}
+
+/// A file that a program can read.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Parts with `/` between them.
+    pub path: String,
+    /// What is in it.
+    pub description: String,
+    /// How much.
+    pub bytes: usize,
 }
 
 impl Program {
     /// A program without globals of its host.
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), scope: Vec::new() }
+        Self { source: source.into(), scope: Vec::new(), library: None }
     }
 
     /// Adds a global.
     pub fn global(mut self, name: impl Into<String>, scope: Scope) -> Self {
         self.scope.push((name.into(), scope));
+        self
+    }
+
+    /// Adds where lazy globals and files come from.
+    pub fn library(mut self, library: Arc<dyn Library>) -> Self {
+        self.library = Some(library);
         self
     }
 
@@ -42,40 +87,79 @@ impl Program {
     }
 }
 
-/// The scope as the prelude reads it: nodes of two elements, so that no data can be taken for a function.
+/// The scope as the prelude reads it: lists that begin with a kind, so that no data can be taken for a function.
 pub(crate) fn scope_json(scope: &[(String, Scope)]) -> String {
-    fn node(scope: &Scope, out: &mut String) {
-        match scope {
-            Scope::Data(json) => {
-                out.push_str(r#"["data","#);
-                out.push_str(json.as_str());
-            }
-            Scope::Call(method) => {
-                out.push_str(r#"["call","#);
-                out.push_str(&quoted(method));
-            }
-            Scope::Object(parts) => {
-                out.push_str(r#"["object","#);
-                object(parts, out);
-            }
-        }
-        out.push(']');
-    }
-    fn object(parts: &[(String, Scope)], out: &mut String) {
-        out.push('{');
-        for (index, (name, scope)) in parts.iter().enumerate() {
-            if index > 0 {
-                out.push(',');
-            }
-            out.push_str(&quoted(name));
-            out.push(':');
-            node(scope, out);
-        }
-        out.push('}');
-    }
     let mut out = String::new();
-    object(scope, &mut out);
+    write_object(scope, &mut out);
     out
+}
+
+/// One part of a scope as the prelude reads it.
+pub(crate) fn node_json(scope: &Scope) -> String {
+    let mut out = String::new();
+    write_node(scope, &mut out);
+    out
+}
+
+fn write_node(scope: &Scope, out: &mut String) {
+    match scope {
+        Scope::Data(json) => {
+            out.push_str(r#"["data","#);
+            out.push_str(json.as_str());
+        }
+        Scope::Call(method) => {
+            out.push_str(r#"["call","#);
+            out.push_str(&quoted(method));
+        }
+        Scope::Bound(method, first) => {
+            out.push_str(r#"["bound","#);
+            out.push_str(&quoted(method));
+            out.push(',');
+            out.push_str(first.as_str());
+        }
+        Scope::Object(parts) => {
+            out.push_str(r#"["object","#);
+            write_object(parts, out);
+        }
+        Scope::Array(items) => {
+            out.push_str(r#"["array",["#);
+            separated(items, out, write_node);
+            out.push(']');
+        }
+        Scope::Files(files) => {
+            out.push_str(r#"["files",["#);
+            separated(files, out, |file, out| {
+                let (path, description) = (quoted(&file.path), quoted(&file.description));
+                out.push_str(&format!("[{path},{description},{}]", file.bytes));
+            });
+            out.push(']');
+        }
+        Scope::Global(name) => {
+            out.push_str(r#"["global","#);
+            out.push_str(&quoted(name));
+        }
+        Scope::Lazy => out.push_str(r#"["lazy""#),
+    }
+    out.push(']');
+}
+
+fn write_object(parts: &[(String, Scope)], out: &mut String) {
+    out.push('{');
+    separated(parts, out, |(name, scope), out| {
+        out.push_str(&quoted(name));
+        out.push(':');
+        write_node(scope, out);
+    });
+    out.push('}');
+}
+
+fn separated<T>(items: &[T], out: &mut String, write: impl Fn(&T, &mut String)) {
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
 }
 
 fn quoted(text: &str) -> String {

@@ -60,6 +60,24 @@ pub enum Output {
     },
 }
 
+/// By hand: what is derived for a tagged enum would read the value into a tree, and change the order of its keys.
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Wire {
+            r#type: String,
+            text: Option<String>,
+            value: Option<Json>,
+        }
+        let wire = Wire::deserialize(deserializer)?;
+        match (wire.r#type.as_str(), wire.text, wire.value) {
+            ("text", Some(text), None) => Ok(Self::Text { text }),
+            ("json", None, Some(value)) => Ok(Self::Json { value }),
+            _ => Err(serde::de::Error::custom("an item of output is text or JSON")),
+        }
+    }
+}
+
 /// Names a request within its cell. The host assigns it; it is never used twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -87,7 +105,7 @@ pub struct Request {
 }
 
 /// A place in the program's source, counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Site {
     /// The line.
     pub line: u32,

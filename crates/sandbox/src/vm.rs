@@ -230,6 +230,16 @@ impl Exports {
         self.free_value.call(&mut store, (self.roots.context, value.0))
     }
 
+    /// A string as an import returns it: in a box that the engine frees.
+    pub fn boxed_string(&self, mut store: impl AsContextMut<Data = Host>, text: &str) -> wasmtime::Result<i32> {
+        let (block, len) = self.copy_in(&mut store, &[text])?;
+        let string = self.new_string.call(&mut store, (self.roots.context, block, len))?;
+        self.free.call(&mut store, block)?;
+        let boxed = self.malloc.call(&mut store, 8)?;
+        self.write(&mut store, boxed, &string.to_le_bytes())?;
+        Ok(boxed as i32)
+    }
+
     /// Calls the prelude with a text.
     pub fn dispatch_text(&self, mut store: impl AsContextMut<Data = Host>, op: Op, text: &str) -> wasmtime::Result<()> {
         let (block, len) = self.copy_in(&mut store, &[text])?;

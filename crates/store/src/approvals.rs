@@ -2,8 +2,9 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
+use crate::grants::put;
 use crate::sqlite::{Refused, stored_enum};
-use crate::{Millis, SqliteStore, StoreError};
+use crate::{Millis, NewGrant, Safety, SqliteStore, StoreError};
 
 /// How a question stands. Only a pending one can change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +103,16 @@ pub trait Approvals {
     fn approval(&self, id: &str) -> Result<Approval, StoreError>;
     /// The questions without an answer, oldest first.
     fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError>;
-    /// Answers a question. Only the first answer counts, and none after its time.
-    fn resolve(&self, id: &str, decision: Decision, by: &str, now: Millis) -> Result<Resolution, StoreError>;
+    /// Answers a question, and stores what the answer grants for later, in one step. Only the first answer counts, and none
+    /// after its time.
+    fn resolve(
+        &self,
+        id: &str,
+        decision: Decision,
+        grants: &[NewGrant<'_>],
+        by: &str,
+        now: Millis,
+    ) -> Result<Resolution, StoreError>;
     /// The question about this very call that is open, or whose answer nobody has used yet.
     fn standing_question(
         &self,
@@ -149,7 +158,7 @@ fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<String>>
 
 impl Approvals for SqliteStore {
     fn ask(&self, new: &NewApproval<'_>) -> Result<(), StoreError> {
-        self.transaction(|connection| {
+        self.transaction(Safety::Power, |connection| {
             let made = connection.execute(
                 "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
@@ -173,7 +182,7 @@ impl Approvals for SqliteStore {
     }
 
     fn approval(&self, id: &str) -> Result<Approval, StoreError> {
-        self.transaction(|connection| find(connection, id))
+        self.look(|connection| find(connection, id))
     }
 
     fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
@@ -181,16 +190,26 @@ impl Approvals for SqliteStore {
         self.with(|connection| connection.prepare_cached(&query)?.query_map([], read)?.collect())
     }
 
-    fn resolve(&self, id: &str, decision: Decision, by: &str, now: Millis) -> Result<Resolution, StoreError> {
+    fn resolve(
+        &self,
+        id: &str,
+        decision: Decision,
+        grants: &[NewGrant<'_>],
+        by: &str,
+        now: Millis,
+    ) -> Result<Resolution, StoreError> {
         let state = match decision {
             Decision::Allow => ApprovalState::Allowed,
             Decision::Deny => ApprovalState::Denied,
             Decision::Cancel => ApprovalState::Cancelled,
         };
-        self.transaction(|connection| {
+        self.transaction(Safety::Power, |connection| {
             expire(connection, now)?;
             let resolve = "UPDATE approval SET state = ?2, decided_by = ?3 WHERE id = ?1 AND state = ?4";
             let applied = connection.execute(resolve, (id, state, by, ApprovalState::Pending))? == 1;
+            if applied {
+                grants.iter().try_for_each(|grant| put(connection, grant))?;
+            }
             Ok(Resolution { applied, approval: find(connection, id)? })
         })
     }
@@ -207,7 +226,7 @@ impl Approvals for SqliteStore {
              WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND state IN ('pending', 'allowed', 'denied') AND used = 0
              ORDER BY state, created_at, id LIMIT 1"
         );
-        self.transaction(|connection| {
+        self.transaction(Safety::Power, |connection| {
             expire(connection, now)?;
             Ok(connection.prepare_cached(&query)?.query_row((digest, session, run), read).optional()?)
         })
@@ -219,6 +238,6 @@ impl Approvals for SqliteStore {
     }
 
     fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError> {
-        self.transaction(|connection| Ok(expire(connection, now)?))
+        self.transaction(Safety::Power, |connection| Ok(expire(connection, now)?))
     }
 }

@@ -59,6 +59,20 @@ pub enum StoreError {
         /// The run.
         run: String,
     },
+    /// As many runs wait as may.
+    #[error(
+        "{limit} programs are suspended already{}, which is as many as may be: continue or abort some; most belong to {}",
+        session.as_ref().map(|session| format!(" in the session {session}")).unwrap_or_default(),
+        holders.iter().map(|(session, count)| format!("the session {session} ({count})")).collect::<Vec<_>>().join(", ")
+    )]
+    NoRoom {
+        /// How many may.
+        limit: u32,
+        /// The session that is full, if it is not the whole.
+        session: Option<String>,
+        /// The sessions that have most of them, and how many.
+        holders: Vec<(String, u32)>,
+    },
     /// There is no such thing.
     #[error("there is no {what} {id}")]
     Missing {

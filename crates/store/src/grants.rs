@@ -1,8 +1,9 @@
 //! Grants: answers that hold for later calls too.
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
-use crate::{Millis, SqliteStore, StoreError};
+use crate::sqlite::Refused;
+use crate::{Millis, Safety, SqliteStore, StoreError};
 
 /// How long a grant holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,17 +69,22 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
     Ok(Grant { id: row.get(0)?, tool: row.get(1)?, kind, created_at: row.get(4)? })
 }
 
+pub(crate) fn put(connection: &Connection, grant: &NewGrant<'_>) -> Result<(), Refused> {
+    let (run, remaining) = match &grant.kind {
+        GrantKind::Always => (None, None),
+        GrantKind::Next { run, remaining } => (Some(run), Some(remaining)),
+    };
+    let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
+                  ON CONFLICT DO NOTHING";
+    match connection.execute(insert, (grant.id, grant.tool, run, remaining, grant.created_at))? {
+        0 => Err(StoreError::Exists { what: "grant", id: grant.id.into() }.into()),
+        _ => Ok(()),
+    }
+}
+
 impl Grants for SqliteStore {
     fn grant(&self, grant: &NewGrant<'_>) -> Result<(), StoreError> {
-        let (run, remaining) = match &grant.kind {
-            GrantKind::Always => (None, None),
-            GrantKind::Next { run, remaining } => (Some(run), Some(remaining)),
-        };
-        let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
-                      ON CONFLICT DO NOTHING";
-        let made = self
-            .with(|connection| connection.execute(insert, (grant.id, grant.tool, run, remaining, grant.created_at)))?;
-        if made == 0 { Err(StoreError::Exists { what: "grant", id: grant.id.into() }) } else { Ok(()) }
+        self.transaction(Safety::Power, |connection| put(connection, grant))
     }
 
     fn grants(&self) -> Result<Vec<Grant>, StoreError> {
@@ -107,7 +113,7 @@ impl SqliteStore {
              WHERE tool = ?1 AND ({others} (run = ?2 AND remaining > 0))
              ORDER BY remaining IS NOT NULL, created_at, id LIMIT 1"
         );
-        self.transaction(|connection| {
+        self.transaction(Safety::Power, |connection| {
             let found = connection.prepare_cached(&query)?.query_map((tool, run), read)?.next().transpose()?;
             let Some(grant) = found else { return Ok(None) };
             if let GrantKind::Next { remaining, .. } = grant.kind {

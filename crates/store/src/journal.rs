@@ -1,13 +1,13 @@
-//! The journal of nested calls: what was meant to happen, what was begun, and what came of it.
+//! The journal of nested calls: what was begun, and what came of it.
 //!
-//! A call costs two rows written: one before it is dispatched, one when it has settled. That it was delivered is noted for all
-//! settled calls of a run at once, with the next commit of that run.
+//! A call costs two commits: one before it is handed to its tool, one when it has settled. Whether the program has seen the
+//! answer is not noted here: that is part of the program's next snapshot.
 
 use rusqlite::Row;
 
 use crate::runs::check_fence;
 use crate::sqlite::stored_enum;
-use crate::{Fence, SqliteStore, StoreError};
+use crate::{Commit, Fence, SqliteStore, StoreError};
 
 /// Whether a call may be made again when nobody knows if it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,17 +25,13 @@ stored_enum!(Repeat { Pure = "pure", Idempotent = "idempotent", Unknown = "unkno
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallState {
-    /// It was asked for, and nothing has been done: it may still wait for an approval.
-    Intent,
     /// It was handed to the tool. What happened since is not known here.
     Dispatched,
     /// The tool has answered, or has been given up.
     Settled,
-    /// The program has seen the answer.
-    Delivered,
 }
 
-stored_enum!(CallState { Intent = "intent", Dispatched = "dispatched", Settled = "settled", Delivered = "delivered" });
+stored_enum!(CallState { Dispatched = "dispatched", Settled = "settled" });
 
 /// A call to be noted.
 #[derive(Clone, Copy, Debug)]
@@ -48,8 +44,6 @@ pub struct NewCall<'a> {
     pub input: &'a str,
     /// Whether it may be made again.
     pub repeat: Repeat,
-    /// [`CallState::Intent`], or [`CallState::Dispatched`] if nothing stands between.
-    pub state: CallState,
 }
 
 /// A call as it is stored.
@@ -65,20 +59,31 @@ pub struct Call {
     pub repeat: Repeat,
     /// How far it has come.
     pub state: CallState,
+    /// The process that makes it. It may be another than the one that has the run by now.
+    pub owner: String,
     /// What came of it, as JSON, once it has settled.
     pub outcome: Option<String>,
+    /// When it settled: a number that is higher for those that did later.
+    pub settled: Option<i64>,
 }
 
-/// The journal of a run's calls. Every change needs the run's fence.
+/// The journal of a run's calls.
 pub trait Journal {
-    /// Notes calls before they are made, all or none.
-    fn note_calls(&self, run: &str, fence: Fence, calls: &[NewCall<'_>]) -> Result<(), StoreError>;
-    /// Notes that a call is handed to its tool now.
-    fn dispatch_call(&self, run: &str, fence: Fence, seq: u32) -> Result<(), StoreError>;
-    /// Stores what came of a call. The first outcome stays: `false` if there was one already.
-    fn settle_call(&self, run: &str, fence: Fence, seq: u32, outcome: &str) -> Result<bool, StoreError>;
-    /// Notes that the program has seen all answers up to now.
-    fn deliver_calls(&self, run: &str, fence: Fence) -> Result<(), StoreError>;
+    /// Notes calls that are handed to their tools now, all or none. A call that was noted before and has not settled is taken
+    /// over by `owner`: then the one who had it can no longer settle it.
+    fn note_calls(
+        &self,
+        run: &str,
+        fence: Fence,
+        owner: &str,
+        calls: &[NewCall<'_>],
+        commit: Commit,
+    ) -> Result<(), StoreError>;
+    /// Stores what came of a call that `owner` makes, whoever has the run by now. The first outcome stays: `false` if there was
+    /// one already.
+    fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError>;
+    /// Gives up the calls of a run that `owner` makes and that have not settled: it can no longer settle them.
+    fn disown_calls(&self, run: &str, owner: &str) -> Result<(), StoreError>;
     /// All calls of a run, in their order.
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
 }
@@ -90,66 +95,67 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
         input: row.get(2)?,
         repeat: row.get(3)?,
         state: row.get(4)?,
-        outcome: row.get(5)?,
+        owner: row.get(5)?,
+        outcome: row.get(6)?,
+        settled: row.get(7)?,
     })
 }
 
-fn missing(run: &str, seq: u32) -> StoreError {
-    StoreError::Missing { what: "call", id: format!("{run}/{seq}") }
-}
-
 impl Journal for SqliteStore {
-    fn note_calls(&self, run: &str, fence: Fence, calls: &[NewCall<'_>]) -> Result<(), StoreError> {
-        self.transaction(|connection| {
+    fn note_calls(
+        &self,
+        run: &str,
+        fence: Fence,
+        owner: &str,
+        calls: &[NewCall<'_>],
+        commit: Commit,
+    ) -> Result<(), StoreError> {
+        self.commit_as(commit, |connection| {
             check_fence(connection, run, fence)?;
             let mut note = connection.prepare_cached(
-                "INSERT INTO call (run, seq, tool, input, repeat, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT DO NOTHING",
+                "INSERT INTO call (run, seq, tool, input, repeat, state, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
+                 WHERE call.state = excluded.state AND call.tool = excluded.tool",
             )?;
-            for call in calls {
-                if note.execute((run, call.seq, call.tool, call.input, call.repeat, call.state))? == 0 {
-                    return Err(StoreError::Exists { what: "call", id: format!("{run}/{}", call.seq) }.into());
+            for NewCall { seq, tool, input, repeat } in calls {
+                if note.execute((run, seq, tool, input, repeat, CallState::Dispatched, owner))? == 0 {
+                    return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
                 }
             }
             Ok(())
         })
     }
 
-    fn dispatch_call(&self, run: &str, fence: Fence, seq: u32) -> Result<(), StoreError> {
-        self.transaction(|connection| {
-            check_fence(connection, run, fence)?;
-            let dispatch = "UPDATE call SET state = ?3 WHERE run = ?1 AND seq = ?2 AND state = ?4";
-            let changed = connection.execute(dispatch, (run, seq, CallState::Dispatched, CallState::Intent))?;
-            if changed == 0 { Err(missing(run, seq).into()) } else { Ok(()) }
-        })
-    }
-
-    fn settle_call(&self, run: &str, fence: Fence, seq: u32, outcome: &str) -> Result<bool, StoreError> {
-        self.transaction(|connection| {
-            check_fence(connection, run, fence)?;
-            let settle = "UPDATE call SET state = ?3, outcome = ?4 WHERE run = ?1 AND seq = ?2 AND outcome IS NULL";
-            if connection.execute(settle, (run, seq, CallState::Settled, outcome))? == 1 {
+    fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError> {
+        self.commit_as(commit, |connection| {
+            let mut settle = connection.prepare_cached(
+                "UPDATE call SET state = ?4, outcome = ?5, settled = ?6
+                 WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL",
+            )?;
+            if settle.execute((run, seq, owner, CallState::Settled, outcome, self.next_moment()))? == 1 {
                 return Ok(true);
             }
-            let known = "SELECT count(*) FROM call WHERE run = ?1 AND seq = ?2";
-            match connection.query_row(known, (run, seq), |row| row.get::<_, i64>(0))? {
-                0 => Err(missing(run, seq).into()),
-                _ => Ok(false),
+            let known = "SELECT owner = ?3 FROM call WHERE run = ?1 AND seq = ?2";
+            let mut known = connection.prepare_cached(known)?;
+            match known.query_row((run, seq, owner), |row| row.get::<_, bool>(0)) {
+                Ok(true) => Ok(false),
+                Ok(false) => Err(StoreError::Fenced { run: run.into() }.into()),
+                Err(rusqlite::Error::QueryReturnedNoRows) => {
+                    Err(StoreError::Missing { what: "call", id: format!("{run}/{seq}") }.into())
+                }
+                Err(error) => Err(error.into()),
             }
         })
     }
 
-    fn deliver_calls(&self, run: &str, fence: Fence) -> Result<(), StoreError> {
-        self.transaction(|connection| {
-            check_fence(connection, run, fence)?;
-            let deliver = "UPDATE call SET state = ?2 WHERE run = ?1 AND state = ?3";
-            connection.execute(deliver, (run, CallState::Delivered, CallState::Settled))?;
-            Ok(())
-        })
+    fn disown_calls(&self, run: &str, owner: &str) -> Result<(), StoreError> {
+        let disown = "UPDATE call SET owner = '' WHERE run = ?1 AND owner = ?2 AND outcome IS NULL";
+        self.with(|connection| connection.execute(disown, (run, owner)).map(drop))
     }
 
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
-        let query = "SELECT seq, tool, input, repeat, state, outcome FROM call WHERE run = ?1 ORDER BY seq";
+        let query =
+            "SELECT seq, tool, input, repeat, state, owner, outcome, settled FROM call WHERE run = ?1 ORDER BY seq";
         self.with(|connection| connection.prepare_cached(query)?.query_map([run], read)?.collect())
     }
 }

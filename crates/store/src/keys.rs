@@ -2,7 +2,7 @@
 
 use rusqlite::OptionalExtension;
 
-use crate::{Millis, SqliteStore, StoreError};
+use crate::{Millis, Safety, SqliteStore, StoreError};
 
 /// What is known of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub trait IdempotencyKeys {
 
 impl IdempotencyKeys for SqliteStore {
     fn reserve_key(&self, scope: &str, key: &str, digest: &[u8], now: Millis) -> Result<Remembered, StoreError> {
-        self.transaction(|connection| {
+        self.transaction(Safety::Power, |connection| {
             let query = "SELECT digest, answer FROM idempotency_key WHERE scope = ?1 AND key = ?2";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?));
             match connection.prepare_cached(query)?.query_row((scope, key), read).optional()? {

@@ -2,7 +2,8 @@
 //! idempotency keys.
 //!
 //! Each concern is a small trait, so that another database can stand behind it with the same tests. [`SqliteStore`] is the
-//! default: one file in WAL mode. What a call has returned is committed. Nothing here holds a lock between two calls:
+//! default: one file in WAL mode. What a call has returned is committed, and survives at least the death of the process
+//! ([`Safety`]). Nothing here holds a lock between two calls:
 //! whoever owns a run proves it with a [`Fence`], which is checked inside the commit, so that an owner that was thought dead
 //! and comes back can change nothing.
 //!
@@ -10,17 +11,18 @@
 //! 1970, so that tests need no clock. All calls block; they take well under a millisecond, plus what the disk needs.
 //!
 //! ```
-//! use pincer_store::{NewRun, RunState, Runs, SqliteStore};
+//! use pincer_store::{NewRun, RunState, Runs, Safety, SqliteStore};
 //!
 //! # let directory = std::env::temp_dir().join(format!("pincer-doc-{}", std::process::id()));
 //! let store = SqliteStore::open(&directory.join("pincer.db"))?;
-//! let fence = store.create_run(&NewRun { id: "cm_1", session: "main", caller: "me", created_at: 0 }, "process-1")?;
-//! store.set_run_state("cm_1", fence, RunState::Completed)?;
-//! assert_eq!(store.run("cm_1")?.state, RunState::Completed);
+//! let run = NewRun { id: "cm_1", session: "main", caller: "me", agent_run: None, created_at: 0 };
+//! let fence = store.create_run(&run, "process-1")?;
 //!
 //! // Somebody who took the run over leaves the old owner without a say.
-//! store.claim_run("cm_1", fence, "process-2")?;
-//! assert!(store.set_run_state("cm_1", fence, RunState::Failed).is_err());
+//! let newer = store.claim_run("cm_1", fence, "process-2")?;
+//! assert!(store.finish_run("cm_1", fence, RunState::Failed, "{}", 1, Safety::Power).is_err());
+//! store.finish_run("cm_1", newer, RunState::Completed, "{}", 1, Safety::Power)?;
+//! assert_eq!(store.run("cm_1")?.state, RunState::Completed);
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -40,9 +42,9 @@ pub use error::StoreError;
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
 pub use journal::{Call, CallState, Journal, NewCall, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
-pub use runs::{Fence, NewRun, Run, RunState, Runs};
-pub use snapshots::{Snapshot, Snapshots};
-pub use sqlite::SqliteStore;
+pub use runs::{Fence, NewRun, Run, RunOverview, RunState, Runs};
+pub use snapshots::{Park, Snapshot, Snapshots};
+pub use sqlite::{Commit, Patience, Safety, SqliteStore};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;

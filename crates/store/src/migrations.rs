@@ -76,4 +76,20 @@ pub(crate) const STEPS: &[&str] = &[
     ALTER TABLE approval ADD COLUMN used INTEGER NOT NULL DEFAULT 0;
     CREATE INDEX approval_call ON approval (digest) WHERE state IN ('pending', 'allowed', 'denied') AND used = 0;
     ",
+    // 3
+    "
+    ALTER TABLE run ADD COLUMN agent_run TEXT;
+    ALTER TABLE run ADD COLUMN result TEXT;
+    ALTER TABLE run ADD COLUMN ended_at INTEGER;
+    UPDATE run SET ended_at = created_at WHERE state NOT IN ('running', 'waiting');
+    CREATE INDEX run_waiting ON run (session) WHERE state = 'waiting';
+    CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
+    CREATE INDEX approval_run ON approval (run) WHERE state = 'pending';
+    CREATE INDEX grant_run ON standing_grant (run) WHERE run IS NOT NULL;
+    ALTER TABLE call ADD COLUMN owner TEXT NOT NULL DEFAULT '';
+    ALTER TABLE call ADD COLUMN settled INTEGER;
+    DELETE FROM call WHERE state = 'intent';
+    UPDATE call SET state = 'settled' WHERE state = 'delivered';
+    UPDATE call SET settled = seq + 1 WHERE state = 'settled';
+    ",
 ];

@@ -1,9 +1,10 @@
-//! Snapshots of waiting runs, and the images they need.
+//! Snapshots of runs, and the images they need.
 
-use rusqlite::OptionalExtension;
+use rusqlite::{Connection, OptionalExtension};
 
 use crate::runs::check_fence;
-use crate::{Fence, Millis, RunState, SqliteStore, StoreError};
+use crate::sqlite::Refused;
+use crate::{Fence, Millis, RunState, Safety, SqliteStore, StoreError};
 
 /// A parked cell and what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +17,28 @@ pub struct Snapshot {
     pub detail: String,
 }
 
+/// A run that is to wait.
+#[derive(Clone, Copy, Debug)]
+pub struct Park<'a> {
+    /// Its cell.
+    pub snapshot: &'a Snapshot,
+    /// What its caller is told, as JSON.
+    pub result: &'a str,
+    /// When it can no longer be continued.
+    pub expires_at: Option<Millis>,
+    /// How many runs may wait in all.
+    pub most: u32,
+    /// How many of one session.
+    pub most_of_session: u32,
+}
+
 /// Snapshots and images.
 pub trait Snapshots {
-    /// Stores a cell and makes its run wait, in one step. `expires_at` is when it can no longer be continued.
-    fn park(&self, run: &str, fence: Fence, snapshot: &Snapshot, expires_at: Option<Millis>) -> Result<(), StoreError>;
+    /// Stores a cell and makes its run wait, in one step.
+    fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError>;
+    /// Stores the cell of a run that goes on, so that it could be continued from here. Safe from a power cut together with the
+    /// next commit that is.
+    fn checkpoint(&self, run: &str, fence: Fence, snapshot: &Snapshot) -> Result<(), StoreError>;
     /// The cell of a run; `None` if it has none (any more).
     fn snapshot(&self, run: &str) -> Result<Option<Snapshot>, StoreError>;
     /// Keeps an image, under its hash.
@@ -30,18 +49,47 @@ pub trait Snapshots {
     fn drop_unused_images(&self, current: &[u8]) -> Result<usize, StoreError>;
 }
 
+pub(crate) fn put(connection: &Connection, run: &str, snapshot: &Snapshot) -> rusqlite::Result<()> {
+    let Snapshot { image, bytes, detail } = snapshot;
+    let mut put = connection
+        .prepare_cached("INSERT OR REPLACE INTO snapshot (run, image, bytes, detail) VALUES (?1, ?2, ?3, ?4)")?;
+    put.execute((run, image, bytes, detail)).map(drop)
+}
+
+/// Refuses if others wait already in all the places there are.
+fn check_room(connection: &Connection, run: &str, session: &str, park: &Park<'_>) -> Result<(), Refused> {
+    let of = |session: Option<&str>| -> rusqlite::Result<u32> {
+        let count = "SELECT count(*) FROM run WHERE state = 'waiting' AND id <> ?1 AND (?2 IS NULL OR session = ?2)";
+        connection.prepare_cached(count)?.query_row((run, session), |row| row.get(0))
+    };
+    let (limit, session) = match () {
+        () if of(Some(session))? >= park.most_of_session => (park.most_of_session, Some(session.to_owned())),
+        () if of(None)? >= park.most => (park.most, None),
+        () => return Ok(()),
+    };
+    let holders =
+        "SELECT session, count(*) FROM run WHERE state = 'waiting' GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3";
+    let mut holders = connection.prepare_cached(holders)?;
+    let holders = holders.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    Err(StoreError::NoRoom { limit, session, holders }.into())
+}
+
 impl Snapshots for SqliteStore {
-    fn park(&self, run: &str, fence: Fence, snapshot: &Snapshot, expires_at: Option<Millis>) -> Result<(), StoreError> {
-        self.transaction(|connection| {
-            check_fence(connection, run, fence)?;
-            let Snapshot { image, bytes, detail } = snapshot;
-            connection.execute(
-                "INSERT OR REPLACE INTO snapshot (run, image, bytes, detail) VALUES (?1, ?2, ?3, ?4)",
-                (run, image, bytes, detail),
-            )?;
-            let wait = "UPDATE run SET state = ?2, expires_at = ?3 WHERE id = ?1";
-            connection.execute(wait, (run, RunState::Waiting, expires_at))?;
+    fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError> {
+        self.transaction(Safety::Power, |connection| {
+            let (session, _) = check_fence(connection, run, fence)?;
+            check_room(connection, run, &session, park)?;
+            put(connection, run, park.snapshot)?;
+            let wait = "UPDATE run SET state = ?2, expires_at = ?3, result = ?4 WHERE id = ?1";
+            connection.prepare_cached(wait)?.execute((run, RunState::Waiting, park.expires_at, park.result))?;
             Ok(())
+        })
+    }
+
+    fn checkpoint(&self, run: &str, fence: Fence, snapshot: &Snapshot) -> Result<(), StoreError> {
+        self.transaction(Safety::Process, |connection| {
+            check_fence(connection, run, fence)?;
+            Ok(put(connection, run, snapshot)?)
         })
     }
 

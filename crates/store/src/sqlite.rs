@@ -4,8 +4,9 @@ use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
@@ -18,7 +19,47 @@ const BUSY: Duration = Duration::from_secs(10);
 /// Everything in one SQLite file. Can be shared by threads, and the file by processes.
 pub struct SqliteStore {
     path: PathBuf,
-    connection: Mutex<Connection>,
+    connection: Mutex<Shared>,
+    moment: AtomicI64,
+}
+
+/// The connection, and what its commits are safe from at the moment.
+struct Shared {
+    connection: Connection,
+    safety: Safety,
+}
+
+/// How long a commit waits for its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Not at all: [`StoreError::Busy`] if somebody else is at it, here or in another process.
+    None,
+    /// Some seconds, as every other call.
+    Usual,
+}
+
+/// How something is committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// What it must survive.
+    pub safety: Safety,
+    /// How long it may wait.
+    pub patience: Patience,
+}
+
+impl From<Safety> for Commit {
+    fn from(safety: Safety) -> Self {
+        Self { safety, patience: Patience::Usual }
+    }
+}
+
+/// What a commit is safe from when it returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safety {
+    /// From the death of this process. A later commit that is safe from more makes this one so too.
+    Process,
+    /// From a power cut as well: it is on the disk. Costs what the disk takes, some 15 times as much on a good one.
+    Power,
 }
 
 impl SqliteStore {
@@ -34,11 +75,12 @@ impl SqliteStore {
         if found > STEPS.len() as i64 {
             return Err(StoreError::Newer { path: path.to_owned(), found, known: STEPS.len() as i64 });
         }
-        // FULL: a commit is on the disk before it is acknowledged, so that not even a power cut takes it back.
+        // FULL is `Safety::Power`.
         let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
         connection.execute_batch(settings).map_err(of)?;
         migrate(&mut connection).map_err(of)?;
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(connection) })
+        let shared = Shared { connection, safety: Safety::Power };
+        Ok(Self { path: path.to_owned(), connection: Mutex::new(shared), moment: AtomicI64::new(0) })
     }
 
     /// The file.
@@ -52,27 +94,81 @@ impl SqliteStore {
         self.with(|connection| connection.pragma_update(None, "max_page_count", pages))
     }
 
+    /// Microseconds since 1970, but never the same or an earlier one twice, even if the clock is set back.
+    pub(crate) fn next_moment(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
+        let later = |last: i64| Some(now.max(last + 1));
+        let (Ok(last) | Err(last)) = self.moment.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
+        now.max(last + 1)
+    }
+
     /// Runs `work` on the connection and sorts its errors.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        work(&self.lock()).map_err(|error| StoreError::of(&self.path, error))
+        work(&self.lock().connection).map_err(|error| StoreError::of(&self.path, error))
+    }
+
+    /// The same for work that only reads, and may not find what it looks for.
+    pub(crate) fn look<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Refused>) -> Result<T, StoreError> {
+        work(&self.lock().connection).map_err(|refused| self.sorted(refused))
+    }
+
+    fn sorted(&self, refused: Refused) -> StoreError {
+        match refused {
+            Refused::Database(error) => StoreError::of(&self.path, error),
+            Refused::Store(error) => error,
+        }
     }
 
     /// Runs `work` in a transaction that either commits as a whole or changes nothing.
-    pub(crate) fn transaction<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Refused>) -> Result<T, StoreError> {
-        let mut connection = self.lock();
+    pub(crate) fn transaction<T>(
+        &self,
+        safety: Safety,
+        work: impl FnOnce(&Connection) -> Result<T, Refused>,
+    ) -> Result<T, StoreError> {
+        self.commit(&mut self.lock(), safety, work)
+    }
+
+    /// The same, for who may not be able to wait.
+    pub(crate) fn commit_as<T>(
+        &self,
+        Commit { safety, patience }: Commit,
+        work: impl FnOnce(&Connection) -> Result<T, Refused>,
+    ) -> Result<T, StoreError> {
+        if patience == Patience::Usual {
+            return self.transaction(safety, work);
+        }
+        let busy = || StoreError::Busy { path: self.path.clone() };
+        let mut shared = self.connection.try_lock().map_err(|_| busy())?;
         let of = |error| StoreError::of(&self.path, error);
+        shared.connection.busy_timeout(Duration::ZERO).map_err(of)?;
+        let result = self.commit(&mut shared, safety, work);
+        shared.connection.busy_timeout(BUSY).map_err(of)?;
+        result
+    }
+
+    fn commit<T>(
+        &self,
+        shared: &mut Shared,
+        safety: Safety,
+        work: impl FnOnce(&Connection) -> Result<T, Refused>,
+    ) -> Result<T, StoreError> {
+        let of = |error| StoreError::of(&self.path, error);
+        let Shared { connection, safety: current } = shared;
+        if *current != safety {
+            let level = if safety == Safety::Power { "FULL" } else { "NORMAL" };
+            connection.pragma_update(None, "synchronous", level).map_err(of)?;
+            *current = safety;
+        }
         // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
-        let result = work(&transaction).map_err(|refused| match refused {
-            Refused::Database(error) => of(error),
-            Refused::Store(error) => error,
-        })?;
+        let result = work(&transaction).map_err(|refused| self.sorted(refused))?;
         transaction.commit().map_err(of)?;
         Ok(result)
     }
 
     /// A panic in the middle of a transaction rolls it back, so the connection is as good as before.
-    fn lock(&self) -> MutexGuard<'_, Connection> {
+    fn lock(&self) -> MutexGuard<'_, Shared> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use pincer_store::{
-    CallState, Journal, NewCall, NewRun, Repeat, RunState, Runs, Snapshot, Snapshots, SqliteStore, StoreError,
+    Journal, Millis, NewCall, NewRun, Park, Repeat, RunState, Runs, Safety, Snapshot, Snapshots, SqliteStore,
+    StoreError,
 };
 use tempfile::TempDir;
 
@@ -24,7 +25,11 @@ fn open(path: &Path) -> SqliteStore {
 }
 
 fn run(id: &str) -> NewRun<'_> {
-    NewRun { id, session: "s", caller: "me", created_at: 0 }
+    NewRun { id, session: "s", caller: "me", agent_run: None, created_at: 0 }
+}
+
+fn park(snapshot: &Snapshot, expires_at: Option<Millis>) -> Park<'_> {
+    Park { snapshot, result: "{}", expires_at, most: 100, most_of_session: 100 }
 }
 
 fn mode(path: &Path) -> u32 {
@@ -51,7 +56,7 @@ fn it_is_private_with_all_its_companions() {
 fn what_was_stored_is_there_after_it_is_opened_again() {
     let (_guard, path) = place();
     let fence = open(&path).create_run(&run("a"), "p").expect("made");
-    open(&path).set_run_state("a", fence, RunState::Completed).expect("changed");
+    open(&path).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power).expect("changed");
     assert_eq!(open(&path).run("a").expect("there").state, RunState::Completed);
 }
 
@@ -112,16 +117,16 @@ fn a_full_disk_fails_the_operation_and_loses_nothing() {
     let store = open(&path);
     let fence = store.create_run(&run("a"), "p").expect("made");
     let small = Snapshot { image: vec![0; 32], bytes: vec![7; 2000], detail: "{}".into() };
-    store.park("a", fence, &small, Some(5)).expect("parked");
+    store.park("a", fence, &park(&small, Some(5))).expect("parked");
     store.limit_pages(40).expect("limited");
     let large = Snapshot { bytes: vec![9; 2 << 20], ..small.clone() };
-    let error = store.park("a", fence, &large, Some(9)).expect_err("no room");
+    let error = store.park("a", fence, &park(&large, Some(9))).expect_err("no room");
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     // Neither half of it happened, and the store still works.
     assert_eq!(store.snapshot("a").expect("read"), Some(small));
     assert_eq!(store.run("a").expect("there").expires_at, Some(5));
     store.limit_pages(1_000_000).expect("room again");
-    store.park("a", fence, &large, Some(9)).expect("parked");
+    store.park("a", fence, &park(&large, Some(9))).expect("parked");
 }
 
 #[test]
@@ -168,13 +173,16 @@ fn child_writes_until_it_is_killed() {
     for index in 0.. {
         let id = format!("{name}-{index}");
         let fence = store.create_run(&run(&id), "child").expect("made");
-        let call = NewCall { seq: 0, tool: "t", input: "{}", repeat: Repeat::Unknown, state: CallState::Dispatched };
-        store.note_calls(&id, fence, &[call]).expect("noted");
+        let call = NewCall { seq: 0, tool: "t", input: "{}", repeat: Repeat::Unknown };
+        store.note_calls(&id, fence, "child", &[call], Safety::Process.into()).expect("noted");
         writeln!(out, "noted {id}").expect("said");
-        store.settle_call(&id, fence, 0, "\"done\"").expect("settled");
+        store.settle_call(&id, "child", 0, "\"done\"", Safety::Process.into()).expect("settled");
         writeln!(out, "settled {id}").expect("said");
         let bytes = vec![index as u8; 3000];
-        store.park(&id, fence, &Snapshot { image: vec![0; 32], bytes, detail: "{}".into() }, None).expect("parked");
+        let snapshot = Snapshot { image: vec![0; 32], bytes, detail: "{}".into() };
+        store
+            .park(&id, fence, &Park { most: u32::MAX, most_of_session: u32::MAX, ..park(&snapshot, None) })
+            .expect("parked");
         writeln!(out, "parked {id}").expect("said");
         out.flush().expect("said");
     }

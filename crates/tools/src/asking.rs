@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::approvals::digest;
 use crate::door::{Door, DoorStore, Failed, Teller};
 use crate::hooks::{ApprovalDemand, Standing};
-use crate::{Answer, Call, Context, ErrorCode, EventKind};
+use crate::{Answer, Call, Context, ErrorCode, EventKind, UpdateSink};
 
 /// How often a question is looked up that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
@@ -43,6 +43,7 @@ impl Door {
         question: &Question<'_>,
         context: &Context,
         teller: &Teller<'_>,
+        updates: &dyn UpdateSink,
     ) -> Result<(), Failed> {
         let store_failed =
             |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
@@ -55,6 +56,7 @@ impl Door {
         }
         loop {
             let id = self.question(question, context, teller).await.map_err(store_failed)?;
+            updates.asked(&id);
             let state = self.answer_to(&id, context).await.map_err(store_failed)?;
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
             let refused = match state {
@@ -133,7 +135,7 @@ impl Door {
                 biased;
                 () = context.abort.cancelled() => {
                     let asked = id.to_owned();
-                    let cancelled = self.stored(move |store| store.resolve(&asked, Decision::Cancel, "abort", now()));
+                    let cancelled = self.stored(move |store| store.resolve(&asked, Decision::Cancel, &[], "abort", now()));
                     return cancelled.await.map(|resolution| resolution.approval.state);
                 }
                 () = answered => {}
@@ -155,30 +157,27 @@ impl Door {
 /// also one without a door.
 pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
     let decision = if answer == Answer::Deny { Decision::Deny } else { Decision::Allow };
-    let resolution = store.resolve(id, decision, by, now())?;
-    if !resolution.applied {
-        return Ok(false);
-    }
-    let grant = |tool: &str, kind: GrantKind| {
-        let id = format!("gr_{}", Uuid::now_v7());
-        store.grant(&NewGrant { id: &id, tool, kind, created_at: now() })
-    };
-    let approval = resolution.approval;
-    match (answer, approval.run.clone()) {
+    let approval = store.approval(id)?;
+    let granted: Vec<(String, GrantKind)> = match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
             let there = store.grants()?;
-            let granted =
-                |key: &&String| there.iter().any(|grant| grant.tool == **key && grant.kind == GrantKind::Always);
-            let new: Vec<String> = granted_always(&approval).iter().filter(|key| !granted(key)).cloned().collect();
-            new.iter().try_for_each(|key| grant(key, GrantKind::Always))?;
+            let new = |key: &String| !there.iter().any(|grant| grant.tool == *key && grant.kind == GrantKind::Always);
+            granted_always(&approval).into_iter().filter(new).map(|key| (key, GrantKind::Always)).collect()
         }
         // This call is the first of them.
         (Answer::AllowNext(count), Some(run)) if count > 1 => {
-            grant(&approval.tool, GrantKind::Next { run, remaining: count - 1 })?;
+            vec![(approval.tool.clone(), GrantKind::Next { run, remaining: count - 1 })]
         }
-        _ => {}
-    }
-    Ok(true)
+        _ => Vec::new(),
+    };
+    let ids: Vec<String> = granted.iter().map(|_| format!("gr_{}", Uuid::now_v7())).collect();
+    let grants: Vec<NewGrant<'_>> = granted
+        .iter()
+        .zip(&ids)
+        .map(|((tool, kind), id)| NewGrant { id, tool, kind: kind.clone(), created_at: now() })
+        .collect();
+    // In one step: whoever waits for the answer must find what it grants.
+    Ok(store.resolve(id, decision, &grants, by, now())?.applied)
 }
 
 /// What an answer for ever to this question grants. Nothing, if it is a question that is asked every time.

@@ -1,6 +1,8 @@
 //! For whom a tool is called.
 
-use pincer_store::Fence;
+use std::sync::Arc;
+
+use pincer_store::{Fence, Safety};
 use tokio_util::sync::CancellationToken;
 
 /// Who calls, from where, and how to stop it. Cheap to clone; a nested call gets its parent's with itself as parent.
@@ -40,4 +42,8 @@ pub struct RunOwner {
     pub id: String,
     /// The proof.
     pub fence: Fence,
+    /// This process, as others see it: its calls are its own even when somebody else has taken the run over.
+    pub owner: Arc<str>,
+    /// What the note that a call is about to be made must survive.
+    pub safety: Safety,
 }

@@ -1,25 +1,33 @@
 //! The function through which any tool runs.
 
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Entry;
-use pincer_store::{Approvals, CallState, Grants, Journal, NewCall, Repeat, StoreError};
-use serde_json::{Value, json};
+use pincer_store::{Approvals, Commit, Grants, Journal, NewCall, Patience, Repeat, Safety, StoreError};
+use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
 
 use crate::approvals::decide;
 use crate::asking::Question;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
+use crate::outcome::record;
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::{
-    ApprovalRule, CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Namespace, Outcome, Plugin,
-    Redactor, RegisterError, RuleDecision, RunOwner, ToolCall, UpdateSink,
+    ApprovalRule, BoxFuture, CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Namespace, Outcome,
+    Plugin, Redactor, RegisterError, RuleDecision, RunOwner, ToolCall, ToolError, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// What a tool's value may have, as JSON: it is journalled, shown and handed to programs.
+const MOST_VALUE_BYTES: usize = 8 << 20;
 
 /// What the door needs of a store.
 pub trait DoorStore: Journal + Approvals + Grants + Send + Sync {}
@@ -60,8 +68,8 @@ pub struct Door {
 
 /// A call that did not come to a value, and what it may have changed.
 pub(crate) struct Failed {
-    error: CallError,
-    effect: Effect,
+    pub error: CallError,
+    pub effect: Effect,
 }
 
 impl Failed {
@@ -125,7 +133,7 @@ impl Door {
         done
     }
 
-    fn registry(&self) -> Arc<Registry> {
+    pub(crate) fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -198,13 +206,14 @@ impl Door {
         };
         if let Some(demand) = demand {
             let question = Question::new(entry, &input, &call, &demand, &standing);
-            self.approve(&question, context, teller).await?;
+            self.approve(&question, context, teller, &*updates).await?;
         }
         let _turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
         if context.abort.is_cancelled() {
             return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
         }
         self.journal(context, entry, call.seq, &input).await?;
+        updates.begun();
         let updates = Arc::new(TellingSink {
             events: Arc::clone(&self.parts.events),
             redactor: self.parts.redactor.clone(),
@@ -212,17 +221,13 @@ impl Door {
             updates,
         });
         let result = self.run(registered, entry, input, &call.id, context, updates).await;
-        let result =
-            result.and_then(|value| match registered.output.as_ref().and_then(|output| output.complaint(&value)) {
-                Some(complaint) => Err(Failed {
-                    error: CallError::new(
-                        ErrorCode::InvalidOutput,
-                        format!("{id} returned what it does not declare: {complaint}"),
-                    ),
-                    effect: Effect::Done,
-                }),
-                None => Ok(value),
-            });
+        let result = result.and_then(|value| match complaint(registered, &value) {
+            Some(complaint) => {
+                let error = CallError::new(ErrorCode::InvalidOutput, format!("{id} returned {complaint}"));
+                Err(Failed { error, effect: Effect::Done })
+            }
+            None => Ok(value),
+        });
         self.settle(context, call.seq, &result).await?;
         result
     }
@@ -290,8 +295,8 @@ impl Door {
         let tool = Arc::clone(&registered.tool);
         let limit = tool.timeout();
         let tool_call = ToolCall { input, context: inner, updates, abort: abort.clone() };
-        // On a task of its own: a tool that panics harms its call only.
-        let mut task = tokio::spawn(async move { tool.call(tool_call).await });
+        // A tool that panics harms its call only.
+        let mut running = Box::pin(Unwound(tool.call(tool_call)));
         let deadline = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,
@@ -301,14 +306,14 @@ impl Door {
         let stopped = tokio::select! {
             biased;
             () = context.abort.cancelled() => (ErrorCode::Aborted, "the call was aborted while the tool ran".to_owned()),
-            done = &mut task => {
+            done = &mut running => {
                 return match done {
-                    Ok(Ok(value)) => Ok(value),
-                    Ok(Err(error)) => Err(Failed {
+                    Some(Ok(value)) => Ok(value),
+                    Some(Err(error)) => Err(Failed {
                         error: CallError::new(ErrorCode::ToolFailed, error.message),
                         effect: looks_only(error.effect),
                     }),
-                    Err(_) => Err(Failed {
+                    None => Err(Failed {
                         error: CallError::new(ErrorCode::ToolFailed, format!("{} broke down: this is a bug of the tool", entry.id)),
                         effect: looks_only(Effect::Unknown),
                     }),
@@ -321,36 +326,32 @@ impl Door {
         };
         // A tool that listens cleans up after itself; one that does not is dropped.
         abort.cancel();
-        if tokio::time::timeout(GRACE, &mut task).await.is_err() {
-            task.abort();
-        }
+        let _ = tokio::time::timeout(GRACE, &mut running).await;
         Err(Failed { error: CallError::new(stopped.0, stopped.1), effect: looks_only(Effect::Unknown) })
     }
 
     /// Notes that the tool is called now. What cannot be noted is not done.
     async fn journal(&self, context: &Context, entry: &Entry, seq: u32, input: &Value) -> Result<(), Failed> {
-        let Some(RunOwner { id, fence }) = context.run.clone() else { return Ok(()) };
+        let Some(RunOwner { id, fence, owner, safety }) = context.run.clone() else { return Ok(()) };
         let repeat = match entry.flags {
             flags if flags.read_only => Repeat::Pure,
             flags if flags.idempotent => Repeat::Idempotent,
             _ => Repeat::Unknown,
         };
         let (tool, input) = (entry.id.to_string(), input.to_string());
-        let noted = self.stored(move |store| {
-            let call = NewCall { seq, tool: &tool, input: &input, repeat, state: CallState::Dispatched };
-            store.note_calls(&id, fence, &[call])
+        let noted = self.committed(safety, move |store, commit| {
+            store.note_calls(&id, fence, &owner, &[NewCall { seq, tool: &tool, input: &input, repeat }], commit)
         });
         noted.await.map_err(|error| Failed::before(ErrorCode::Store, format!("the call was not made: {error}")))
     }
 
     async fn settle(&self, context: &Context, seq: u32, result: &Result<Value, Failed>) -> Result<(), Failed> {
-        let Some(RunOwner { id, fence }) = context.run.clone() else { return Ok(()) };
-        let (outcome, effect) = match result {
-            Ok(value) => (json!({ "ok": value }), Effect::Done),
-            Err(failed) => (json!({ "error": failed.error, "effect": failed.effect }), failed.effect),
-        };
-        let outcome = outcome.to_string();
-        let settled = self.stored(move |store| store.settle_call(&id, fence, seq, &outcome));
+        let Some(RunOwner { id, owner, .. }) = context.run.clone() else { return Ok(()) };
+        let effect = result.as_ref().map_or_else(|failed| failed.effect, |_| Effect::Done);
+        let outcome = record(result.as_ref().map_err(|failed| &failed.error), effect);
+        // A power cut may take it with what was done since; then nobody knows what came of the call, as the note says.
+        let settled =
+            self.committed(Safety::Process, move |store, commit| store.settle_call(&id, &owner, seq, &outcome, commit));
         settled.await.map(drop).map_err(|error| Failed {
             error: CallError::new(
                 ErrorCode::Store,
@@ -358,6 +359,22 @@ impl Door {
             ),
             effect,
         })
+    }
+
+    /// A commit that only has to reach the system takes microseconds, less than handing it to another thread: it is made here
+    /// if nobody else is at it.
+    async fn committed<T: Send + 'static>(
+        &self,
+        safety: Safety,
+        work: impl Fn(&dyn DoorStore, Commit) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if safety == Safety::Process {
+            match work(&*self.store, Commit { safety, patience: Patience::None }) {
+                Err(StoreError::Busy { .. }) => {}
+                done => return done,
+            }
+        }
+        self.stored(move |store| work(store, safety.into())).await
     }
 
     /// The store blocks; the runtime must not.
@@ -373,12 +390,52 @@ impl Door {
     }
 }
 
+/// A tool at work; `None` if it panics.
+struct Unwound<'t>(BoxFuture<'t, Result<Value, ToolError>>);
+
+impl Future for Unwound<'_> {
+    type Output = Option<Result<Value, ToolError>>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
+        // After a panic it is not polled again, and what it borrows is its own.
+        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    }
+}
+
+/// What is wrong with a tool's value, if something is.
+fn complaint(registered: &Registered, value: &Value) -> Option<String> {
+    if is_larger(value, MOST_VALUE_BYTES) {
+        return Some(format!("more than the {MOST_VALUE_BYTES} bytes that a value may have: ask it for less"));
+    }
+    let complaint = registered.output.as_ref()?.complaint(value)?;
+    Some(format!("what it does not declare: {complaint}"))
+}
+
+/// Whether a value has more than so many bytes as JSON. Stops counting there.
+fn is_larger(value: &Value, bytes: usize) -> bool {
+    struct Counter(usize);
+    impl io::Write for Counter {
+        fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(part.len()).ok_or(io::ErrorKind::WriteZero)?;
+            Ok(part.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Counter(bytes), value).is_err()
+}
+
 /// Tells what happens to one call.
 pub(crate) struct Teller<'a> {
-    door: &'a Door,
-    call: String,
-    entry: Arc<Entry>,
-    context: Context,
+    pub door: &'a Door,
+    pub call: String,
+    pub entry: Arc<Entry>,
+    pub context: Context,
 }
 
 impl Teller<'_> {

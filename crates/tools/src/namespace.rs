@@ -6,16 +6,18 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use pincer_catalog::names::is_identifier;
+use pincer_catalog::names::{is_identifier, is_reserved};
 use serde_json::{Map, Value};
 
 use crate::Context;
 
 /// Globals of a program that no namespace may take.
-const TAKEN: [&str; 13] = [
+const TAKEN: [&str; 15] = [
     "ALL_TOOLS",
     "API",
     "MCP",
+    "TextDecoder",
+    "TextEncoder",
     "atob",
     "btoa",
     "console",
@@ -26,6 +28,74 @@ const TAKEN: [&str; 13] = [
     "tools",
     "unwrap",
     "yield_control",
+];
+/// Globals of the language and of the engine.
+const ECMASCRIPT: [&str; 65] = [
+    "AggregateError",
+    "Array",
+    "ArrayBuffer",
+    "AsyncDisposableStack",
+    "Atomics",
+    "BigInt",
+    "BigInt64Array",
+    "BigUint64Array",
+    "Boolean",
+    "DOMException",
+    "DataView",
+    "Date",
+    "DisposableStack",
+    "Error",
+    "EvalError",
+    "FinalizationRegistry",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Function",
+    "Infinity",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "InternalError",
+    "Iterator",
+    "JSON",
+    "Map",
+    "Math",
+    "NaN",
+    "Number",
+    "Object",
+    "Promise",
+    "Proxy",
+    "RangeError",
+    "ReferenceError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "SharedArrayBuffer",
+    "String",
+    "SuppressedError",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "WeakMap",
+    "WeakRef",
+    "WeakSet",
+    "clearTimeout",
+    "decodeURI",
+    "decodeURIComponent",
+    "encodeURI",
+    "encodeURIComponent",
+    "escape",
+    "globalThis",
+    "isFinite",
+    "isNaN",
+    "parseFloat",
+    "parseInt",
+    "setTimeout",
 ];
 /// Keys that would reach a prototype.
 const UNSAFE_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
@@ -176,8 +246,8 @@ impl Namespace {
     /// Checks all that can be checked before there is a run.
     pub fn check(&self, own: &HashSet<&str>) -> Result<(), NamespaceError> {
         let global = &self.global;
-        let reserved = TAKEN.contains(&global.as_str()) || global.starts_with("__");
-        if !is_identifier(global) || reserved {
+        let reserved = TAKEN.contains(&global.as_str()) || ECMASCRIPT.contains(&global.as_str());
+        if !is_identifier(global) || is_reserved(global) || reserved {
             return Err(NamespaceError::Global(global.clone()));
         }
         if self.id.is_empty() {

@@ -56,6 +56,31 @@ pub enum ErrorCode {
     Store,
 }
 
+/// What came of a call, as the journal has it.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Recorded {
+    Value { ok: Value },
+    Failed { error: CallError, effect: Effect },
+}
+
+/// The form in which the journal keeps what came of a call.
+pub(crate) fn record(result: Result<&Value, &CallError>, effect: Effect) -> String {
+    let recorded = match result {
+        Ok(value) => serde_json::json!({ "ok": value }),
+        Err(error) => serde_json::json!({ "error": error, "effect": effect }),
+    };
+    recorded.to_string()
+}
+
+/// Reads what came of a call out of the journal.
+pub fn recorded(outcome: &str) -> Result<(Result<Value, CallError>, Effect), serde_json::Error> {
+    Ok(match serde_json::from_str(outcome)? {
+        Recorded::Value { ok } => (Ok(ok), Effect::Done),
+        Recorded::Failed { error, effect } => (Err(error), effect),
+    })
+}
+
 impl CallError {
     pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into() }

@@ -37,10 +37,16 @@ pub struct ToolCall {
     pub abort: CancellationToken,
 }
 
-/// Takes what a tool reports while it runs.
+/// Takes what is told of a call while it is made. Must not block.
 pub trait UpdateSink: Send + Sync {
-    /// One report.
+    /// The tool reports something.
     fn update(&self, update: Value);
+
+    /// A person is asked whether the call may be made. This is the question's id.
+    fn asked(&self, _approval: &str) {}
+
+    /// The call is noted, and its tool runs from now on.
+    fn begun(&self) {}
 }
 
 /// Ignores all reports.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{House, call, house};
-use pincer_store::{ApprovalState, Approvals, Decision, Grants, NewRun, Runs, SqliteStore};
+use pincer_store::{ApprovalState, Approvals, Decision, Grants, NewRun, Runs, Safety, SqliteStore};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
     Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, FnTool, Matcher, Outcome, RuleDecision, RunOwner,
@@ -108,9 +108,14 @@ async fn always_holds_until_it_is_revoked() {
 async fn the_next_few_hold_for_this_tool_in_this_run() {
     let house = asking();
     let run = |id: &'static str| {
-        let fence =
-            house.store.create_run(&NewRun { id, session: "s", caller: "me", created_at: 0 }, "p").expect("made");
-        Context { run: Some(RunOwner { id: id.into(), fence }), ..Context::default() }
+        let fence = house
+            .store
+            .create_run(&NewRun { id, session: "s", caller: "me", agent_run: None, created_at: 0 }, "p")
+            .expect("made");
+        Context {
+            run: Some(RunOwner { id: id.into(), fence, owner: "p".into(), safety: Safety::Process }),
+            ..Context::default()
+        }
     };
     let (first, second) = (run("cm_1"), run("cm_2"));
     answered(&house, &first, Answer::AllowNext(3)).await.result.expect("the first of three");
@@ -134,7 +139,7 @@ async fn another_process_may_answer() {
     let (outcome, ()) = tokio::join!(house.call("echo", json!({ "text": "x" })), async {
         let id = question(&house).await;
         let elsewhere = SqliteStore::open(&path).expect("the same file");
-        assert!(elsewhere.resolve(&id, Decision::Allow, "another terminal", 0).expect("answered").applied);
+        assert!(elsewhere.resolve(&id, Decision::Allow, &[], "another terminal", 0).expect("answered").applied);
     });
     assert!(outcome.result.is_ok());
 }
@@ -245,7 +250,7 @@ async fn one_answer_wins_in_every_order_and_the_effect_happens_at_most_once() {
                     Act::Expire => drop(house.store.expire_approvals(i64::MAX).expect("swept")),
                     Act::Abort => {
                         context.abort.cancel();
-                        drop(house.store.resolve(&id, Decision::Cancel, "abort", 0).expect("cancelled"));
+                        drop(house.store.resolve(&id, Decision::Cancel, &[], "abort", 0).expect("cancelled"));
                     }
                 }
             }

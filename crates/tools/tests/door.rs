@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{call, echo, entry, house};
-use pincer_store::{CallState, Journal, NewRun, Repeat, Runs};
+use pincer_store::{CallState, Journal, NewRun, Repeat, Runs, Safety};
 use pincer_tools::{
     BoxFuture, Context, Door, Effect, ErrorCode, EventKind, FnTool, RegisterError, RunOwner, Tool, ToolCall, ToolError,
 };
@@ -255,9 +255,12 @@ async fn calls_of_a_run_are_journalled_with_two_rows_and_what_cannot_be_noted_is
         });
         door.tool(looks, Arc::new(tool)).expect("registered")
     });
-    let run = NewRun { id: "cm_1", session: "s", caller: "me", created_at: 0 };
+    let run = NewRun { id: "cm_1", session: "s", caller: "me", agent_run: None, created_at: 0 };
     let fence = house.store.create_run(&run, "p").expect("made");
-    let context = Context { run: Some(RunOwner { id: "cm_1".into(), fence }), ..Context::default() };
+    let context = Context {
+        run: Some(RunOwner { id: "cm_1".into(), fence, owner: "p".into(), safety: Safety::Process }),
+        ..Context::default()
+    };
     assert!(house.call_as(&context, "looks", json!({ "text": "x" })).await.result.is_ok());
     let calls = house.store.calls("cm_1").expect("read");
     assert_eq!((calls.len(), calls[0].state, calls[0].repeat), (1, CallState::Settled, Repeat::Pure));

@@ -1,7 +1,5 @@
 //! `pincer bench cells`: the figures of BENCHMARKS.md, in the shape that the peers' scripts print too.
 
-use std::fs;
-use std::io::{IsTerminal, stderr};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +7,7 @@ use pincer_sandbox::Engine;
 use serde::Serialize;
 
 use crate::cells::{self, CALLS, Outcome};
+use crate::measure::{Summary, milliseconds, progress, resident_bytes, summary};
 use crate::print::{bytes, chain, line, note, time};
 use crate::usage::BenchArguments;
 use crate::{DONE, FAILED, engine};
@@ -36,12 +35,6 @@ struct Report {
     cells_per_second: f64,
     /// Resident bytes for 1,000 suspended cells.
     held_per_1000: usize,
-}
-
-#[derive(Clone, Copy, Serialize)]
-struct Summary {
-    p50: f64,
-    p95: f64,
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> u8 {
@@ -141,30 +134,6 @@ fn held(engine: &Engine) -> Outcome<usize> {
     let held = resident_bytes().saturating_sub(before);
     // What the allocator had free before does not show up as growth.
     Ok(held.max(snapshots.iter().map(|snapshot| snapshot.len()).sum()))
-}
-
-/// 0 where the system does not tell.
-fn resident_bytes() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
-}
-
-fn summary(mut samples: Vec<Duration>, unit: impl Fn(Duration) -> f64) -> Summary {
-    samples.sort_unstable();
-    let at = |index: usize| samples.get(index.min(samples.len().saturating_sub(1))).copied().unwrap_or_default();
-    Summary { p50: unit(at(samples.len() / 2)), p95: unit(at(samples.len() * 95 / 100)) }
-}
-
-fn milliseconds(time: Duration) -> f64 {
-    time.as_nanos() as f64 / 1e6
-}
-
-fn progress(step: &str) {
-    if stderr().is_terminal() {
-        let text = if step.is_empty() { String::new() } else { format!("measuring: {step} …") };
-        eprint!("\r\x1b[K{text}");
-    }
 }
 
 fn show(report: &Report) {

@@ -1,23 +1,23 @@
 //! `pincer tools call`: one tool through the door, from a terminal or a script.
 
-use std::io::{IsTerminal, Read, stderr, stdin};
+use std::io::{Read, stdin};
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Policy};
 use pincer_store::{Approval, ApprovalState, Approvals, SqliteStore};
-use pincer_tools::{Answer, Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog, granted_always};
+use pincer_tools::{Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog};
 use serde_json::{Value, json};
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::asking::{ask, somebody_is_here};
 use crate::assembly::Assembly;
-use crate::print::{chain, line, note, streamed};
+use crate::interrupt::Interruptions;
+use crate::print::{line, note, streamed};
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// What was asked for.
@@ -116,7 +116,7 @@ async fn attend(
     loop {
         tokio::select! {
             biased;
-            () = interrupted.next() => {
+            _ = interrupted.next() => {
                 abort.cancel();
                 let _ = call.await;
                 return Ended::Interrupted;
@@ -126,12 +126,12 @@ async fn attend(
                 if approval.state != ApprovalState::Pending {
                     continue;
                 }
-                if !(stdin().is_terminal() && stderr().is_terminal()) {
+                if !somebody_is_here() {
                     return Ended::Waiting(Box::new(approval));
                 }
                 tokio::select! {
                     () = ask(door, &approval) => {}
-                    () = interrupted.next() => {
+                    _ = interrupted.next() => {
                         abort.cancel();
                         let _ = call.await;
                         return Ended::Interrupted;
@@ -140,24 +140,6 @@ async fn attend(
             }
             outcome = &mut call => return Ended::Outcome(outcome),
         }
-    }
-}
-
-/// A person at the keyboard, or a system that wants this process to end.
-struct Interruptions(Vec<Signal>);
-
-impl Interruptions {
-    fn listen() -> Self {
-        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-        Self(kinds.into_iter().filter_map(|kind| signal(kind).ok()).collect())
-    }
-
-    async fn next(&mut self) {
-        std::future::poll_fn(|context| {
-            let came = self.0.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-            if came { Poll::Ready(()) } else { Poll::Pending }
-        })
-        .await;
     }
 }
 
@@ -174,40 +156,6 @@ fn reporter() -> (SyncSender<Value>, JoinHandle<()>) {
         }
     };
     (tell, thread::spawn(show))
-}
-
-/// Asks at the terminal.
-async fn ask(door: &Door, approval: &Approval) {
-    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
-    let demand = &request["demand"];
-    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
-    note(&format!("{title}\n  {} {}", approval.tool, request["input"]));
-    if let Some(description) = demand["description"].as_str() {
-        note(&format!("  {description}"));
-    }
-    let always = granted_always(approval);
-    let choices = if always.is_empty() { "[y]es, [n]o" } else { "[y]es, [a]lways, [n]o" };
-    loop {
-        streamed(&format!("{choices}? "));
-        let line = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            stdin().read_line(&mut line).map(|_| line)
-        });
-        let answer = match line.await {
-            Ok(Ok(line)) => line.trim().to_lowercase(),
-            _ => String::from("n"),
-        };
-        let answer = match answer.as_str() {
-            "y" | "yes" => Answer::AllowOnce,
-            "a" | "always" if !always.is_empty() => Answer::AllowAlways,
-            "n" | "no" | "" => Answer::Deny,
-            _ => continue,
-        };
-        if let Err(error) = door.answer(&approval.id, answer, "terminal").await {
-            note(&format!("error: the answer could not be stored: {}", chain(&error)));
-        }
-        return;
-    }
 }
 
 fn report(ended: Ended, json: bool) -> u8 {

@@ -1,16 +1,26 @@
-//! `pincer demo`: the main job, told step by step.
+//! `pincer demo`: the main job, told step by step, with the real parts: this very program, its tools, its store, and a kill.
 
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use pincer_codemode::{CodeModeResult, Exec};
-use pincer_sandbox::{Answer, Engine, Json, Limits, Output, Program, TurnEnd};
+use pincer_sandbox::{Limits, Output, Program, TurnEnd};
+use pincer_store::{CallState, Journal, SqliteStore};
+use serde_json::Value;
 
 use crate::cells::Outcome;
 use crate::print::{bytes, chain, line, note, time};
-use crate::{DONE, FAILED, engine};
+use crate::{DONE, FAILED, WAITING, engine};
 
 pub(crate) fn run() -> u8 {
-    match tell() {
+    let place = std::env::temp_dir().join(format!("pincer-demo-{}", std::process::id()));
+    let told = tell(&place);
+    // It is the demo's own, and holds nothing that anybody needs.
+    let _ = fs::remove_dir_all(&place);
+    match told {
         Ok(()) => DONE,
         Err(error) => {
             note(&format!("error: the demo did not run: {}", chain(error.as_ref())));
@@ -19,85 +29,151 @@ pub(crate) fn run() -> u8 {
     }
 }
 
-const TIME: Duration = Duration::from_secs(10);
+const PROGRAM: &str = r#"const [list] = await tools.search("list the files of a directory");
+const { entries } = await tools.call(list.id, { path: "orders" });
+const orders = await Promise.all(entries.map(async ({ name }) =>
+  JSON.parse((await tools.read({ path: `orders/${name}` })).content)));
+const totals = {};
+for (const { customer, amount } of orders) totals[customer] = (totals[customer] ?? 0) + amount;
+await tools.write({ path: "totals.json", content: JSON.stringify(totals) });
+await new Promise((resolve) => setTimeout(resolve, 1500));
+return totals;"#;
 
-fn tell() -> Outcome<()> {
+const CONFIG: &str = r#"{
+  workspace: "work",
+  tools: { codeMode: { enabled: true, durability: "every_call" } },
+  approvals: { rules: [{ match: "openclaw:core:write", decision: "ask" }] },
+}"#;
+
+fn tell(place: &Path) -> Outcome<()> {
     let start = Instant::now();
-    let engine = engine::load(16)?;
+    drop(engine::load(1)?);
     line(&format!(
-        "Pincer runs small programs in QuickJS inside WebAssembly. The engine was ready in {}.",
+        "A model that sees 300 tools is slow and confused. Behind Pincer it sees two, exec and wait, and writes programs that\n\
+         call all the others. They run in QuickJS inside WebAssembly. The engine was ready in {}.",
         time(start.elapsed())
     ));
-    a_cell(&engine)?;
-    a_suspended_cell(&engine)?;
-    hostile_cells(&engine)?;
+    let demo = Demo::new(place)?;
+    heading(1, "A catalog of tools, and a program that finds and calls them, in parallel, through one policy boundary");
+    let tools = demo.json(&["tools", "list", "--json"])?;
+    let count = tools.as_array().map_or(0, Vec::len);
+    line(&format!(
+        "   {count} tools: files, commands, the web; 6 orders to add up. A rule says that `write` needs a person."
+    ));
+    PROGRAM.lines().for_each(|text| line(&format!("   | {text}")));
+    let start = Instant::now();
+    let waiting = demo.json(&["exec", "--json", "program.js"])?;
+    let telemetry = &waiting["telemetry"];
+    let run = waiting["runId"].as_str().ok_or_else(|| format!("the program did not wait: {waiting}"))?;
+    let size = telemetry["snapshotBytes"].as_u64().unwrap_or_default() as usize;
+    line(&format!(
+        "   → {} calls and a search later, in {}, it waits for an approval. The process has ended;\n     the program is {} in a database.",
+        telemetry["callCount"].as_u64().unwrap_or_default().saturating_sub(1),
+        time(start.elapsed()),
+        bytes(size)
+    ));
+
+    heading(2, "A person says yes, another process continues the program, and is killed in the middle");
+    let question = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap_or_default();
+    demo.json(&["approvals", "allow", question, "--json"])?;
+    line(&format!("   $ pincer approvals allow {question}"));
+    line(&format!("   $ pincer wait {run}"));
+    let mut child = demo.start(&["wait", run, "--json"])?;
+    demo.until_written(run)?;
+    child.kill()?;
+    child.wait()?;
+    line("   $ kill -9           # just after the file was written");
+
+    heading(3, "It goes on where it was: what was done is not done again");
+    let start = Instant::now();
+    let done = demo.json(&["wait", run, "--json"])?;
+    if done["status"] != "completed" {
+        return Err(format!("the program did not complete: {done}").into());
+    }
+    line(&format!("   → {}   {} later", done["value"], time(start.elapsed())));
+    let calls = demo.json(&["runs", "show", run, "--json"])?;
+    let calls = calls["calls"].as_array().cloned().unwrap_or_default();
+    let writes = calls.iter().filter(|call| call["tool"] == "openclaw:core:write").count();
+    line(&format!("   {} calls in the journal, `write` {writes} time", calls.len()));
+
+    hostile_cells()?;
     // As it was called: a first-time reader has nothing named `pincer` on the path.
     let pincer = std::env::args().next().unwrap_or_else(|| "pincer".into());
-    line(&format!("\nTry your own:  {pincer} exec -e 'return [1, 2, 3].map((n) => n * n)'"));
-    line(&format!("Measure it:    {pincer} bench cells"));
+    line(&format!("\nTry your own:  {pincer} exec -e 'return (await tools.ls({{}})).entries.length'"));
+    line(&format!("Measure it:    {pincer} bench cells && {pincer} bench calls"));
     Ok(())
+}
+
+/// A place of its own, and this program to run in it.
+struct Demo {
+    place: PathBuf,
+    pincer: PathBuf,
+}
+
+impl Demo {
+    fn new(place: &Path) -> Outcome<Self> {
+        fs::create_dir_all(place.join("work/orders"))?;
+        for (number, (customer, amount)) in
+            [("ada", 12), ("grace", 7), ("ada", 30), ("edsger", 5), ("grace", 1), ("ada", 8)].into_iter().enumerate()
+        {
+            let order = format!(r#"{{"customer":"{customer}","amount":{amount}}}"#);
+            fs::write(place.join(format!("work/orders/{}.json", number + 1)), order)?;
+        }
+        fs::write(place.join("pincer.json5"), CONFIG)?;
+        fs::write(place.join("program.js"), PROGRAM)?;
+        Ok(Self { place: place.to_owned(), pincer: std::env::current_exe()? })
+    }
+
+    fn start(&self, arguments: &[&str]) -> Outcome<Child> {
+        let mut command = Command::new(&self.pincer);
+        command
+            .args(arguments)
+            .current_dir(&self.place)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.env_remove("PINCER_CONFIG").env("PINCER_STATE_DIR", self.place.join("state"));
+        Ok(command.spawn()?)
+    }
+
+    /// What a command prints.
+    fn json(&self, arguments: &[&str]) -> Outcome<Value> {
+        let mut child = self.start(arguments)?;
+        let mut text = String::new();
+        if let Some(mut out) = child.stdout.take() {
+            out.read_to_string(&mut text)?;
+        }
+        let code = child.wait()?.code();
+        if code != Some(DONE.into()) && code != Some(WAITING.into()) {
+            return Err(format!("`pincer {}` ended with {code:?}: {text}", arguments.join(" ")).into());
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// Until the journal has the file as written.
+    fn until_written(&self, run: &str) -> Outcome<()> {
+        let store = SqliteStore::open(&self.place.join("state/pincer.db"))?;
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while Instant::now() < deadline {
+            let calls = store.calls(run)?;
+            if calls.iter().any(|call| call.tool.ends_with(":write") && call.state == CallState::Settled) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Err("the file was not written".into())
+    }
 }
 
 fn heading(number: u32, title: &str) {
     line(&format!("\n{number}. {title}"));
 }
 
-fn code(source: &str) {
-    source.lines().for_each(|text| line(&format!("   | {text}")));
-}
+const TIME: Duration = Duration::from_millis(200);
 
-fn a_cell(engine: &Engine) -> Outcome<()> {
-    heading(1, "A fresh cell: a program in, a value out");
-    let source = "const words = \"the quick brown fox\".split(\" \");\nreturn Object.fromEntries(words.map((w) => [w, w.length]));";
-    code(source);
-    let start = Instant::now();
-    let turn = engine.start(Program::new(source), Limits::default())?.run_turn(TIME)?;
-    let took = start.elapsed();
-    let TurnEnd::Value(Some(value)) = turn.end else { return Err(format!("{:?}", turn.end).into()) };
-    line(&format!("   → {value}   in {}", time(took)));
-    Ok(())
-}
-
-fn a_suspended_cell(engine: &Engine) -> Outcome<()> {
-    heading(2, "A cell that must wait is suspended, stored, and continued later, anywhere");
-    let source = "const cart = new Map([[\"tea\", 3], [\"cake\", 4]]);\n\
-                  let total = 0;\n\
-                  for (const [item, price] of cart) {\n  \
-                  const { approved } = await approve(`buy ${item} for ${price}?`);\n  \
-                  if (approved) total += price;\n\
-                  }\n\
-                  return `spent ${total}`;";
-    code(source);
-    let mut cell = engine.start(Program::new(source).function("approve"), Limits::default())?;
-    let mut turn = cell.run_turn(TIME)?;
-    let mut approved = true;
-    while let TurnEnd::Waiting = turn.end {
-        let request = turn.requests.first().ok_or("the program waits without a request")?;
-        let place = request.site.map_or_else(String::new, |site| format!(" (line {})", site.line));
-        line(&format!("   ⏸ {}{}{place}", request.method, request.args));
-        let start = Instant::now();
-        let snapshot = cell.park()?;
-        let parked = start.elapsed();
-        drop(cell);
-        line(&format!(
-            "     the VM is now {} of data, made in {}; nothing is left running",
-            bytes(snapshot.len()),
-            time(parked)
-        ));
-        let start = Instant::now();
-        cell = engine.restore(&snapshot, Limits::default())?;
-        cell.deliver(Answer::value(request.id, Json::of(&serde_json::json!({ "approved": approved }))?))?;
-        turn = cell.run_turn(TIME)?;
-        line(&format!("   ▶ answered {{approved: {approved}}} and continued in {}", time(start.elapsed())));
-        approved = !approved;
-    }
-    let TurnEnd::Value(Some(value)) = turn.end else { return Err(format!("{:?}", turn.end).into()) };
-    line(&format!("   → {value}"));
-    Ok(())
-}
-
-fn hostile_cells(engine: &Engine) -> Outcome<()> {
-    heading(3, "Model code is hostile: each of these ends alone, and nobody else notices");
+fn hostile_cells() -> Outcome<()> {
+    heading(4, "Model code is hostile: each of these ends alone, and nobody else notices");
+    let engine = engine::load(4)?;
     let programs = [
         ("an endless loop", "for (;;) {}"),
         ("one inside the engine, in native code", "[].indexOf.call({ length: 2 ** 53 }, 1)"),
@@ -108,11 +184,12 @@ fn hostile_cells(engine: &Engine) -> Outcome<()> {
     ];
     for (name, source) in programs {
         let start = Instant::now();
-        let result = Exec::new(source).timeout_ms(200).run(engine);
+        let turn = engine.start(Program::new(source), Limits::default())?.run_turn(TIME)?;
         let took = start.elapsed();
-        let verdict = match &result {
-            CodeModeResult::Completed(done) => done.value.to_string(),
-            CodeModeResult::Failed(failed) => failed.error.lines().next().unwrap_or_default().to_owned(),
+        let verdict = match turn.end {
+            TurnEnd::Limit(limit) => limit.to_string(),
+            TurnEnd::Failed(failure) => failure.to_string(),
+            other => return Err(format!("{name} came to {other:?}").into()),
         };
         line(&format!("   ✗ {name}: {verdict}   ({})", time(took)));
     }

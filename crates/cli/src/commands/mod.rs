@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod approvals;
+pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_search;
 pub(crate) mod call;
@@ -9,4 +10,5 @@ pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod exec;
 pub(crate) mod plugins;
+pub(crate) mod runs;
 pub(crate) mod tools;

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pincer_catalog::names::unambiguous;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare, shortened};
-use pincer_config::Scope;
 use serde_json::{Value, json};
 
 use crate::assembly::Assembly;
+use crate::codemode::config_scope;
 use crate::print::{chain, line, note};
 use crate::usage::{PlaceArguments, ScopeArguments, ToolsArguments, ToolsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, commands, settings, state};
@@ -51,21 +51,10 @@ fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, Vi
     let store = state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?;
     let assembly = Assembly::new(&loaded, state::directory(places.state_dir.as_deref()).as_deref(), Arc::new(store))
         .map_err(|error| told(WRONG_USAGE)(&error))?;
-    let policy = loaded.parsed.config.policy(&scope_of(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    let policy = loaded.parsed.config.policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
     let all = Catalog::new(assembly.door.entries()).map_err(|error| told(WRONG_USAGE)(&error))?;
     let left = policy.apply(&all);
     Ok((assembly, View { all, policy, left }))
-}
-
-fn scope_of(arguments: &ScopeArguments) -> Scope<'_> {
-    Scope {
-        agent: arguments.agent.as_deref(),
-        provider: arguments.provider.as_deref(),
-        model: arguments.model.as_deref(),
-        sender: arguments.sender.as_deref(),
-        sandboxed: arguments.sandboxed,
-        run: None,
-    }
 }
 
 /// What to print, for programs and for people.

@@ -31,6 +31,8 @@ impl Home {
             .env("PATH", std::env::var_os("PATH").expect("a path"));
         // Not in the home: what tests list there is theirs.
         command.env("XDG_STATE_HOME", self.0.path().join(".state"));
+        // For all tests of this build, so that only the first of them compiles the engine.
+        command.env("XDG_CACHE_HOME", PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("cache"));
         command
     }
 

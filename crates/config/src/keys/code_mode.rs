@@ -73,6 +73,18 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1, max = 86_400), extend("default" = 900))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_ttl_seconds: Option<u64>,
+    /// How many programs may be suspended at a time.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 4096))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_suspended_runs: Option<u64>,
+    /// How many programs of one session may be suspended at a time.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1024))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_suspended_runs_per_session: Option<u64>,
+    /// When a program is stored.
+    #[schemars(extend("default" = "parked"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
     /// How many tools a search finds if it does not say. At most `maxSearchLimit`.
     #[schemars(range(min = 1, max = 50), extend("default" = 8))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,6 +93,41 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1, max = 50), extend("default" = 50))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_search_limit: Option<u64>,
+}
+
+impl CodeModeFields {
+    /// These, and what they leave open as in `others`.
+    pub fn over(self, others: Self) -> Self {
+        Self {
+            enabled: self.enabled.or(others.enabled),
+            runtime: self.runtime.or(others.runtime),
+            mode: self.mode.or(others.mode),
+            languages: self.languages.or(others.languages),
+            timeout_ms: self.timeout_ms.or(others.timeout_ms),
+            memory_limit_bytes: self.memory_limit_bytes.or(others.memory_limit_bytes),
+            max_output_bytes: self.max_output_bytes.or(others.max_output_bytes),
+            max_snapshot_bytes: self.max_snapshot_bytes.or(others.max_snapshot_bytes),
+            max_pending_tool_calls: self.max_pending_tool_calls.or(others.max_pending_tool_calls),
+            snapshot_ttl_seconds: self.snapshot_ttl_seconds.or(others.snapshot_ttl_seconds),
+            max_suspended_runs: self.max_suspended_runs.or(others.max_suspended_runs),
+            max_suspended_runs_per_session: self
+                .max_suspended_runs_per_session
+                .or(others.max_suspended_runs_per_session),
+            durability: self.durability.or(others.durability),
+            search_default_limit: self.search_default_limit.or(others.search_default_limit),
+            max_search_limit: self.max_search_limit.or(others.max_search_limit),
+        }
+    }
+}
+
+/// When a program is stored, so that it can be continued after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// When it is suspended. A crash in between takes what it did since; calls that have settled are known.
+    Parked,
+    /// Before each of its calls. A crash loses nothing; a call takes some tenths of a millisecond longer.
+    EveryCall,
 }
 
 /// The engine that runs programs.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use approvals::{Approvals, Decision, Rule};
-pub use code_mode::{CodeMode, CodeModeFields, Language, Mode, Runtime};
+pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
 pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
 pub use logging::Logging;

@@ -1,0 +1,54 @@
+//! Questions to the person at this terminal.
+
+use std::io::{IsTerminal, stderr, stdin};
+
+use pincer_store::Approval;
+use pincer_tools::{Answer, Door, granted_always};
+use serde_json::Value;
+
+use crate::print::{chain, note, streamed};
+
+/// Whether somebody is at the terminal who can be asked.
+pub(crate) fn somebody_is_here() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// Asks at the terminal, and stores the answer.
+pub(crate) async fn ask(door: &Door, approval: &Approval) {
+    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
+    let demand = &request["demand"];
+    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
+    let line = request["line"].as_u64().map_or_else(String::new, |line| format!(" (line {line} of the program)"));
+    note(&format!("{title}{line}\n  {} {}", approval.tool, request["input"]));
+    if let Some(description) = demand["description"].as_str() {
+        note(&format!("  {description}"));
+    }
+    let always = granted_always(approval);
+    let mut choices = vec!["[y]es"];
+    // A run that calls the tool in a loop would be asked every time.
+    choices.extend(approval.run.is_some().then_some("[NUMBER] for so many calls"));
+    choices.extend((!always.is_empty()).then_some("[a]lways"));
+    choices.push("[n]o");
+    loop {
+        streamed(&format!("{}? ", choices.join(", ")));
+        let line = tokio::task::spawn_blocking(|| {
+            let mut line = String::new();
+            stdin().read_line(&mut line).map(|_| line)
+        });
+        let answer = match line.await {
+            Ok(Ok(line)) => line.trim().to_lowercase(),
+            _ => String::from("n"),
+        };
+        let answer = match (answer.as_str(), answer.parse::<u32>()) {
+            ("y" | "yes", _) => Answer::AllowOnce,
+            ("a" | "always", _) if !always.is_empty() => Answer::AllowAlways,
+            ("n" | "no" | "", _) => Answer::Deny,
+            (_, Ok(count)) if count > 0 && approval.run.is_some() => Answer::AllowNext(count),
+            _ => continue,
+        };
+        if let Err(error) = door.answer(&approval.id, answer, "terminal").await {
+            note(&format!("error: the answer could not be stored: {}", chain(&error)));
+        }
+        return;
+    }
+}

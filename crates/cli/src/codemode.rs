@@ -1,0 +1,102 @@
+//! From the config to code mode: engine, door and store, and for whom programs run.
+
+use std::sync::Arc;
+
+use pincer_builtin::Builtin;
+use pincer_catalog::{Catalog, Policy};
+use pincer_codemode::{CodeMode, CodeModeResult, ErrorCode, Owner, People, RunScope, RunTools, Settings};
+use pincer_config::{Loaded, Scope};
+use pincer_plugins::PluginProcess;
+use pincer_store::SqliteStore;
+use pincer_tools::{Context, Door, Event};
+
+use crate::assembly::Assembly;
+use crate::print::{chain, note};
+use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::{engine, settings, state};
+
+/// Cells that a command runs at a time: its own.
+const LIVE_CELLS: u32 = 4;
+
+/// Code mode as the config describes it, and what must be ended with it.
+pub(crate) struct Ready {
+    pub mode: CodeMode,
+    pub door: Arc<Door>,
+    pub store: Arc<SqliteStore>,
+    loaded: Loaded,
+    policy: Policy,
+    builtin: Builtin,
+    plugins: Vec<Arc<PluginProcess>>,
+}
+
+/// Why there is no code mode, as a result that says so.
+fn refused(code: ErrorCode, error: &dyn std::error::Error) -> Box<CodeModeResult> {
+    Box::new(CodeModeResult::refused(code, chain(error)))
+}
+
+impl Ready {
+    /// Puts everything together. `events` gets to see what calls do.
+    pub fn new(
+        places: &PlaceArguments,
+        scope: &ScopeArguments,
+        events: impl Fn(Event) + Send + Sync + 'static,
+    ) -> Result<Self, Box<CodeModeResult>> {
+        let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
+        for warning in &loaded.parsed.warnings {
+            note(&format!("warning: {warning}"));
+        }
+        let directory = state::directory(places.state_dir.as_deref());
+        let store = state::open(places.state_dir.as_deref());
+        let store = Arc::new(store.map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?);
+        let assembly = Assembly::new(&loaded, directory.as_deref(), Arc::clone(&store))
+            .map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
+        let policy = loaded.parsed.config.policy(&config_scope(scope));
+        let policy = policy.map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
+        let engine = engine::load(LIVE_CELLS).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
+        let Assembly { door, builtin, plugins, store } = assembly;
+        let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
+        let owner = Owner::new(directory.unwrap_or_default().join("owners"));
+        let mode = CodeMode::new(engine, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
+        Ok(Self { mode, door, store, loaded, policy, builtin, plugins })
+    }
+
+    /// For whom programs of this session run.
+    pub fn scope(&self, session: &str, of: &ScopeArguments, people: People) -> Result<RunScope, Box<CodeModeResult>> {
+        let context = Context {
+            session: session.into(),
+            agent: of.agent.clone(),
+            sender: of.sender.clone(),
+            sandboxed: of.sandboxed,
+            ..Context::default()
+        };
+        let catalog = Catalog::new(self.door.entries()).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
+        let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
+        let settings = Settings::new(&self.loaded.parsed.config.code_mode(of.agent.as_deref()));
+        Ok(RunScope { tools, settings, context, caller: user(), agent_run: None, people })
+    }
+
+    /// Ends commands and plugins.
+    pub async fn end(&self) {
+        self.mode.release();
+        self.builtin.processes().end().await;
+        for plugin in &self.plugins {
+            plugin.end().await;
+        }
+    }
+}
+
+/// The user of this system: who may continue what they have begun.
+pub(crate) fn user() -> String {
+    format!("user:{}", rustix::process::getuid().as_raw())
+}
+
+pub(crate) fn config_scope(arguments: &ScopeArguments) -> Scope<'_> {
+    Scope {
+        agent: arguments.agent.as_deref(),
+        provider: arguments.provider.as_deref(),
+        model: arguments.model.as_deref(),
+        sender: arguments.sender.as_deref(),
+        sandboxed: arguments.sandboxed,
+        run: None,
+    }
+}

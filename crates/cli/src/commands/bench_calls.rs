@@ -1,0 +1,285 @@
+//! `pincer bench calls`: what a call of a tool costs from a program, through bridge, door and journal; what many suspended
+//! programs cost; and how much a model is shown.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pincer_catalog::{Catalog, Entry, Flags, Policy, Source, ToolId};
+use pincer_codemode::{
+    CodeMode, CodeModeResult, Durability, ExecInput, Owner, People, RunScope, RunTools, Settings, Surface, WaitInput,
+    overviews,
+};
+use pincer_store::SqliteStore;
+use pincer_tools::{Context, Door, FnTool, ToolCall, ToolError};
+use serde::Serialize;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::cells::Outcome;
+use crate::measure::{Summary, milliseconds, progress, resident_bytes, summary};
+use crate::print::{bytes, chain, line, note, time};
+use crate::usage::BenchArguments;
+use crate::{DONE, FAILED, engine};
+
+/// Calls at once.
+const PARALLEL: usize = 200;
+/// Programs that wait.
+const SUSPENDED: usize = 1000;
+/// Tools in the catalog that the prompt is measured with.
+const TOOLS: usize = 500;
+const LIVE_CELLS: u32 = 64;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    peer: &'static str,
+    /// One call after the other, in milliseconds from one to the next.
+    sequential: Summary,
+    /// The same, each stored before it is made.
+    every_call: Summary,
+    /// All at once, in milliseconds for all of them.
+    parallel_200: Summary,
+    /// 1,000 suspended programs.
+    suspended_1000: Suspended,
+    /// What a model is shown of 500 tools.
+    prompt_500: Prompt,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Suspended {
+    /// Listing all of them.
+    list_ms: f64,
+    /// Running one until it is stored.
+    park: Summary,
+    /// Continuing one to its end.
+    resume: Summary,
+    /// In the database, each.
+    stored_bytes: usize,
+    /// Of this process, more than before.
+    resident_growth_bytes: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Prompt {
+    surface_bytes: usize,
+    direct_bytes: usize,
+    percent: f64,
+}
+
+pub(crate) fn run(arguments: &BenchArguments) -> u8 {
+    let measured = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(measure(arguments.rounds)));
+    match measured {
+        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
+        Ok(report) => show(&report),
+        Err(error) => {
+            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
+            return FAILED;
+        }
+    }
+    DONE
+}
+
+/// Code mode on a store of its own, with a tool that notes when it is called.
+struct Bench {
+    mode: CodeMode,
+    scope: RunScope,
+    store: Arc<SqliteStore>,
+    called: Arc<Mutex<Vec<Instant>>>,
+    directory: TempDir,
+}
+
+impl Bench {
+    fn new() -> Outcome<Self> {
+        let directory = tempfile::tempdir()?;
+        let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db"))?);
+        let called: Arc<Mutex<Vec<Instant>>> = Arc::default();
+        let noted = Arc::clone(&called);
+        let tool = FnTool(move |call: ToolCall| {
+            if let Ok(mut called) = noted.lock() {
+                called.push(Instant::now());
+            }
+            async move { Ok::<Value, ToolError>(call.input) }
+        });
+        let entry = Entry::new(ToolId::new(Source::Openclaw, "core", "trivial")?, "Returns its input");
+        let door = Arc::new(Door::builder().tool(entry, Arc::new(tool))?.build(store.clone()));
+        let owner = Owner::new(directory.path().join("owners"));
+        let mode = CodeMode::new(engine::load(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
+        let context = Context { session: "bench".into(), ..Context::default() };
+        let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
+        let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
+        let scope =
+            RunScope { tools, settings, context, caller: "bench".into(), agent_run: None, people: People::Absent };
+        Ok(Self { mode, scope, store, called, directory })
+    }
+
+    async fn completed(&self, scope: &RunScope, code: String) -> Outcome<()> {
+        match self.mode.exec(scope, ExecInput::javascript(code)).await {
+            CodeModeResult::Completed(_) => Ok(()),
+            other => Err(format!("a program came to {other:?}").into()),
+        }
+    }
+
+    /// Calls one after the other: the times between them.
+    async fn sequential(&self, rounds: u32, durability: Durability) -> Outcome<Vec<Duration>> {
+        let settings = Settings { durability, ..self.scope.settings.clone() };
+        let scope = RunScope { settings, ..self.scope.clone() };
+        self.take_called();
+        let code = format!("for (let i = 0; i < {rounds}; i++) await tools.trivial({{ i }}); return 1");
+        self.completed(&scope, code).await?;
+        let called = self.take_called();
+        Ok(called.windows(2).map(|pair| pair[1] - pair[0]).collect())
+    }
+
+    fn take_called(&self) -> Vec<Instant> {
+        self.called.lock().map(|mut called| std::mem::take(&mut *called)).unwrap_or_default()
+    }
+
+    async fn parallel(&self, rounds: u32) -> Outcome<Vec<Duration>> {
+        let code = format!(
+            "return (await Promise.all(Array.from({{ length: {PARALLEL} }}, (_, i) => tools.trivial({{ i }})))).length"
+        );
+        let mut times = Vec::new();
+        for _ in 0..rounds {
+            let start = Instant::now();
+            self.completed(&self.scope, code.clone()).await?;
+            times.push(start.elapsed());
+        }
+        Ok(times)
+    }
+
+    async fn suspended(&self) -> Outcome<Suspended> {
+        let code = "const a = [1, 2, 3]; await yield_control('x'); return a.length + 2";
+        let before = (resident_bytes(), size(self.directory.path()));
+        let (mut ids, mut park, mut resume) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..SUSPENDED {
+            let start = Instant::now();
+            match self.mode.exec(&self.scope, ExecInput::javascript(code)).await {
+                CodeModeResult::Waiting(waiting) => ids.push(waiting.run_id),
+                other => return Err(format!("a program came to {other:?}").into()),
+            }
+            park.push(start.elapsed());
+        }
+        let resident_growth_bytes = resident_bytes().saturating_sub(before.0);
+        let start = Instant::now();
+        let listed = overviews(&*self.store, None)?.iter().filter(|run| run.state == "waiting").count();
+        let list_ms = milliseconds(start.elapsed());
+        if listed != SUSPENDED {
+            return Err(format!("{listed} of {SUSPENDED} programs wait").into());
+        }
+        let stored_bytes = size(self.directory.path()).saturating_sub(before.1) / SUSPENDED;
+        for run_id in ids {
+            let start = Instant::now();
+            match self.mode.wait(&self.scope, &WaitInput { run_id }).await {
+                CodeModeResult::Completed(done) if done.value.as_str() == "5" => resume.push(start.elapsed()),
+                other => return Err(format!("a program came to {other:?}").into()),
+            }
+        }
+        let (park, resume) = (summary(park, milliseconds), summary(resume, milliseconds));
+        Ok(Suspended { list_ms, park, resume, stored_bytes, resident_growth_bytes })
+    }
+}
+
+/// All files of a directory together.
+fn size(directory: &Path) -> usize {
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len() as usize).sum()
+}
+
+async fn measure(rounds: u32) -> Outcome<Report> {
+    let bench = Bench::new()?;
+    progress("sequential calls");
+    bench.sequential(rounds.div_ceil(10), Durability::Parked).await?;
+    let sequential = bench.sequential(rounds, Durability::Parked).await?;
+    progress("calls that are stored first");
+    let every_call = bench.sequential(rounds, Durability::EveryCall).await?;
+    progress("parallel calls");
+    let parallel = bench.parallel(rounds.div_ceil(20)).await?;
+    progress("1,000 suspended programs");
+    let suspended_1000 = bench.suspended().await?;
+    progress("");
+    Ok(Report {
+        peer: "pincer",
+        sequential: summary(sequential, milliseconds),
+        every_call: summary(every_call, milliseconds),
+        parallel_200: summary(parallel, milliseconds),
+        suspended_1000,
+        prompt_500: prompt()?,
+    })
+}
+
+/// Tools of the usual kind: a sentence, a few fields with a sentence each, half of them with a result.
+fn tools() -> Outcome<Vec<Entry>> {
+    let verbs = ["list", "create", "update", "delete", "search"];
+    let nouns =
+        ["issue", "invoice", "customer", "message", "document", "calendar_event", "branch", "ticket", "file", "order"];
+    let make = |index: usize| -> Outcome<Entry> {
+        let (verb, noun) = (verbs[index % verbs.len()], nouns[(index / verbs.len()) % nouns.len()]);
+        let name = format!("{verb}_{noun}_{}", index / (verbs.len() * nouns.len()));
+        let what = format!(
+            "Use this to {verb} a {noun} of the current project. Fails if the {noun} is locked by somebody else."
+        );
+        let mut entry = Entry::new(ToolId::new(Source::Plugin, "suite", name)?, what);
+        let field = |kind: &str, what: &str| json!({ "type": kind, "description": format!("{what} of the {noun}, as shown in its page.") });
+        entry.input_schema = json!({
+            "type": "object",
+            "properties": {
+                "id": field("string", "The identifier"),
+                "title": field("string", "The title"),
+                "labels": { "type": "array", "items": { "type": "string" }, "description": "Labels to look for or to set." },
+                "limit": { "type": "integer", "minimum": 1, "maximum": 100, "description": "How many at most." },
+                "state": { "type": "string", "enum": ["open", "closed", "all"], "description": "Which of them." },
+            },
+            "required": ["id"],
+        });
+        if index.is_multiple_of(2) {
+            entry.output_schema = Some(
+                json!({ "type": "object", "properties": { "id": { "type": "string" }, "url": { "type": "string" } }, "required": ["id"] }),
+            );
+        }
+        entry.flags = Flags { trusted: true, ..Flags::default() };
+        Ok(entry)
+    };
+    (0..TOOLS).map(make).collect()
+}
+
+fn prompt() -> Outcome<Prompt> {
+    let entries = tools()?;
+    let direct: Vec<Value> = entries
+        .iter()
+        .map(|entry| json!({ "name": entry.id.name(), "description": entry.description, "inputSchema": entry.input_schema }))
+        .collect();
+    let door = Door::builder().build(Arc::new(SqliteStore::open(&tempfile::tempdir()?.path().join("pincer.db"))?));
+    let tools = RunTools::new(&door, &Catalog::new(entries)?, &Policy::open(), &Context::default());
+    let surface_bytes = serde_json::to_string(Surface::of(&tools, &Settings::default()).tools())?.len();
+    let direct_bytes = serde_json::to_string(&direct)?.len();
+    Ok(Prompt { surface_bytes, direct_bytes, percent: 100.0 * surface_bytes as f64 / direct_bytes as f64 })
+}
+
+fn show(report: &Report) {
+    let row = |name: &str, summary: Summary| {
+        let shown = |milliseconds: f64| time(Duration::from_secs_f64(milliseconds / 1000.0));
+        line(&format!("{name:<42}{:>12}{:>12}", shown(summary.p50), shown(summary.p95)));
+    };
+    line(&format!("{:<42}{:>12}{:>12}", "", "p50", "p95"));
+    row("a call, one after the other", report.sequential);
+    row("the same with durability every_call", report.every_call);
+    row("200 parallel calls in one program", report.parallel_200);
+    row("a program until it is stored", report.suspended_1000.park);
+    row("a stored program to its end", report.suspended_1000.resume);
+    let figure = |name: &str, value: String| line(&format!("{name:<42}{value:>12}"));
+    let Suspended { list_ms, stored_bytes, resident_growth_bytes, .. } = &report.suspended_1000;
+    figure("listing 1,000 suspended programs", time(Duration::from_secs_f64(list_ms / 1000.0)));
+    figure("a suspended program in the database", bytes(*stored_bytes));
+    figure("resident growth by 1,000 of them", bytes(*resident_growth_bytes));
+    let Prompt { surface_bytes, direct_bytes, percent } = &report.prompt_500;
+    figure("prompt for 500 tools", bytes(*surface_bytes));
+    figure("their own schemas", format!("{} ({percent:.1} %)", bytes(*direct_bytes)));
+}

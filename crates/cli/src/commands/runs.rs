@@ -1,0 +1,123 @@
+//! `pincer runs`: programs, running and suspended: their state, age, size, and what they wait for.
+
+use std::time::Duration;
+
+use pincer_codemode::{Overview, overviews};
+use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, StoreError, now};
+use serde_json::{Value, json};
+
+use crate::print::{bytes, chain, line, note, time};
+use crate::usage::{PlaceArguments, RunsArguments, RunsCommand};
+use crate::{DONE, FAILED, WRONG_USAGE, state};
+
+/// Why a command came to nothing, and the exit code for it.
+struct Refused(u8, String);
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Self(FAILED, chain(&error))
+    }
+}
+
+pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
+    let shown = state::open(places.state_dir.as_deref())
+        .map_err(|error| Refused(FAILED, chain(&error)))
+        .and_then(|store| act(&store, arguments));
+    match shown {
+        Ok((document, _)) if arguments.json => line(&document.to_string()),
+        Ok((_, text)) => line(&text),
+        Err(Refused(code, error)) => {
+            note(&format!("error: {error}"));
+            return code;
+        }
+    }
+    DONE
+}
+
+/// What to print, for programs and for people.
+fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String), Refused> {
+    store.expire_runs(now())?;
+    let list = || overviews(store, arguments.session.as_deref());
+    match arguments.command.as_ref().unwrap_or(&RunsCommand::List) {
+        RunsCommand::List => {
+            let runs = list()?;
+            let text = match runs.is_empty() {
+                true => "no programs are known".to_owned(),
+                false => runs.iter().map(row).collect::<Vec<_>>().join("\n"),
+            };
+            Ok((json!(runs), text))
+        }
+        RunsCommand::Show { id } => {
+            let run = only(id, list()?)?;
+            let calls = store.calls(&run.run_id)?;
+            let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            let mut text = row(&run);
+            calls.iter().for_each(|call| text.push_str(&format!("\n  {}", call_row(call))));
+            let mut document = json!(run);
+            document["calls"] = calls.iter().map(call_json).collect();
+            document["result"] = result.unwrap_or_default();
+            Ok((document, text))
+        }
+        RunsCommand::Abort { id } => {
+            let run = only(id, list()?)?;
+            if !store.abort_run(&run.run_id, now())? {
+                return Err(Refused(FAILED, format!("{} has ended before: it is {}", run.run_id, run.state)));
+            }
+            Ok((json!({ "runId": run.run_id, "state": "aborted" }), format!("aborted {}", run.run_id)))
+        }
+    }
+}
+
+/// The one run whose id begins so.
+fn only(prefix: &str, runs: Vec<Overview>) -> Result<Overview, Refused> {
+    /// Shorter ones are slips: an empty variable in a script, for instance.
+    const LEAST: usize = 4;
+    if prefix.len() < LEAST {
+        return Err(Refused(WRONG_USAGE, format!("`{prefix}` is too short for an id: `pincer runs list` shows them")));
+    }
+    let mut found: Vec<Overview> = runs.into_iter().filter(|run| run.run_id.starts_with(prefix)).collect();
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(Refused(WRONG_USAGE, format!("there is no run {prefix}: `pincer runs list` shows them"))),
+        count => Err(Refused(WRONG_USAGE, format!("{count} runs begin with {prefix}: give more of the id"))),
+    }
+}
+
+fn age(since: i64) -> String {
+    time(Duration::from_millis(u64::try_from(now() - since).unwrap_or(0)))
+}
+
+fn row(run: &Overview) -> String {
+    let mut row = format!("{}  {:9}  {}  {} old", run.run_id, run.state, run.session, age(run.created_at));
+    if run.snapshot_bytes > 0 {
+        row.push_str(&format!("  {}", bytes(run.snapshot_bytes as usize)));
+    }
+    if let Some(expires) = run.expires_at {
+        let left = Duration::from_millis(u64::try_from(expires - now()).unwrap_or(0));
+        row.push_str(&format!("  {} left", time(left)));
+    }
+    for call in &run.pending {
+        let what = call.tool_id.as_deref().unwrap_or(&call.method);
+        let approval = call.approval_id.as_ref().map_or_else(String::new, |id| format!(" {id}"));
+        row.push_str(&format!("\n    waits for {what} ({}{approval})", call.state.as_str()));
+    }
+    row
+}
+
+fn succeeded(call: &Call) -> Option<bool> {
+    let outcome = call.outcome.as_deref()?;
+    Some(pincer_tools::recorded(outcome).is_ok_and(|(result, _)| result.is_ok()))
+}
+
+fn call_row(call: &Call) -> String {
+    let how = match (call.state, succeeded(call)) {
+        (CallState::Dispatched, _) => "has not settled",
+        (CallState::Settled, Some(true)) => "done",
+        (CallState::Settled, _) => "failed",
+    };
+    format!("{}  {}  {how}", call.seq, call.tool)
+}
+
+fn call_json(call: &Call) -> Value {
+    json!({ "seq": call.seq, "tool": call.tool, "state": call.state.as_str(), "succeeded": succeeded(call) })
+}

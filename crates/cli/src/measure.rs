@@ -1,0 +1,38 @@
+//! What the benchmarks have in common.
+
+use std::fs;
+use std::io::{IsTerminal, stderr};
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// The middle and the far end of some samples.
+#[derive(Clone, Copy, Serialize)]
+pub(crate) struct Summary {
+    pub p50: f64,
+    pub p95: f64,
+}
+
+/// 0 where the system does not tell.
+pub(crate) fn resident_bytes() -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
+}
+
+pub(crate) fn summary(mut samples: Vec<Duration>, unit: impl Fn(Duration) -> f64) -> Summary {
+    samples.sort_unstable();
+    let at = |index: usize| samples.get(index.min(samples.len().saturating_sub(1))).copied().unwrap_or_default();
+    Summary { p50: unit(at(samples.len() / 2)), p95: unit(at(samples.len() * 95 / 100)) }
+}
+
+pub(crate) fn milliseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64 / 1e6
+}
+
+pub(crate) fn progress(step: &str) {
+    if stderr().is_terminal() {
+        let text = if step.is_empty() { String::new() } else { format!("measuring: {step} …") };
+        eprint!("\r\x1b[K{text}");
+    }
+}

@@ -1,0 +1,168 @@
+//! What a program asks for, out of what the sandbox hands over; and the errors it gets for an answer. All of it is the word of
+//! a hostile program.
+
+use pincer_catalog::{Entry, shortened};
+use pincer_sandbox::{Answer, Fault, Json, Request};
+use pincer_tools::{CallError, Effect, ErrorCode};
+use serde_json::{Map, Value};
+
+use crate::flights::StoredCall;
+use crate::tools::RunTools;
+
+/// What a program asks for.
+pub(crate) enum Asked {
+    Search { query: String, limit: Option<f64> },
+    Describe { tool: String },
+    Call(ToolCall),
+    Sleep,
+    Yield { reason: Option<String> },
+}
+
+/// A tool to be called.
+pub(crate) struct ToolCall {
+    /// The tool's id.
+    pub tool: String,
+    pub input: Value,
+    pub method: Method,
+    pub sequential: bool,
+}
+
+/// By which way a tool is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Method {
+    Call,
+    Namespace,
+}
+
+impl Method {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Call => "call",
+            Self::Namespace => "namespace",
+        }
+    }
+}
+
+/// Longer texts in an error are cut.
+const MOST_NAME: usize = 200;
+
+/// Reads a request. What cannot be read is the program's error.
+pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> {
+    let unreadable = |_| wrong("the arguments cannot be read");
+    match request.method.as_str() {
+        "sleep" => Ok(Asked::Sleep),
+        "yield" => {
+            let reason = request.args.to::<Vec<String>>().map_err(unreadable)?.pop();
+            Ok(Asked::Yield { reason })
+        }
+        "search" => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let Some(Value::String(query)) = arguments.next() else {
+                return Err(wrong("tools.search needs a text: tools.search(\"read a file\", { limit: 5 })"));
+            };
+            let limit = arguments.next().and_then(|options| options.get("limit")?.as_f64());
+            Ok(Asked::Search { query, limit })
+        }
+        "describe" => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let Some(Value::String(tool)) = arguments.next() else {
+                return Err(wrong("tools.describe needs the id of a tool"));
+            };
+            Ok(Asked::Describe { tool })
+        }
+        "call" => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let Some(Value::String(tool)) = arguments.next() else {
+                return Err(wrong("tools.call needs the id of a tool and an input: tools.call(id, { … })"));
+            };
+            let input = arguments.next().filter(|input| !input.is_null()).unwrap_or_else(|| Map::new().into());
+            let entry = tools.find(&tool).map_err(|message| unknown(&tool, &message))?;
+            Ok(Asked::Call(ToolCall::new(entry, input, Method::Call)))
+        }
+        "namespace" => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?;
+            let place = if arguments.is_empty() { Value::Null } else { arguments.remove(0) };
+            let (id, path) = serde_json::from_value::<(String, String)>(place)
+                .map_err(|_| wrong("unknown namespace: its name cannot be read"))?;
+            let namespace = tools.namespaces().iter().find(|namespace| namespace.id == id);
+            let namespace =
+                namespace.ok_or_else(|| wrong(format!("unknown namespace {}", shortened(&id, MOST_NAME))))?;
+            let shown = || shortened(&path.replace('\0', "."), MOST_NAME);
+            let (tool, input) = namespace
+                .call(&path, arguments)
+                .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?;
+            let entry = tools.catalog().get(&tool).ok_or_else(|| unknown(&tool, &format!("Unknown tool: {tool}.")))?;
+            Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
+        }
+        other => Err(wrong(format!("unsupported code mode bridge method {}", shortened(other, MOST_NAME)))),
+    }
+}
+
+impl ToolCall {
+    fn new(entry: &Entry, input: Value, method: Method) -> Self {
+        Self { tool: entry.id.to_string(), input, method, sequential: entry.flags.sequential }
+    }
+}
+
+fn wrong(message: impl Into<String>) -> Fault {
+    Fault::new("TypeError", message).with("code", "invalid_input").with("effect", "none")
+}
+
+/// A value that cannot be handed to the program.
+pub(crate) fn unreadable(error: &pincer_sandbox::JsonError) -> Fault {
+    Fault::new("Error", format!("the value cannot be passed on: {error}"))
+}
+
+pub(crate) fn unknown(tool: &str, message: &str) -> Fault {
+    let error = CallError { code: ErrorCode::UnknownTool, message: message.to_owned() };
+    fault(tool, &error, Effect::None)
+}
+
+/// A failed call as its program gets it.
+pub(crate) fn fault(tool: &str, error: &CallError, effect: Effect) -> Fault {
+    let code = serde_json::to_value(error.code).unwrap_or_default();
+    let effect = serde_json::to_value(effect).unwrap_or_default();
+    Fault::new("ToolError", &error.message)
+        .with("code", code)
+        .with("toolId", shortened(tool, MOST_NAME))
+        .with("effect", effect)
+}
+
+/// A call whose process ended in the middle of it, as its program gets it.
+pub(crate) fn interrupted(tool: &str) -> Fault {
+    let message = format!(
+        "nobody knows whether {tool} was done: what made the call ended before it settled. Look before you call it again"
+    );
+    Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
+}
+
+/// What a call has come to, as its program gets it.
+pub(crate) fn answer(call: &StoredCall, result: &Result<Value, CallError>, effect: Effect) -> Answer {
+    let outcome = match result {
+        Ok(value) => Json::of(value).map_err(|error| {
+            let message = format!("the value of {} cannot be passed on: {error}", call.tool);
+            fault(&call.tool, &CallError { code: ErrorCode::InvalidOutput, message }, effect)
+        }),
+        Err(error) => Err(fault(&call.tool, error, effect)),
+    };
+    Answer { id: call.id, outcome }
+}
+
+/// The same, out of the journal.
+pub(crate) fn recorded(call: &StoredCall, outcome: Option<&str>) -> Answer {
+    let read = outcome.and_then(|outcome| pincer_tools::recorded(outcome).ok());
+    match read {
+        Some((result, effect)) => answer(call, &result, effect),
+        None => Answer::fault(call.id, interrupted(&call.tool)),
+    }
+}
+
+/// What `yield_control` resolves to.
+pub(crate) fn yielded(reason: Option<&str>) -> Json {
+    let mut value = serde_json::json!({ "status": "yielded" });
+    if let Some(reason) = reason {
+        value["reason"] = reason.into();
+    }
+    Json::of(&value).unwrap_or_else(|_| Json::null())
+}

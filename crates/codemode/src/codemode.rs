@@ -1,0 +1,333 @@
+//! `exec` and `wait`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use pincer_sandbox::{Engine, Program, Scope};
+use pincer_source::{Prepared, SourceError, prepare};
+use pincer_store::now;
+use pincer_tools::{ControlCall, Door};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::drive::Driver;
+use crate::ending::Ending;
+use crate::flights::{Caller, Flights};
+use crate::inner::{CodeModeStore, Inner};
+use crate::input::{ExecInput, InputError, WaitInput};
+use crate::live::{Live, ParkedRun, Turn};
+use crate::owner::Owner;
+use crate::result::{CodeModeResult, ErrorCode, Failed};
+use crate::run::RunRecord;
+use crate::scope::RunScope;
+use crate::surface::VISIBLE;
+use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
+use crate::threads::Threads;
+use crate::timers::Timers;
+
+/// Code mode in this process: runs programs, suspends and continues them. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct CodeMode {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl CodeMode {
+    /// On an engine that may have so many live cells at a time, with tools behind this door, and runs in this store.
+    pub fn new(engine: Engine, live_cells: u32, door: Arc<Door>, store: Arc<dyn CodeModeStore>, owner: Owner) -> Self {
+        let inner = Inner {
+            engine,
+            door,
+            store,
+            owner,
+            threads: Threads::default(),
+            cells: Arc::new(Semaphore::new(live_cells as usize)),
+            counting: Counting::default(),
+            live: Live::default(),
+            closing: CancellationToken::new(),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// What all runs of this process took together.
+    pub fn counters(&self) -> Counters {
+        self.inner.counting.read()
+    }
+
+    /// Runs a program until it ends or must wait. It goes on when whoever asked for it stops listening.
+    pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
+        let deadline = Instant::now() + scope.settings.timeout;
+        self.inner.counting.add(Counted::Exec, 1);
+        self.sweep_now_and_then().await;
+        let telemetry = telemetry(scope, 1);
+        let record = RunRecord::fresh();
+        let id = record.id.clone();
+        let abort = scope.context.abort.child_token();
+        let Turn::Go(tell, _) = self.inner.live.take(&id, &abort) else {
+            return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
+        };
+        let begun = Begun { scope: scope.clone(), input, record, telemetry, deadline, abort: abort.clone() };
+        let (mode, scope) = (self.clone(), scope.clone());
+        self.driven(id, &scope, abort, tell, async move { mode.begin(begun).await }).await
+    }
+
+    /// Continues a suspended program until it ends or must wait again.
+    pub async fn wait(&self, scope: &RunScope, input: &WaitInput) -> CodeModeResult {
+        let deadline = Instant::now() + scope.settings.timeout;
+        self.inner.counting.add(Counted::Wait, 1);
+        self.sweep_now_and_then().await;
+        let run = match self.known(scope, &input.run_id).await {
+            Ok(run) => run,
+            Err(refused) => return refused,
+        };
+        if run.expires_at.is_some_and(|time| time <= now()) {
+            self.sweep().await;
+        }
+        let abort = scope.context.abort.child_token();
+        let id = run.id.clone();
+        match self.inner.live.take(&id, &abort) {
+            Turn::Join(result) => joined(result).await,
+            Turn::Go(tell, flights) => {
+                let (mode, scope) = (self.clone(), scope.clone());
+                let (of, token) = (scope.clone(), abort.clone());
+                let going =
+                    async move { mode.resume(scope, run, flights.map(|flights| *flights), deadline, token).await };
+                self.driven(id, &of, abort, tell, going).await
+            }
+        }
+    }
+
+    /// Drives a run on a task of its own, and tells everybody who waits for it what came of it.
+    async fn driven(
+        &self,
+        id: String,
+        scope: &RunScope,
+        abort: CancellationToken,
+        tell: watch::Sender<Option<CodeModeResult>>,
+        driving: impl Future<Output = (CodeModeResult, Option<Flights>)> + Send + 'static,
+    ) -> CodeModeResult {
+        let mode = self.clone();
+        let lifetime = scope.settings.snapshot_lifetime;
+        let result = tell.subscribe();
+        self.watch_over();
+        tokio::spawn(async move {
+            // A panic must not leave others waiting: the place is cleared when this is dropped.
+            let place = Place { mode: &mode, id: &id };
+            let (result, flights) = driving.await;
+            std::mem::forget(place);
+            match flights {
+                Some(flights) => {
+                    let guard = mode.guard(id.clone(), abort.clone(), lifetime);
+                    mode.inner.live.park(&id, ParkedRun { flights, abort, _guard: guard });
+                }
+                None => drop(mode.inner.live.remove(&id)),
+            }
+            tell.send_replace(Some(result));
+        });
+        joined(result).await
+    }
+
+    /// From a program to its first result.
+    async fn begin(&self, begun: Begun) -> (CodeModeResult, Option<Flights>) {
+        let Begun { scope, input, record, mut telemetry, deadline, abort } = begun;
+        let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
+        telemetry.visible_tools = VISIBLE.iter().map(|name| (*name).to_owned()).collect();
+        let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), None);
+        let input = match self.admitted(&scope, input, &parent).await {
+            Ok(input) => input,
+            Err(ending) => return refused(ending, telemetry),
+        };
+        let prepared = match self.prepared(&input, &scope).await {
+            Ok(prepared) => prepared,
+            Err(ending) => return refused(ending, telemetry),
+        };
+        let permit = match self.place(deadline, &abort).await {
+            Ok(permit) => permit,
+            Err(ending) => return refused(ending, telemetry),
+        };
+        let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
+        tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
+        let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
+        let program = Program::new(prepared.text).library(library);
+        let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
+        let cell = match self.inner.engine.start(program, scope.settings.limits) {
+            Ok(cell) => cell,
+            Err(error) => return refused(Ending::of_error(&error), telemetry),
+        };
+        let mut context = scope.context.clone();
+        context.abort = abort.clone();
+        let caller = Caller {
+            door: Arc::clone(&self.inner.door),
+            tools: Arc::clone(&scope.tools),
+            context,
+            parent: parent.clone(),
+        };
+        let driver = Driver {
+            inner: Arc::clone(&self.inner),
+            flights: Flights::new(caller, scope.settings.pending_calls),
+            scope,
+            record,
+            source: Some(input.code),
+            map: prepared.map,
+            cell: Some(cell),
+            permit: Some(permit),
+            timers: Timers::default(),
+            yields: Vec::new(),
+            answers: Vec::new(),
+            output: Vec::new(),
+            telemetry,
+            replay: Vec::new(),
+            parent,
+            deadline,
+            abort,
+        };
+        driver.drive().await
+    }
+
+    /// The input after the hooks had their say.
+    async fn admitted(&self, scope: &RunScope, input: ExecInput, call: &str) -> Result<ExecInput, Ending> {
+        let control = ControlCall {
+            id: call.to_owned(),
+            name: "exec",
+            kind: "code_mode_exec",
+            input_kind: Some(input.kind()),
+            params: input.params(),
+        };
+        let params = self.inner.door.admit(&scope.context, control, &()).await.map_err(|error| match error.code {
+            pincer_tools::ErrorCode::Aborted => Ending::aborted(),
+            _ => Ending::Failed { code: None, error: error.message, caps: Default::default() },
+        })?;
+        input.rewritten(&params).map_err(|error| of_input(&error))
+    }
+
+    /// The text that the engine runs. A long one takes a while to read.
+    async fn prepared(&self, input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
+        const LONG: usize = 16 << 10;
+        if input.code.len() < LONG {
+            return prepared(input, scope);
+        }
+        let (input, scope) = (input.clone(), scope.clone());
+        let reading = tokio::task::spawn_blocking(move || prepared(&input, &scope));
+        reading.await.unwrap_or_else(|_| Err(Ending::bug("reading the program broke down")))
+    }
+
+    /// A place for a live cell, when there is one.
+    pub(crate) async fn place(
+        &self,
+        deadline: Instant,
+        abort: &CancellationToken,
+    ) -> Result<tokio::sync::OwnedSemaphorePermit, Ending> {
+        let place = Arc::clone(&self.inner.cells).acquire_owned();
+        tokio::select! {
+            place = place => place.map_err(|_| Ending::failed(ErrorCode::RuntimeUnavailable, "code mode has been shut down")),
+            () = abort.cancelled() => Err(Ending::aborted()),
+            () = tokio::time::sleep_until(deadline.into()) => {
+                let message = "all places for running programs were taken until the deadline: try again";
+                Err(Ending::failed(ErrorCode::RuntimeUnavailable, message))
+            }
+        }
+    }
+}
+
+/// A program that is about to run.
+struct Begun {
+    scope: RunScope,
+    input: ExecInput,
+    record: RunRecord,
+    telemetry: Telemetry,
+    deadline: Instant,
+    abort: CancellationToken,
+}
+
+/// The place of a driven run, cleared if its driver breaks down.
+struct Place<'m> {
+    mode: &'m CodeMode,
+    id: &'m str,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        drop(self.mode.inner.live.remove(self.id));
+    }
+}
+
+/// What a run took before it began.
+pub(crate) fn telemetry(scope: &RunScope, execs: u32) -> Telemetry {
+    let catalog = scope.tools.catalog();
+    Telemetry {
+        visible_tools: VISIBLE.iter().map(|name| (*name).to_owned()).collect(),
+        catalog_size: catalog.len(),
+        sources: Sources::from(catalog),
+        exec_count: execs,
+        ..Telemetry::default()
+    }
+}
+
+/// The result that somebody else works on.
+async fn joined(mut result: watch::Receiver<Option<CodeModeResult>>) -> CodeModeResult {
+    match result.wait_for(Option::is_some).await.map(|result| result.clone()) {
+        Ok(Some(result)) => result,
+        _ => failed(Ending::bug("the driver of the run has gone"), Telemetry::default()),
+    }
+}
+
+pub(crate) fn failed(ending: Ending, mut telemetry: Telemetry) -> CodeModeResult {
+    match ending {
+        Ending::Failed { code, error, caps } => {
+            telemetry.cap_failures = caps;
+            CodeModeResult::Failed(Failed { error, code, output: Vec::new(), telemetry })
+        }
+        Ending::Value(value) => {
+            CodeModeResult::Completed(crate::result::Completed { value, output: Vec::new(), telemetry })
+        }
+    }
+}
+
+fn of_input(error: &InputError) -> Ending {
+    let code = match error {
+        InputError::Wrong(_) => ErrorCode::InvalidInput,
+        InputError::Language(_) => ErrorCode::UnsupportedLanguage,
+    };
+    Ending::failed(code, error.to_string())
+}
+
+/// The text that the engine runs.
+fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
+    if !scope.settings.languages.contains(&input.language) {
+        return Err(Ending::failed(
+            ErrorCode::UnsupportedLanguage,
+            format!("code mode {} input is disabled by tools.codeMode.languages.", input.kind()),
+        ));
+    }
+    let limit = scope.settings.limits.source_bytes;
+    if input.code.len() > limit {
+        return Err(Ending::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
+    }
+    let language = match input.language {
+        pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
+        pincer_config::keys::Language::Typescript => pincer_source::Language::TypeScript,
+    };
+    prepare(&input.code, language).map_err(|error| {
+        let code = match &error {
+            SourceError::Syntax(_) => ErrorCode::InvalidInput,
+            SourceError::TypeScript(_) => ErrorCode::TypescriptTransformFailed,
+            SourceError::ModuleAccess { .. } => ErrorCode::ModuleAccessDenied,
+            SourceError::Shell { command } => return Ending::failed(ErrorCode::InvalidInput, shell(command, scope)),
+        };
+        Ending::failed(code, error.to_string())
+    })
+}
+
+/// The tool that runs commands.
+const SHELL: &str = "openclaw:core:exec";
+
+fn shell(command: &str, scope: &RunScope) -> String {
+    let how = match scope.tools.catalog().get(SHELL) {
+        Some(_) => {
+            let command = serde_json::Value::from(command);
+            format!("a command is run by the tool {SHELL}: await tools.call(\"{SHELL}\", {{ command: {command} }})")
+        }
+        None => "this run has no tool that runs commands".into(),
+    };
+    format!("this tool runs JavaScript, not shell commands like `{command}`; {how}")
+}

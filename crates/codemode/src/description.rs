@@ -1,0 +1,90 @@
+//! What a model is told of `exec` and `wait`, in as few words as will do.
+
+use pincer_catalog::{Source, declare};
+use pincer_config::keys::Language;
+
+use crate::settings::Settings;
+use crate::tools::RunTools;
+
+/// What the index of tools may take.
+pub const INDEX_CHARS: usize = 6_000;
+
+pub(crate) const WAIT: &str = "Continue a program that exec (or wait) returned with status \"waiting\". Pass that result's \
+top-level runId (cm_…), not an id that a tool returned. Returns like exec. A pending call in state \"approval\" needs a person: \
+tell them, and call wait after they have answered.";
+
+const CONTRACT: &str = "`code` is the body of an async function: `await` works, and `return` gives the result (any JSON \
+value). There are no modules, files, network or Node APIs; everything is reached through tools.
+
+- await tools.NAME(input), or await tools.call(id, input), gives the tool's JSON value. A failed call throws an Error with \
+code, toolId and effect (\"none\", \"unknown\" or \"done\").
+- await tools.search(\"words\", {limit}) gives [{id, name, description, …}]; await tools.describe(id) adds `parameters` (JSON \
+Schema) and `returns`. ALL_TOOLS lists everything.
+- Independent calls: await Promise.all([…]). Also there: setTimeout, console.log, text(x), json(x), TextEncoder, \
+structuredClone.
+- Look at a value of unknown shape before you use it; return what you need, not whole files.";
+
+const MCP: &str = "
+- MCP servers: await API.list(\"mcp\"), then await API.read(\"mcp/SERVER.d.ts\") for the declarations; call \
+MCP.server.tool({…}). unwrap(result) gives its data, or throws if it is an error.";
+
+/// What a model is told of `exec`.
+pub(crate) fn exec(tools: &RunTools, settings: &Settings) -> String {
+    let languages = match settings.languages[..] {
+        [Language::Javascript] => "JavaScript",
+        [Language::Typescript] => "TypeScript (pass language: \"typescript\")",
+        _ => "JavaScript (or TypeScript)",
+    };
+    let mut text = format!("Run a {languages} program that calls tools.\n\n{CONTRACT}");
+    if tools.catalog().count(Source::Mcp) > 0 {
+        text.push_str(MCP);
+    }
+    let (seconds, kilobytes) = (settings.timeout.as_millis() as f64 / 1000.0, settings.limits.output_bytes / 1024);
+    text.push_str(&format!(
+        "\n- Result: {{status: \"completed\", value, output}}, or \"failed\" with error, or \"waiting\" with runId when it takes \
+         longer than {seconds} s or a person must approve something: then call wait. At most {kilobytes} KB come back."
+    ));
+    for namespace in tools.namespaces() {
+        text.push_str(&format!("\n\n{}", namespace.global));
+        for said in [&namespace.description, &namespace.prompt].into_iter().flatten() {
+            text.push_str(&format!(": {}", said.trim()));
+        }
+    }
+    text.push_str(&index(tools));
+    text
+}
+
+/// The functions of `tools` with their inputs and results, as far as there is room. Only trusted tools: the words of others do
+/// not belong in a prompt.
+fn index(tools: &RunTools) -> String {
+    let functions = tools.functions();
+    let all = tools.catalog().iter().filter(|entry| entry.id.source() != Source::Mcp).count();
+    let mut lines = Vec::new();
+    let mut room = INDEX_CHARS - 100;
+    // What is built in first; the order of ids otherwise.
+    let mut named: Vec<_> = functions.iter().filter_map(|(name, id)| Some((name, tools.catalog().get(id)?))).collect();
+    named.sort_by_key(|(name, entry)| (entry.id.source(), *name));
+    for (name, entry) in named.into_iter().filter(|(_, entry)| entry.flags.trusted) {
+        let input = match declare::hint(&entry.input_schema) {
+            nothing if nothing == "{}" => String::new(),
+            input => input,
+        };
+        let output = entry.output_schema.as_ref().map_or_else(|| "?".to_owned(), declare::hint);
+        let line = format!("{name}({input}) -> {output}");
+        let size = line.chars().count() + 1;
+        if size > room {
+            continue;
+        }
+        room -= size;
+        lines.push(line);
+    }
+    if all == 0 {
+        return String::new();
+    }
+    let heading = match lines.len() {
+        listed if listed == all => format!("All {all} tools"),
+        0 => return format!("\n\n{all} tools: find them with tools.search."),
+        listed => format!("{listed} of {all} tools; find the others with tools.search"),
+    };
+    format!("\n\n{heading} (tools.NAME(input) -> value; ? is an unknown shape):\n{}", lines.join("\n"))
+}

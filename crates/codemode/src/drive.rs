@@ -1,0 +1,385 @@
+//! The way of one program through one `exec` or `wait`: turns of its cell, and between them what it asked for.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pincer_config::keys::Durability;
+use pincer_sandbox::{Answer, Cell, Json, Output, Request, Turn, TurnEnd};
+use pincer_source::PositionMap;
+use pincer_store::{ApprovalState, Call, CallState, Repeat, StoreError, now};
+use pincer_tools::Outcome;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::{self, Asked};
+use crate::ending::Ending;
+use crate::flights::{Flights, StoredCall};
+use crate::frontier::StoredYield;
+use crate::inner::Inner;
+use crate::result::CodeModeResult;
+use crate::run::RunRecord;
+use crate::scope::{People, RunScope};
+use crate::telemetry::{Counted, Telemetry, milliseconds};
+use crate::timers::Timers;
+
+/// How often calls that another process makes are looked up.
+const LOOK_AGAIN: Duration = Duration::from_millis(25);
+
+/// One program on its way.
+pub(crate) struct Driver {
+    pub inner: Arc<Inner>,
+    pub scope: RunScope,
+    pub record: RunRecord,
+    /// What its author wrote, in the `exec` that began it.
+    pub source: Option<String>,
+    pub map: PositionMap,
+    /// Not there while a turn runs, and when it has ended.
+    pub cell: Option<Cell>,
+    /// A place for a live cell.
+    pub permit: Option<OwnedSemaphorePermit>,
+    pub flights: Flights,
+    pub timers: Timers,
+    pub yields: Vec<StoredYield>,
+    /// What the cell gets in its next turn.
+    pub answers: Vec<Answer>,
+    /// What it printed that nobody has been told.
+    pub output: Vec<Output>,
+    pub telemetry: Telemetry,
+    /// Calls that were made after the frontier this goes on from, by a process that is gone. They are not made again.
+    pub replay: Vec<Call>,
+    pub parent: String,
+    pub deadline: Instant,
+    /// Ends this program.
+    pub abort: CancellationToken,
+}
+
+/// How it goes on after a turn.
+enum Next {
+    Turn,
+    Park,
+}
+
+impl Driver {
+    /// Drives the program until it ends or is suspended.
+    pub async fn drive(mut self) -> (CodeModeResult, Option<Flights>) {
+        loop {
+            match self.step().await {
+                Ok(Next::Turn) => {}
+                Ok(Next::Park) => match self.park().await {
+                    Ok(result) => return (result, Some(self.flights)),
+                    Err(ending) => return (self.finish(ending).await, None),
+                },
+                Err(ending) => return (self.finish(ending).await, None),
+            }
+        }
+    }
+
+    /// One turn if there is something to tell the program, and then what it asked for, until something has settled.
+    async fn step(&mut self) -> Result<Next, Ending> {
+        if self.abort.is_cancelled() {
+            return Err(Ending::aborted());
+        }
+        let turn = self.turn().await?;
+        self.take(turn)?;
+        if !self.answers.is_empty() {
+            return Ok(Next::Turn);
+        }
+        self.settle().await
+    }
+
+    /// Waits with a program that has been restored until there is something to tell it.
+    pub async fn go_on(mut self) -> (CodeModeResult, Option<Flights>) {
+        let next = match self.answers.is_empty() {
+            true => self.settle().await,
+            false => Ok(Next::Turn),
+        };
+        match next {
+            Ok(Next::Turn) => self.drive().await,
+            Ok(Next::Park) => match self.park().await {
+                Ok(result) => (result, Some(self.flights)),
+                Err(ending) => (self.finish(ending).await, None),
+            },
+            Err(ending) => (self.finish(ending).await, None),
+        }
+    }
+
+    async fn turn(&mut self) -> Result<Turn, Ending> {
+        let mut cell = self.cell.take().ok_or_else(|| Ending::bug("there is no cell"))?;
+        for answer in self.answers.drain(..) {
+            cell.deliver(answer).map_err(|error| Ending::of_error(&error))?;
+        }
+        let interrupter = cell.interrupter();
+        let started = Instant::now();
+        let time = self.deadline.saturating_duration_since(started);
+        let running = self.inner.threads.run_turn(cell, time);
+        tokio::pin!(running);
+        let ran = tokio::select! {
+            biased;
+            ran = &mut running => ran,
+            () = self.abort.cancelled() => {
+                interrupter.interrupt();
+                running.await
+            }
+        };
+        let (cell, turn) =
+            ran.map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
+        let took = started.elapsed();
+        self.telemetry.ms.guest += milliseconds(took);
+        let turn = turn.map_err(|error| Ending::of_error(&error))?;
+        tracing::debug!(run = %self.record.id, us = took.as_micros() as u64, requests = turn.requests.len(), end = end_name(&turn.end), "turn");
+        self.cell = Some(cell);
+        Ok(turn)
+    }
+
+    /// Takes what a turn has brought. An error is the end of the program.
+    fn take(&mut self, turn: Turn) -> Result<(), Ending> {
+        self.record.moved = true;
+        self.output.extend(turn.output);
+        match turn.end {
+            TurnEnd::Waiting => {}
+            TurnEnd::Value(value) => return Err(Ending::Value(value.unwrap_or_else(Json::null))),
+            TurnEnd::Failed(failure) => return Err(Ending::of_failure(&failure, &self.map, self.source.as_deref())),
+            TurnEnd::Limit(limit) => return Err(Ending::of_limit(limit, self.scope.settings.timeout)),
+            TurnEnd::Interrupted => return Err(Ending::aborted()),
+            TurnEnd::Crashed(what) => return Err(Ending::bug(what)),
+        }
+        turn.cancelled.into_iter().for_each(|id| self.timers.clear(id));
+        for request in turn.requests {
+            if let Some(answer) = self.ask(&request) {
+                self.answers.push(answer);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a request, or answers it on the spot.
+    fn ask(&mut self, request: &Request) -> Option<Answer> {
+        let id = request.id;
+        let settings = &self.scope.settings;
+        let outcome = match bridge::read(request, &self.scope.tools) {
+            Err(fault) => Err(fault),
+            Ok(Asked::Sleep) => {
+                self.timers.set(id, &request.args, request.at, now());
+                return None;
+            }
+            Ok(Asked::Yield { reason }) => {
+                self.yields.push(StoredYield { id, reason, since: now() });
+                return None;
+            }
+            Ok(Asked::Call(call)) => {
+                let line = request
+                    .site
+                    .map(|site| self.map.original(pincer_source::Place { line: site.line, column: site.column }).line);
+                self.telemetry.called(&call.tool);
+                self.inner.counting.add(Counted::Call, 1);
+                let seq = self.record.next_seq();
+                self.flights.queue(id, seq, line, call);
+                return None;
+            }
+            Ok(Asked::Search { query, limit }) => {
+                self.telemetry.search_count += 1;
+                self.inner.counting.add(Counted::Search, 1);
+                let most = settings.search_most as f64;
+                let limit = limit.map_or(settings.search_usual, |limit| limit.clamp(1.0, most) as usize);
+                Json::of(&self.scope.tools.search(&query, limit)).map_err(|error| bridge::unreadable(&error))
+            }
+            Ok(Asked::Describe { tool }) => {
+                self.telemetry.describe_count += 1;
+                self.inner.counting.add(Counted::Describe, 1);
+                match self.scope.tools.describe(&tool) {
+                    Ok(described) => described.map_err(|error| bridge::unreadable(&error)),
+                    Err(message) => Err(bridge::unknown(&tool, &message)),
+                }
+            }
+        };
+        Some(Answer { id, outcome })
+    }
+
+    /// Begins what can begin, and waits until the program can be told something or must be suspended.
+    async fn settle(&mut self) -> Result<Next, Ending> {
+        let waited = Instant::now();
+        let next = self.settled().await;
+        self.telemetry.ms.nested += milliseconds(waited.elapsed());
+        next
+    }
+
+    async fn settled(&mut self) -> Result<Next, Ending> {
+        self.recall();
+        self.begin().await?;
+        loop {
+            self.collect();
+            if !self.answers.is_empty() {
+                return Ok(Next::Turn);
+            }
+            if !self.yields.is_empty() || self.inner.closing.is_cancelled() {
+                return Ok(Next::Park);
+            }
+            let for_people = self.timers.is_empty() && self.only_people_can_help().await?;
+            if for_people && self.scope.people == People::Absent {
+                return Ok(Next::Park);
+            }
+            let until = self.deadline - self.margin();
+            if !for_people && Instant::now() >= until {
+                return Ok(Next::Park);
+            }
+            self.news(until, for_people).await?;
+            self.begin().await?;
+        }
+    }
+
+    /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its
+    /// way.
+    async fn only_people_can_help(&self) -> Result<bool, Ending> {
+        if !self.flights.only_people_can_help() {
+            return Ok(false);
+        }
+        let questions = self.flights.questions();
+        let open = self.inner.stored(move |store| {
+            let is_open = |id: &String| Ok(store.approval(id)?.state == ApprovalState::Pending);
+            questions.iter().map(is_open).collect::<Result<Vec<bool>, StoreError>>()
+        });
+        Ok(open.await.map_err(|error| Ending::of_store(&error))?.into_iter().all(|open| open))
+    }
+
+    /// Suspending and answering must be done before the deadline.
+    fn margin(&self) -> Duration {
+        Duration::from_millis(250).min(self.scope.settings.timeout / 2)
+    }
+
+    /// Waits for the next thing that happens. Time that a person takes is not counted.
+    async fn news(&mut self, until: Instant, for_people: bool) -> Result<(), Ending> {
+        let began = Instant::now();
+        let elsewhere = !self.flights.elsewhere().is_empty();
+        let mut wake = self.timers.next().map_or(until, |timer| timer.min(until));
+        if for_people {
+            wake = began + Duration::from_secs(3600);
+        }
+        if elsewhere {
+            wake = wake.min(began + LOOK_AGAIN);
+        }
+        let note = tokio::select! {
+            biased;
+            () = self.abort.cancelled() => return Err(Ending::aborted()),
+            note = self.flights.next() => Some(note),
+            () = self.inner.closing.cancelled() => None,
+            () = tokio::time::sleep_until(wake.into()) => None,
+        };
+        if let Some((call, outcome)) = note.and_then(|note| self.flights.note(note)) {
+            self.answer(&call, outcome);
+        }
+        if elsewhere {
+            self.look_elsewhere().await?;
+        }
+        if for_people {
+            self.deadline += began.elapsed();
+        }
+        Ok(())
+    }
+
+    /// Answers what is known already.
+    fn collect(&mut self) {
+        while let Some(note) = self.flights.try_next() {
+            if let Some((call, outcome)) = self.flights.note(note) {
+                self.answer(&call, outcome);
+            }
+        }
+        let due = self.timers.take_due();
+        self.answers.extend(due.into_iter().map(|id| Answer::value(id, Json::null())));
+    }
+
+    fn answer(&mut self, call: &StoredCall, outcome: Outcome) {
+        self.answers.push(bridge::answer(call, &outcome.result, outcome.effect));
+    }
+
+    /// Begins the calls that may run now. What they may change must be known to have been begun: the run is stored first.
+    async fn begin(&mut self) -> Result<(), Ending> {
+        if !self.flights.can_start() {
+            return Ok(());
+        }
+        if self.scope.settings.durability == Durability::EveryCall && self.record.moved {
+            // With answers that the program has not seen it is not at a point that can be stored.
+            if !self.answers.is_empty() {
+                return Ok(());
+            }
+            self.checkpoint().await?;
+        }
+        self.record_run().await?;
+        self.flights.start();
+        Ok(())
+    }
+
+    /// Answers the calls that were made before by a process that is gone, as the journal has them. A program that is told the
+    /// same asks for the same, but perhaps in another order.
+    fn recall(&mut self) {
+        if self.replay.is_empty() {
+            return;
+        }
+        for call in self.flights.queued() {
+            let input = call.input.to_string();
+            let same = |row: &&Call| row.tool == call.tool && (row.seq == call.seq || row.input == input);
+            let exact = self.replay.iter().find(|row| same(row) && row.seq == call.seq);
+            let Some(row) = exact.or_else(|| self.replay.iter().find(same)).cloned() else {
+                // It goes another way than before. The journal keeps what was done, under its number.
+                if self.record.is_taken(call.seq) {
+                    let seq = self.record.next_free_seq();
+                    self.flights.renumber(call.id, seq);
+                }
+                continue;
+            };
+            self.replay.retain(|other| other.seq != row.seq);
+            match row.state {
+                CallState::Settled => {
+                    self.flights.remove(call.id);
+                    self.answers.push(bridge::recorded(&call, row.outcome.as_deref()));
+                }
+                CallState::Dispatched if row.repeat != Repeat::Unknown => {
+                    self.flights.renumber(call.id, row.seq);
+                }
+                CallState::Dispatched => {
+                    self.flights.remove(call.id);
+                    self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
+                }
+            }
+        }
+    }
+
+    /// Looks at the calls that other processes make.
+    async fn look_elsewhere(&mut self) -> Result<(), Ending> {
+        let id = self.record.id.clone();
+        let rows = self.inner.stored(move |store| store.calls(&id)).await.map_err(|error| Ending::of_store(&error))?;
+        let mut settled: Vec<(i64, StoredCall, Option<String>)> = Vec::new();
+        for (call, owner) in self.flights.elsewhere() {
+            let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };
+            match row.state {
+                CallState::Settled => settled.push((row.settled.unwrap_or_default(), call, row.outcome.clone())),
+                CallState::Dispatched if self.inner.owner.is_alive(&owner) => {}
+                CallState::Dispatched => {
+                    self.flights.remove(call.id);
+                    match row.repeat {
+                        Repeat::Unknown => {
+                            self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
+                        }
+                        _ => self.flights.queue_again(call),
+                    }
+                }
+            }
+        }
+        settled.sort_by_key(|(order, ..)| *order);
+        for (_, call, outcome) in settled {
+            self.flights.remove(call.id);
+            self.answers.push(bridge::recorded(&call, outcome.as_deref()));
+        }
+        Ok(())
+    }
+}
+
+fn end_name(end: &TurnEnd) -> &'static str {
+    match end {
+        TurnEnd::Waiting => "waiting",
+        TurnEnd::Value(_) => "value",
+        TurnEnd::Failed(_) => "failed",
+        TurnEnd::Limit(_) => "limit",
+        TurnEnd::Interrupted => "interrupted",
+        TurnEnd::Crashed(_) => "crashed",
+    }
+}

@@ -1,0 +1,161 @@
+//! How a program ended, as its caller is told.
+
+use std::time::Duration;
+
+use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, RestoreError};
+use pincer_source::{Place, PositionMap, excerpt};
+use pincer_store::StoreError;
+
+use crate::result::ErrorCode;
+use crate::telemetry::CapFailures;
+
+/// How a program ended.
+#[derive(Debug)]
+pub(crate) enum Ending {
+    Value(Json),
+    Failed { code: Option<ErrorCode>, error: String, caps: CapFailures },
+}
+
+impl Ending {
+    pub fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
+        Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default() }
+    }
+
+    pub fn aborted() -> Self {
+        Self::failed(ErrorCode::Aborted, "code mode execution aborted: the run or its session was cancelled")
+    }
+
+    /// The program failed by its own doing. `source` is what its author wrote, if that is still known.
+    pub fn of_failure(failure: &Failure, map: &PositionMap, source: Option<&str>) -> Self {
+        let code = match failure.kind {
+            FailureKind::Syntax => Some(ErrorCode::InvalidInput),
+            FailureKind::Stalled => None,
+            FailureKind::Thrown | FailureKind::Rejection => {
+                failure.request.as_ref().map(|_| ErrorCode::NestedToolFailed)
+            }
+        };
+        let mut error = failure.to_string();
+        if failure.kind == FailureKind::Rejection {
+            error.push_str(" (a rejected promise that nothing handled)");
+        }
+        if failure.kind == FailureKind::Syntax {
+            if let Some(site) = failure.site {
+                let place = map.original(Place { line: site.line, column: site.column });
+                error.push_str(&format!(" (line {}, column {})", place.line, place.column));
+                error.push_str(&source.map(|source| excerpt(source, place)).unwrap_or_default());
+            }
+        } else if !failure.stack.is_empty() {
+            error.push('\n');
+            error.push_str(&original_stack(&failure.stack, map));
+        }
+        Self::Failed { code, error, caps: CapFailures::default() }
+    }
+
+    pub fn of_limit(limit: Limit, timeout: Duration) -> Self {
+        let mut caps = CapFailures::default();
+        let (code, hint) = match limit {
+            Limit::Time => {
+                caps.timeout = 1;
+                let hint = format!(" of {} ms: look for an endless loop, or do less at a time", timeout.as_millis());
+                (Some(ErrorCode::Timeout), hint)
+            }
+            Limit::Memory { .. } => {
+                caps.memory = 1;
+                (Some(ErrorCode::MemoryLimitExceeded), ": keep less at a time".into())
+            }
+            Limit::Output { .. } | Limit::Value { .. } => {
+                caps.output = 1;
+                (Some(ErrorCode::OutputLimitExceeded), ": return or print a summary instead".into())
+            }
+            Limit::Depth { .. } => (Some(ErrorCode::OutputLimitExceeded), ": return a flatter value".into()),
+            Limit::Requests { .. } => {
+                let hint = ": await some before starting more; none of the last batch was begun";
+                (Some(ErrorCode::TooManyPendingToolCalls), hint.into())
+            }
+            // No code of its own: the program recursed, as with the RangeError it mostly gets for that.
+            Limit::Stack => (None, String::new()),
+        };
+        Self::Failed { code, error: format!("{limit}{hint}"), caps }
+    }
+
+    /// The sandbox did not do what it was asked for.
+    pub fn of_error(error: &Error) -> Self {
+        let mut caps = CapFailures::default();
+        let code = match error {
+            Error::Load(_) | Error::Setup(_) | Error::Busy { .. } => ErrorCode::RuntimeUnavailable,
+            Error::MemoryLimit { .. } => ErrorCode::InvalidConfig,
+            Error::SourceTooLong { .. } => ErrorCode::InvalidInput,
+            Error::SnapshotTooLarge(_) => {
+                caps.snapshot = 1;
+                ErrorCode::SnapshotLimitExceeded
+            }
+            Error::Restore(RestoreError::OverLimit { .. }) => {
+                caps.snapshot = 1;
+                ErrorCode::SnapshotLimitExceeded
+            }
+            Error::Restore(_) => ErrorCode::SnapshotRestoreFailed,
+            Error::UnknownRequest(_) | Error::Ended | Error::NotWaiting => return Self::bug(error),
+        };
+        Self::Failed { code: Some(code), error: told(error), caps }
+    }
+
+    /// The store did not do what it was asked for.
+    pub fn of_store(error: &StoreError) -> Self {
+        let mut caps = CapFailures::default();
+        let code = match error {
+            StoreError::NoRoom { .. } => {
+                caps.snapshot = 1;
+                ErrorCode::SnapshotLimitExceeded
+            }
+            // Somebody else has the run: it was aborted, expired or taken over.
+            StoreError::Fenced { .. } => ErrorCode::Aborted,
+            _ => ErrorCode::RuntimeUnavailable,
+        };
+        Self::Failed { code: Some(code), error: told(error), caps }
+    }
+
+    /// A bug of ours. The message has an id that the log has too.
+    pub fn bug(what: impl std::fmt::Display) -> Self {
+        let id = uuid::Uuid::now_v7();
+        tracing::error!("internal error {id}: {what}");
+        Self::failed(ErrorCode::InternalError, format!("this is a bug of Pincer, in its log under {id}: {what}"))
+    }
+}
+
+/// An error and what caused it, on one line.
+pub(crate) fn told(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let message = error.to_string();
+        if !text.contains(&message) {
+            text.push_str(": ");
+            text.push_str(&message);
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// A guest stack with the places of what the author wrote: `    at f (cell.js:3:14)`.
+fn original_stack(stack: &str, map: &PositionMap) -> String {
+    if map.is_identity() {
+        return stack.to_owned();
+    }
+    stack
+        .lines()
+        .map(|line| original_frame(line, map).unwrap_or_else(|| line.to_owned()))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn original_frame(frame: &str, map: &PositionMap) -> Option<String> {
+    let (before, place) = frame.rsplit_once(FILE_NAME)?;
+    let close = if place.ends_with(')') { ")" } else { "" };
+    let mut numbers = place.trim_end_matches(')').strip_prefix(':')?.split(':').map(str::parse);
+    let (Some(Ok(line)), Some(Ok(column)), None) = (numbers.next(), numbers.next(), numbers.next()) else {
+        return None;
+    };
+    let Place { line, column } = map.original(Place { line, column });
+    Some(format!("{before}{FILE_NAME}:{line}:{column}{close}"))
+}

@@ -1,0 +1,317 @@
+//! The calls of one run that have not settled: so many run, the others queue, and what settles is told in the order it does.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pincer_sandbox::RequestId;
+use pincer_store::{Millis, now};
+use pincer_tools::{Call, Context, Door, Outcome, RunOwner, UpdateSink};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::bridge::{Method, ToolCall};
+use crate::result::{PendingState, PendingToolCall};
+use crate::tools::RunTools;
+
+/// A call, as it is stored with a suspended program.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredCall {
+    /// The request it answers.
+    pub id: RequestId,
+    /// Its number in the journal.
+    pub seq: u32,
+    pub tool: String,
+    pub input: Value,
+    pub method: Method,
+    pub line: Option<u32>,
+    pub since: Millis,
+    pub approval: Option<String>,
+    pub sequential: bool,
+}
+
+/// What becomes known of a call.
+#[derive(Debug)]
+pub(crate) enum Note {
+    Asked(RequestId, String),
+    Begun(RequestId),
+    Settled(RequestId, Outcome),
+}
+
+/// Where a call is made.
+enum Place {
+    /// It has not begun.
+    Queue,
+    /// Here.
+    Here { abort: CancellationToken, task: JoinHandle<()>, begun: Arc<AtomicBool> },
+    /// In this other process, which is alive.
+    Elsewhere(String),
+}
+
+impl Place {
+    /// Whether a tool runs here for it.
+    fn has_begun(&self) -> bool {
+        matches!(self, Self::Here { begun, task, .. } if begun.load(Ordering::SeqCst) && !task.is_finished())
+    }
+}
+
+struct Flight {
+    call: StoredCall,
+    place: Place,
+}
+
+/// What calls are made with.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    pub door: Arc<Door>,
+    pub tools: Arc<RunTools>,
+    /// For whom. Its `run` is set once the run is stored.
+    pub context: Context,
+    /// The id of the `exec` that the calls are part of.
+    pub parent: String,
+}
+
+/// The calls of one run that have not settled.
+pub(crate) struct Flights {
+    caller: Caller,
+    calls: BTreeMap<RequestId, Flight>,
+    most: usize,
+    tell: UnboundedSender<Note>,
+    notes: UnboundedReceiver<Note>,
+}
+
+impl Flights {
+    pub fn new(caller: Caller, most: usize) -> Self {
+        let (tell, notes) = unbounded_channel();
+        Self { caller, calls: BTreeMap::new(), most, tell, notes }
+    }
+
+    /// Whose run it is, from now on.
+    pub fn owned_by(&mut self, owner: RunOwner) {
+        self.caller.context.run = Some(owner);
+    }
+
+    /// Takes a call that is to be made here.
+    pub fn queue(&mut self, id: RequestId, seq: u32, line: Option<u32>, call: ToolCall) {
+        let ToolCall { tool, input, method, sequential } = call;
+        let call = StoredCall { id, seq, tool, input, method, line, since: now(), approval: None, sequential };
+        self.queue_again(call);
+    }
+
+    pub fn queue_again(&mut self, call: StoredCall) {
+        self.calls.insert(call.id, Flight { call, place: Place::Queue });
+    }
+
+    /// Takes a call that another process makes.
+    pub fn watch(&mut self, call: StoredCall, owner: String) {
+        self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner) });
+    }
+
+    /// Whether calls wait that could begin.
+    pub fn can_start(&self) -> bool {
+        self.next_to_start().is_some()
+    }
+
+    /// The first in the queue that may begin: there is room, and of tools that run one at a time none is running.
+    fn next_to_start(&self) -> Option<RequestId> {
+        let under_way = || self.calls.values().filter(|flight| !matches!(flight.place, Place::Queue));
+        if under_way().count() >= self.most {
+            return None;
+        }
+        let sequential = under_way().any(|flight| flight.call.sequential);
+        let may = |flight: &&Flight| matches!(flight.place, Place::Queue) && !(sequential && flight.call.sequential);
+        self.calls.values().find(may).map(|flight| flight.call.id)
+    }
+
+    /// Begins as many as may run.
+    pub fn start(&mut self) {
+        while let Some(id) = self.next_to_start() {
+            let Some(flight) = self.calls.get_mut(&id) else { return };
+            let abort = self.caller.context.abort.child_token();
+            let begun = Arc::new(AtomicBool::new(false));
+            let task = begin(&self.caller, &flight.call, abort.clone(), &begun, &self.tell);
+            flight.place = Place::Here { abort, task, begun };
+        }
+    }
+
+    /// Waits for news. Never ready if no call is made here.
+    pub async fn next(&mut self) -> Note {
+        match self.notes.recv().await {
+            Some(note) => note,
+            // It holds a sender itself.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// News that are there already.
+    pub fn try_next(&mut self) -> Option<Note> {
+        self.notes.try_recv().ok()
+    }
+
+    /// Takes note. The call and its outcome if it has settled.
+    pub fn note(&mut self, note: Note) -> Option<(StoredCall, Outcome)> {
+        match note {
+            Note::Asked(id, approval) => {
+                self.calls.get_mut(&id)?.call.approval = Some(approval);
+                None
+            }
+            Note::Begun(id) => {
+                self.calls.get_mut(&id)?.call.approval = None;
+                None
+            }
+            Note::Settled(id, outcome) => Some((self.calls.remove(&id)?.call, outcome)),
+        }
+    }
+
+    /// Takes a call out that has settled elsewhere.
+    pub fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
+        self.calls.remove(&id).map(|flight| flight.call)
+    }
+
+    /// The calls that have not begun.
+    pub fn queued(&self) -> Vec<StoredCall> {
+        let queued = self.calls.values().filter(|flight| matches!(flight.place, Place::Queue));
+        queued.map(|flight| flight.call.clone()).collect()
+    }
+
+    /// Gives a call the number under which the journal has it.
+    pub fn renumber(&mut self, id: RequestId, seq: u32) {
+        if let Some(flight) = self.calls.get_mut(&id) {
+            flight.call.seq = seq;
+        }
+    }
+
+    /// The calls that other processes make, each with its process.
+    pub fn elsewhere(&self) -> Vec<(StoredCall, String)> {
+        let of = |flight: &Flight| match &flight.place {
+            Place::Elsewhere(owner) => Some((flight.call.clone(), owner.clone())),
+            Place::Queue | Place::Here { .. } => None,
+        };
+        self.calls.values().filter_map(of).collect()
+    }
+
+    /// Whether nothing goes on before a person has answered.
+    pub fn only_people_can_help(&self) -> bool {
+        let asked = |flight: &Flight| flight.call.approval.is_some();
+        let waits = |flight: &Flight| asked(flight) || matches!(flight.place, Place::Queue);
+        self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
+    }
+
+    /// The questions that are open, as far as is known here.
+    pub fn questions(&self) -> Vec<String> {
+        self.calls.values().filter_map(|flight| flight.call.approval.clone()).collect()
+    }
+
+    /// Whether a tool is running here.
+    pub fn any_begun(&self) -> bool {
+        self.calls.values().any(|flight| flight.place.has_begun())
+    }
+
+    /// Gives up the calls that no tool has begun with. Questions to people stay open.
+    pub fn drop_unbegun(&mut self) {
+        self.calls.retain(|_, flight| {
+            let begun = flight.place.has_begun();
+            if let (Place::Here { task, .. }, false) = (&flight.place, begun) {
+                task.abort();
+            }
+            begun
+        });
+    }
+
+    /// Ends everything that is made here.
+    pub fn abort(&self) {
+        for flight in self.calls.values() {
+            if let Place::Here { abort, .. } = &flight.place {
+                abort.cancel();
+            }
+        }
+    }
+
+    /// Waits until nothing is made here any more.
+    pub async fn ended(&mut self) {
+        while self.calls.values().any(|flight| matches!(flight.place, Place::Here { .. })) {
+            let note = self.next().await;
+            self.note(note);
+        }
+    }
+
+    /// As they are stored.
+    pub fn store(&self) -> Vec<StoredCall> {
+        self.calls.values().map(|flight| flight.call.clone()).collect()
+    }
+
+    /// As the model sees them.
+    pub fn pending(&self) -> Vec<PendingToolCall> {
+        let shown = |Flight { call, place }: &Flight| {
+            let state = match place {
+                _ if call.approval.is_some() => PendingState::Approval,
+                Place::Queue => PendingState::Queued,
+                Place::Here { .. } | Place::Elsewhere(_) => PendingState::Running,
+            };
+            call.shown(state)
+        };
+        self.calls.values().map(shown).collect()
+    }
+}
+
+impl StoredCall {
+    pub fn shown(&self, state: PendingState) -> PendingToolCall {
+        PendingToolCall {
+            id: format!("bridge:{}:{}", self.method.as_str(), self.id),
+            method: self.method.as_str().into(),
+            tool_id: Some(self.tool.clone()),
+            state,
+            since: self.since,
+            approval_id: self.approval.clone(),
+        }
+    }
+}
+
+/// Makes a call, on a task of its own.
+fn begin(
+    caller: &Caller,
+    call: &StoredCall,
+    abort: CancellationToken,
+    begun: &Arc<AtomicBool>,
+    tell: &UnboundedSender<Note>,
+) -> JoinHandle<()> {
+    let Caller { door, tools, context, parent } = caller.clone();
+    let id = call.id;
+    let asked = Call {
+        id: format!("{parent}/{}", call.seq),
+        seq: call.seq,
+        tool: call.tool.clone(),
+        input: call.input.clone(),
+        line: call.line,
+    };
+    let context = Context { abort, parent_call: Some(parent), ..context };
+    let told = Arc::new(Teller { id, begun: Arc::clone(begun), tell: tell.clone() });
+    let tell = tell.clone();
+    tokio::spawn(async move {
+        let outcome = door.call(tools.at_the_door(), &context, asked, told).await;
+        let _ = tell.send(Note::Settled(id, outcome));
+    })
+}
+
+/// Passes on how a call stands.
+struct Teller {
+    id: RequestId,
+    begun: Arc<AtomicBool>,
+    tell: UnboundedSender<Note>,
+}
+
+impl UpdateSink for Teller {
+    fn update(&self, _update: Value) {}
+
+    fn asked(&self, approval: &str) {
+        let _ = self.tell.send(Note::Asked(self.id, approval.to_owned()));
+    }
+
+    fn begun(&self) {
+        self.begun.store(true, Ordering::SeqCst);
+        let _ = self.tell.send(Note::Begun(self.id));
+    }
+}

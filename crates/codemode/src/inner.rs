@@ -1,0 +1,56 @@
+//! What all runs of a process share.
+
+use std::sync::Arc;
+
+use pincer_config::keys::Durability;
+use pincer_sandbox::Engine;
+use pincer_store::{Approvals, Journal, Runs, Safety, Snapshots, StoreError};
+use pincer_tools::Door;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::live::Live;
+use crate::owner::Owner;
+use crate::settings::Settings;
+use crate::telemetry::Counting;
+use crate::threads::Threads;
+
+/// What code mode needs of a store.
+pub trait CodeModeStore: Runs + Snapshots + Journal + Approvals + Send + Sync {}
+impl<T: Runs + Snapshots + Journal + Approvals + Send + Sync> CodeModeStore for T {}
+
+pub(crate) struct Inner {
+    pub engine: Engine,
+    pub door: Arc<Door>,
+    pub store: Arc<dyn CodeModeStore>,
+    pub owner: Owner,
+    pub threads: Threads,
+    /// A place for each cell that the engine can have at a time.
+    pub cells: Arc<Semaphore>,
+    pub counting: Counting,
+    pub live: Live,
+    /// Programs are to be suspended as soon as they can.
+    pub closing: CancellationToken,
+}
+
+impl Inner {
+    /// The store blocks; the runtime must not.
+    pub async fn stored<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn CodeModeStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = Arc::clone(&self.store);
+        match tokio::task::spawn_blocking(move || work(&*store)).await {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// What notes of calls must survive.
+    pub fn safety(&self, settings: &Settings) -> Safety {
+        match settings.durability {
+            Durability::Parked => Safety::Process,
+            Durability::EveryCall => Safety::Power,
+        }
+    }
+}

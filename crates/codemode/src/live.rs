@@ -1,0 +1,186 @@
+//! The runs that this process has something to do with: those that it drives, and those that are suspended while their calls
+//! go on here.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::flights::Flights;
+use crate::result::CodeModeResult;
+
+/// Where the result of a driven run will be.
+pub(crate) type Awaited = watch::Receiver<Option<CodeModeResult>>;
+
+/// A run in this process.
+pub(crate) enum Local {
+    /// It is driven. Whoever else wants to continue it waits for the same result.
+    Driven { result: Awaited, abort: CancellationToken },
+    /// It is suspended, and its calls go on.
+    Parked(ParkedRun),
+    /// Another process has it now. The tools that it runs here go on, and that process waits for them.
+    Left(Flights),
+}
+
+/// A suspended run whose calls go on here.
+pub(crate) struct ParkedRun {
+    pub flights: Flights,
+    pub abort: CancellationToken,
+    pub _guard: Guard,
+}
+
+/// Somebody who sees to it that a suspended run ends in time. Not needed once somebody else has the run.
+pub(crate) struct Guard(pub AbortHandle);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What to do with a run that somebody wants to continue.
+pub(crate) enum Turn {
+    /// Somebody does so already.
+    Join(Awaited),
+    /// It is this one's turn. The calls that go on here come with it.
+    Go(watch::Sender<Option<CodeModeResult>>, Option<Box<Flights>>),
+}
+
+#[derive(Default)]
+pub(crate) struct Live {
+    runs: Mutex<HashMap<String, Local>>,
+    watched: AtomicBool,
+    swept: Mutex<Option<Instant>>,
+}
+
+impl Live {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Local>> {
+        self.runs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes it the caller's business to drive this run, unless somebody does.
+    pub fn take(&self, id: &str, abort: &CancellationToken) -> Turn {
+        let mut runs = self.lock();
+        if let Some(Local::Driven { result, .. }) = runs.get(id) {
+            return Turn::Join(result.clone());
+        }
+        let (tell, result) = watch::channel(None);
+        let before = runs.insert(id.to_owned(), Local::Driven { result, abort: abort.clone() });
+        let flights = before.and_then(|local| match local {
+            Local::Parked(parked) => Some(Box::new(parked.flights)),
+            // What they come to is in the journal.
+            Local::Left(_) | Local::Driven { .. } => None,
+        });
+        Turn::Go(tell, flights)
+    }
+
+    pub fn park(&self, id: &str, parked: ParkedRun) {
+        self.lock().insert(id.to_owned(), Local::Parked(parked));
+    }
+
+    pub fn remove(&self, id: &str) -> Option<Local> {
+        self.lock().remove(id)
+    }
+
+    /// Leaves a suspended run to the process that has it now.
+    pub fn leave(&self, id: &str) {
+        let mut runs = self.lock();
+        match runs.remove(id) {
+            Some(Local::Parked(mut parked)) => {
+                parked.flights.drop_unbegun();
+                runs.insert(id.to_owned(), Local::Left(parked.flights));
+            }
+            Some(Local::Left(flights)) if !flights.any_begun() => {}
+            Some(other) => drop(runs.insert(id.to_owned(), other)),
+            None => {}
+        }
+    }
+
+    /// Ends what goes on of a run here; `true` if something did.
+    pub fn abort(&self, id: &str) -> bool {
+        let mut runs = self.lock();
+        match runs.get(id) {
+            Some(Local::Driven { abort, .. }) => abort.cancel(),
+            Some(Local::Parked(parked)) => {
+                parked.abort.cancel();
+                parked.flights.abort();
+                runs.remove(id);
+            }
+            Some(Local::Left(flights)) => {
+                flights.abort();
+                runs.remove(id);
+            }
+            None => return false,
+        }
+        true
+    }
+
+    /// All runs here, and whether each is driven.
+    pub fn ids(&self) -> Vec<(String, bool)> {
+        let runs = self.lock();
+        runs.iter().map(|(id, local)| (id.clone(), matches!(local, Local::Driven { .. }))).collect()
+    }
+
+    /// Whether a run is driven.
+    pub fn any_driven(&self) -> bool {
+        self.lock().values().any(|local| matches!(local, Local::Driven { .. }))
+    }
+
+    /// Whether tools run for suspended runs.
+    pub fn any_begun(&self) -> bool {
+        self.lock().values().any(|local| match local {
+            Local::Parked(ParkedRun { flights, .. }) | Local::Left(flights) => flights.any_begun(),
+            Local::Driven { .. } => false,
+        })
+    }
+
+    /// Gives up the calls of suspended runs that no tool has begun with.
+    pub fn drop_unbegun(&self) {
+        for local in self.lock().values_mut() {
+            if let Local::Parked(parked) = local {
+                parked.flights.drop_unbegun();
+            }
+        }
+    }
+
+    /// `true` for the first who asks in so long a time.
+    pub fn is_time_to_sweep(&self, every: Duration) -> bool {
+        let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = swept.is_none_or(|last| last.elapsed() >= every);
+        if due {
+            *swept = Some(Instant::now());
+        }
+        due
+    }
+
+    /// `true` for the one who is to watch over the runs from now on.
+    pub fn start_watching(&self) -> bool {
+        !self.watched.swap(true, Ordering::SeqCst)
+    }
+
+    /// `true` if there is nothing to watch over any more: whoever comes next begins anew.
+    pub fn stop_watching_if_empty(&self) -> bool {
+        let runs = self.lock();
+        let empty = runs.is_empty();
+        if empty {
+            self.watched.store(false, Ordering::SeqCst);
+        }
+        empty
+    }
+
+    /// Takes all suspended runs out.
+    pub fn take_parked(&self) -> Vec<(String, ParkedRun)> {
+        let mut runs = self.lock();
+        let parked: Vec<String> =
+            runs.iter().filter(|(_, local)| matches!(local, Local::Parked(_))).map(|(id, _)| id.clone()).collect();
+        let take = |id: String| match runs.remove(&id) {
+            Some(Local::Parked(parked)) => Some((id, parked)),
+            _ => None,
+        };
+        parked.into_iter().filter_map(take).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! The namespaces of one run: which it has, how its programs see them, and which tool a call of one means.
+
+use pincer_catalog::{Catalog, Source, ToolId};
+use pincer_sandbox::{Json, Scope as GuestScope};
+use pincer_tools::{Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
+use serde_json::Value;
+
+/// A namespace that a run has.
+pub(crate) struct Visible {
+    pub id: String,
+    pub global: String,
+    pub description: Option<String>,
+    pub prompt: Option<String>,
+    plugin: String,
+    scope: Scope,
+}
+
+/// Those whose tools are all there and the plugin's own, and what is wrong with those that are left out though they are.
+pub(crate) fn visible(
+    registered: Vec<(String, Namespace)>,
+    catalog: &Catalog,
+    context: &Context,
+) -> (Vec<Visible>, Vec<NamespaceError>) {
+    let (mut there, mut refused) = (Vec::new(), Vec::new());
+    for (plugin, namespace) in registered {
+        let has = |tool: &String| id_of(&plugin, tool).is_some_and(|id| catalog.get(&id).is_some());
+        if !namespace.required_tools.iter().all(has) {
+            continue;
+        }
+        let scope = match &namespace.scope {
+            ScopeSource::Fixed(scope) => scope.clone(),
+            ScopeSource::Made(make) => make(context),
+        };
+        match namespace.check_scope(&scope) {
+            Ok(()) => {
+                let Namespace { id, global, description, prompt, .. } = namespace;
+                there.push(Visible { id, global, description, prompt, plugin, scope });
+            }
+            Err(error) => refused.push(error),
+        }
+    }
+    (there, refused)
+}
+
+/// The tool that a call of a namespace means, for tests of what a broken bridge could ask for.
+#[doc(hidden)]
+pub fn resolve_namespace_call(tools: &crate::RunTools, id: &str, path: &str) -> Option<String> {
+    let namespace = tools.namespaces().iter().find(|namespace| namespace.id == id)?;
+    namespace.call(path, Vec::new()).map(|(tool, _)| tool)
+}
+
+fn id_of(plugin: &str, tool: &str) -> Option<String> {
+    ToolId::new(Source::Plugin, plugin, tool).ok().map(|id| id.to_string())
+}
+
+impl Visible {
+    /// As programs get it. A function knows the namespace and where in it it stands.
+    pub fn guest_scope(&self) -> GuestScope {
+        self.node(&self.scope, &mut Vec::new())
+    }
+
+    fn node(&self, scope: &Scope, path: &mut Vec<String>) -> GuestScope {
+        match scope {
+            Scope::Value(value) => GuestScope::Data(Json::of(value).unwrap_or_else(|_| Json::null())),
+            Scope::Object(members) => GuestScope::Object(
+                members.iter().map(|(key, member)| (key.clone(), self.within(key.clone(), member, path))).collect(),
+            ),
+            Scope::Array(items) => GuestScope::Array(
+                items.iter().enumerate().map(|(index, item)| self.within(index.to_string(), item, path)).collect(),
+            ),
+            Scope::Tool(_) => {
+                let place = [self.id.clone(), path.join(&PATH_SEPARATOR.to_string())];
+                GuestScope::Bound("namespace".into(), Json::of(&place).unwrap_or_else(|_| Json::null()))
+            }
+        }
+    }
+
+    fn within(&self, key: String, scope: &Scope, path: &mut Vec<String>) -> GuestScope {
+        path.push(key);
+        let node = self.node(scope, path);
+        path.pop();
+        node
+    }
+
+    /// The tool that the function at this path means, and its input for these arguments.
+    pub fn call(&self, path: &str, arguments: Vec<Value>) -> Option<(String, Value)> {
+        let parts = path.split(PATH_SEPARATOR);
+        let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
+            Scope::Object(members) => members.get(part),
+            Scope::Array(items) => items.get(part.parse::<usize>().ok()?),
+            Scope::Value(_) | Scope::Tool(_) => None,
+        })?;
+        let Scope::Tool(ScopeTool { tool, arguments: arrange }) = found else { return None };
+        Some((id_of(&self.plugin, tool)?, arrange.input(arguments)))
+    }
+}

@@ -1,0 +1,50 @@
+//! Runs as they are listed: state, age, size, and what they wait for.
+
+use pincer_store::{Journal, Millis, RunOverview, Runs, StoreError};
+use serde::Serialize;
+
+use crate::frontier::Frontier;
+use crate::result::{PendingToolCall, WaitReason};
+
+/// A run as it is listed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Overview {
+    /// What `wait` must be given.
+    pub run_id: String,
+    /// The session it belongs to.
+    pub session: String,
+    /// `running`, `waiting`, `completed`, `failed`, `expired` or `aborted`.
+    pub state: &'static str,
+    /// Why it waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<WaitReason>,
+    /// When it began, in milliseconds since 1970.
+    pub created_at: Millis,
+    /// When it can no longer be continued.
+    pub expires_at: Option<Millis>,
+    /// How large it is as it is stored.
+    pub snapshot_bytes: u32,
+    /// What it waits for.
+    pub pending: Vec<PendingToolCall>,
+}
+
+/// The runs of a session, or of all, oldest first.
+pub fn overviews(store: &(impl Runs + Journal + ?Sized), session: Option<&str>) -> Result<Vec<Overview>, StoreError> {
+    Ok(store.run_overviews(session)?.into_iter().map(overview).collect())
+}
+
+fn overview(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {
+    let waits = run.state == pincer_store::RunState::Waiting;
+    let frontier = detail.filter(|_| waits).and_then(|detail| Frontier::parse(&detail).ok());
+    Overview {
+        reason: frontier.as_ref().map(Frontier::reason),
+        pending: frontier.as_ref().map(Frontier::pending).unwrap_or_default(),
+        run_id: run.id,
+        session: run.session,
+        state: run.state.as_str(),
+        created_at: run.created_at,
+        expires_at: run.expires_at,
+        snapshot_bytes: snapshot_bytes.unwrap_or_default(),
+    }
+}

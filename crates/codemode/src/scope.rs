@@ -1,0 +1,48 @@
+//! For whom a program runs: with which tools, under which limits, and who may continue it.
+
+use std::sync::Arc;
+
+use pincer_store::Run;
+use pincer_tools::Context;
+
+use crate::settings::Settings;
+use crate::tools::RunTools;
+
+/// For whom a program runs. Cheap to clone.
+#[derive(Clone)]
+pub struct RunScope {
+    /// The tools it has.
+    pub tools: Arc<RunTools>,
+    /// What it may use.
+    pub settings: Settings,
+    /// Session, agent and sender, as its calls carry them. `parent_call` is the id of the `exec` itself, and `abort` ends the
+    /// program, running or suspended.
+    pub context: Context,
+    /// Who calls: the user of the system, of a connection. Only they may continue it.
+    pub caller: String,
+    /// The run of an agent, if the program is part of one. Only that may continue it.
+    pub agent_run: Option<String>,
+    /// Whether somebody is there to answer questions.
+    pub people: People,
+}
+
+/// Whether somebody is there to answer questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum People {
+    /// Nobody: a program that waits for an answer is suspended at once.
+    Absent,
+    /// Somebody looks at it: it waits for them, and the time that takes is not counted.
+    Present,
+}
+
+impl RunScope {
+    /// Why a run is none of this scope's, if it is not. Who has no identity is nobody.
+    pub(crate) fn refusal(&self, run: &Run) -> Option<&'static str> {
+        match () {
+            () if run.caller != self.caller => Some("code mode run belongs to a different caller."),
+            () if run.session != self.context.session => Some("code mode run belongs to a different session."),
+            () if run.agent_run != self.agent_run => Some("code mode run belongs to a different agent run."),
+            () => None,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a model sees: its tools as they are, or `exec` and `wait` for all of them.
+
+use pincer_catalog::{Entry, Policy};
+use pincer_config::keys::CodeModeFields;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::description;
+use crate::settings::Settings;
+use crate::tools::RunTools;
+
+/// What a model sees in code mode.
+pub const VISIBLE: [&str; 2] = ["exec", "wait"];
+
+/// A tool as a model is shown it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its input.
+    pub input_schema: Value,
+}
+
+/// What a run shows its model.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Exposure {
+    /// No tools: a raw call of a model, a run without tools, an allowlist that leaves none.
+    None,
+    /// The tools as they are.
+    Direct(Vec<ToolDefinition>),
+    /// `exec` and `wait`, and the tools that are only ever shown directly.
+    CodeMode(Surface),
+}
+
+/// What a model sees in code mode.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Surface {
+    tools: Vec<ToolDefinition>,
+}
+
+/// A request to a model shows something else than it should.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "code mode is on, so the model must see exactly {}; this request would show it {}. The run was stopped",
+    expected.join(", "),
+    if found.is_empty() { "nothing".to_owned() } else { found.join(", ") }
+)]
+pub struct SurfaceError {
+    expected: Vec<String>,
+    found: Vec<String>,
+}
+
+/// Decides what a model sees of these tools under this policy. `tools` are the same ones as programs would have them.
+pub fn expose(
+    entries: &[Entry],
+    policy: &Policy,
+    code_mode: &CodeModeFields,
+    settings: &Settings,
+    tools: &RunTools,
+) -> Exposure {
+    let effective: Vec<&Entry> = entries.iter().filter(|entry| policy.admits(entry)).collect();
+    if effective.is_empty() {
+        return Exposure::None;
+    }
+    let direct = effective.iter().filter(|entry| entry.flags.direct_only).map(|entry| definition(entry));
+    // Nothing but `true` turns it on, and without tools in the catalog there is nothing for programs to do.
+    if code_mode.enabled != Some(true) || tools.catalog().is_empty() {
+        return Exposure::Direct(effective.iter().map(|entry| definition(entry)).collect());
+    }
+    let tools: Vec<ToolDefinition> = [exec(tools, settings), wait()].into_iter().chain(direct).collect();
+    let surface = Surface { tools };
+    tracing::debug!(visible = ?surface.names(), "code mode is on");
+    Exposure::CodeMode(surface)
+}
+
+impl Surface {
+    /// `exec` and `wait` alone, for a program's own caller.
+    pub fn of(tools: &RunTools, settings: &Settings) -> Self {
+        Self { tools: vec![exec(tools, settings), wait()] }
+    }
+
+    /// The tools, in the order in which they are shown.
+    pub fn tools(&self) -> &[ToolDefinition] {
+        &self.tools
+    }
+
+    /// Their names.
+    pub fn names(&self) -> Vec<&str> {
+        self.tools.iter().map(|tool| tool.name.as_str()).collect()
+    }
+
+    /// Checks the names in a request that is about to be sent: all of these, each once, and no other.
+    pub fn check(&self, names: &[&str]) -> Result<(), SurfaceError> {
+        let sorted = |names: &[&str]| {
+            let mut names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            names.sort();
+            names
+        };
+        let (expected, found) = (sorted(&self.names()), sorted(names));
+        if expected == found { Ok(()) } else { Err(SurfaceError { expected, found }) }
+    }
+}
+
+fn definition(entry: &Entry) -> ToolDefinition {
+    ToolDefinition {
+        name: entry.id.name().into(),
+        description: entry.description.clone(),
+        input_schema: entry.input_schema.clone(),
+    }
+}
+
+fn exec(tools: &RunTools, settings: &Settings) -> ToolDefinition {
+    let languages: Vec<Value> = settings.languages.iter().map(|language| json!(language)).collect();
+    ToolDefinition {
+        name: "exec".into(),
+        description: description::exec(tools, settings),
+        input_schema: json!({
+            "type": "object",
+            "properties": {
+                "code": { "type": "string", "description": "The program: the body of an async function." },
+                "language": { "type": "string", "enum": languages, "description": "Default javascript. Never a shell." },
+            },
+            "required": ["code"],
+            "additionalProperties": false,
+        }),
+    }
+}
+
+fn wait() -> ToolDefinition {
+    ToolDefinition {
+        name: "wait".into(),
+        description: description::WAIT.into(),
+        input_schema: json!({
+            "type": "object",
+            "properties": { "runId": { "type": "string", "description": "From a result with status \"waiting\"." } },
+            "required": ["runId"],
+            "additionalProperties": false,
+        }),
+    }
+}

@@ -1,0 +1,176 @@
+//! What ends runs from outside: their time, an abort here or in another process, the end of this process.
+
+use std::time::Duration;
+
+use pincer_store::{Millis, RunState, StoreError, now};
+use tokio_util::sync::CancellationToken;
+
+use crate::codemode::CodeMode;
+use crate::live::Guard;
+use crate::scope::RunScope;
+use crate::telemetry::Counted;
+
+/// How often this process looks whether others have ended runs of its own.
+const LOOK: Duration = Duration::from_millis(200);
+/// How often runs that have waited for too long are looked for while programs come and go.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How often it looks whether the last tool has ended, when that is all it waits for.
+const LINGER: Duration = Duration::from_millis(20);
+/// How long a run that has ended is remembered.
+const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
+/// How long programs have at the end of the process to come to a point where they can be suspended.
+const CLOSING: Duration = Duration::from_secs(2);
+
+impl CodeMode {
+    /// Sweeps if nobody has for a while.
+    pub(crate) async fn sweep_now_and_then(&self) {
+        if self.inner.live.is_time_to_sweep(SWEEP) {
+            self.sweep().await;
+        }
+    }
+
+    /// Ends what has waited for too long, with all that belongs to it.
+    pub async fn sweep(&self) {
+        let swept = self.inner.stored(|store| {
+            store.forget_runs(now() - REMEMBERED.as_millis() as Millis)?;
+            store.expire_runs(now())
+        });
+        match swept.await {
+            Ok(expired) => {
+                self.inner.counting.add(Counted::Expired, expired.len());
+                for id in &expired {
+                    tracing::debug!(run = %id, "expired");
+                    self.inner.live.abort(id);
+                }
+            }
+            // Whoever needs the store next is told.
+            Err(error) => tracing::warn!("runs that have waited for too long could not be ended: {error}"),
+        }
+    }
+
+    /// Ends a run of this scope: the program, its timers and calls, its snapshot. `false` if it had ended.
+    pub async fn abort(&self, scope: &RunScope, id: &str) -> Result<bool, crate::CodeModeResult> {
+        let run = self.known(scope, id).await?;
+        let aborted = self.end(&run.id).await;
+        aborted.map_err(|error| crate::codemode::failed(crate::ending::Ending::of_store(&error), Default::default()))
+    }
+
+    /// Ends all runs of a session; how many there were.
+    pub async fn abort_session(&self, session: &str) -> Result<usize, StoreError> {
+        let asked = session.to_owned();
+        let runs = self.inner.stored(move |store| store.runs(Some(&asked))).await?;
+        let mut count = 0;
+        for run in runs.into_iter().filter(|run| !run.state.is_final()) {
+            count += usize::from(self.end(&run.id).await?);
+        }
+        Ok(count)
+    }
+
+    async fn end(&self, id: &str) -> Result<bool, StoreError> {
+        let asked = id.to_owned();
+        let aborted = self.inner.stored(move |store| store.abort_run(&asked, now())).await?;
+        self.inner.live.abort(id);
+        Ok(aborted)
+    }
+
+    /// Sees to it that a suspended run ends with its scope and in time, also while nobody calls.
+    pub(crate) fn guard(&self, id: String, abort: CancellationToken, lifetime: Duration) -> Guard {
+        let mode = self.clone();
+        let guarding = tokio::spawn(async move {
+            let aborted = tokio::select! {
+                () = abort.cancelled() => true,
+                () = tokio::time::sleep(lifetime + Duration::from_millis(1)) => false,
+            };
+            // On a task of its own: this one ends with the place of the run.
+            tokio::spawn(async move {
+                match aborted {
+                    true => {
+                        if let Err(error) = mode.end(&id).await {
+                            tracing::error!("the run {id} could not be aborted: {error}");
+                        }
+                    }
+                    false => mode.sweep().await,
+                }
+            });
+        });
+        Guard(guarding.abort_handle())
+    }
+
+    /// Watches for what other processes do to runs of this one, for as long as there are any.
+    pub(crate) fn watch_over(&self) {
+        if !self.inner.live.start_watching() {
+            return;
+        }
+        let mode = self.clone();
+        tokio::spawn(async move {
+            let mut seen = None;
+            loop {
+                tokio::time::sleep(LOOK).await;
+                if mode.inner.live.stop_watching_if_empty() {
+                    return;
+                }
+                let counter = mode.inner.stored(|store| store.change_counter()).await.ok();
+                if counter.is_some() && counter == seen {
+                    continue;
+                }
+                seen = counter;
+                for (id, driven) in mode.inner.live.ids() {
+                    mode.look_after(&id, driven).await;
+                }
+            }
+        });
+    }
+
+    /// Ends what goes on here of a run that was ended elsewhere, or that somebody else continues.
+    async fn look_after(&self, id: &str, driven: bool) {
+        let asked = id.to_owned();
+        let Ok(run) = self.inner.stored(move |store| store.run(&asked)).await else { return };
+        if matches!(run.state, RunState::Aborted | RunState::Expired) {
+            self.inner.live.abort(id);
+        } else if !driven && !self.inner.owner.is(&run.owner) {
+            self.inner.live.leave(id);
+        }
+    }
+
+    /// Waits until no tool runs any more for a suspended program. What has not begun is left to whoever continues it.
+    pub async fn linger(&self) {
+        self.inner.live.drop_unbegun();
+        while self.inner.live.any_begun() {
+            tokio::time::sleep(LINGER).await;
+        }
+    }
+
+    /// Whether tools run for suspended programs.
+    pub fn is_busy(&self) -> bool {
+        self.inner.live.any_begun()
+    }
+
+    /// This process owns nothing any more: what is left of its lock goes.
+    pub fn release(&self) {
+        self.inner.owner.release();
+    }
+
+    /// Suspends what runs, as far as it can be, and ends the calls that go on. Their outcome is then not known to anybody: what
+    /// may be repeated will be.
+    pub async fn shutdown(&self) {
+        self.inner.closing.cancel();
+        let deadline = tokio::time::Instant::now() + CLOSING;
+        while self.inner.live.any_driven() && tokio::time::Instant::now() < deadline {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        for (id, driven) in self.inner.live.ids() {
+            if driven {
+                self.inner.live.abort(&id);
+            }
+        }
+        let owner = self.inner.owner.name().ok();
+        for (id, parked) in self.inner.live.take_parked() {
+            if let Some(owner) = owner.clone() {
+                let _ = self.inner.stored(move |store| store.disown_calls(&id, &owner)).await;
+            }
+            parked.flights.abort();
+            let mut flights = parked.flights;
+            let _ = tokio::time::timeout(CLOSING, flights.ended()).await;
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The tools of one run, as its programs see them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use pincer_catalog::names::unambiguous;
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, Source};
+use pincer_sandbox::{Json, JsonError, Library, Scope};
+use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::namespaces::{Visible, visible};
+
+/// Functions of `tools` that are not tools.
+pub(crate) const HELPERS: [&str; 3] = ["search", "describe", "call"];
+/// The globals that programs get from here, besides those of namespaces.
+pub(crate) const GLOBALS: [&str; 5] = ["ALL_TOOLS", "tools", "API", "MCP", "namespaces"];
+
+/// The tools of one run: those that policy leaves, and the namespaces that rest on them. Made once per run of an agent and
+/// shared by all of its programs.
+pub struct RunTools {
+    catalog: RunCatalog,
+    /// What `tools` reaches: all but those of MCP servers, which have their own way.
+    own: Catalog,
+    /// The functions of `tools`, each with the id of its tool.
+    functions: BTreeMap<String, String>,
+    namespaces: Vec<Visible>,
+    refused: Vec<NamespaceError>,
+    index: OnceLock<Index>,
+}
+
+/// An entry as `tools.describe` gives it.
+#[derive(Serialize)]
+struct Described<'e> {
+    #[serde(flatten)]
+    entry: CompactEntry,
+    parameters: &'e Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    returns: Option<&'e Value>,
+}
+
+impl RunTools {
+    /// What `policy` leaves of `catalog`, and the namespaces at the door that need nothing else. `context` is for namespaces
+    /// that are made for each run.
+    pub fn new(door: &Door, catalog: &Catalog, policy: &Policy, context: &Context) -> Self {
+        let catalog = RunCatalog::new(catalog, policy);
+        let own = catalog.view().narrowed(|entry| entry.id.source() != Source::Mcp);
+        let ids: Vec<String> = own.iter().map(|entry| entry.id.to_string()).collect();
+        let names = own.iter().map(|entry| entry.id.name()).zip(ids.iter().map(String::as_str));
+        let functions = unambiguous(names, &HELPERS).into_iter().map(|(name, id)| (name, id.to_owned())).collect();
+        let (namespaces, refused) = visible(door.namespaces(), catalog.view(), context);
+        for error in &refused {
+            tracing::warn!("a namespace is left out: {error}");
+        }
+        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new() }
+    }
+
+    /// All tools of the run.
+    pub fn catalog(&self) -> &Catalog {
+        self.catalog.view()
+    }
+
+    /// What is wrong with the namespaces that were left out.
+    pub fn refused_namespaces(&self) -> &[NamespaceError] {
+        &self.refused
+    }
+
+    pub(crate) fn at_the_door(&self) -> &RunCatalog {
+        &self.catalog
+    }
+
+    pub(crate) fn functions(&self) -> &BTreeMap<String, String> {
+        &self.functions
+    }
+
+    pub(crate) fn namespaces(&self) -> &[Visible] {
+        &self.namespaces
+    }
+
+    /// The globals of a program, each by name.
+    pub(crate) fn globals(&self) -> impl Iterator<Item = &str> {
+        GLOBALS.into_iter().chain(self.namespaces.iter().map(|namespace| namespace.global.as_str()))
+    }
+
+    pub(crate) fn search(&self, query: &str, limit: usize) -> Vec<CompactEntry> {
+        let index = self.index.get_or_init(|| Index::new(&self.own));
+        index.search(query, limit).iter().map(|entry| CompactEntry::from(entry.as_ref())).collect()
+    }
+
+    /// The entry with this id or name that `tools` reaches. What is wrong otherwise, for the program.
+    pub(crate) fn find(&self, asked: &str) -> Result<&Arc<Entry>, String> {
+        self.own.find(asked).map_err(|error| match self.catalog.view().find(asked) {
+            Ok(entry) => {
+                format!("{} belongs to an MCP server: call it as a function of MCP, see API.list(\"mcp\")", entry.id)
+            }
+            Err(_) => error.to_string(),
+        })
+    }
+
+    pub(crate) fn describe(&self, asked: &str) -> Result<Result<Json, JsonError>, String> {
+        let entry = self.find(asked)?;
+        let (parameters, returns) = (&entry.input_schema, entry.output_schema.as_ref());
+        Ok(Json::of(&Described { entry: CompactEntry::from(entry.as_ref()), parameters, returns }))
+    }
+
+    fn all_tools(&self) -> Scope {
+        let entries: Vec<CompactEntry> = self.own.iter().map(|entry| CompactEntry::from(entry.as_ref())).collect();
+        Scope::Data(Json::of(&entries).unwrap_or_else(|_| Json::null()))
+    }
+
+    fn tools(&self) -> Scope {
+        let helpers = HELPERS.into_iter().map(|name| (name.to_owned(), Scope::Call(name.into())));
+        let bound = |id: &String| Some(Scope::Bound("call".into(), Json::of(id).ok()?));
+        let functions = self.functions.iter().filter_map(|(name, id)| Some((name.clone(), bound(id)?)));
+        Scope::Object(helpers.chain(functions).collect())
+    }
+}
+
+/// What a program takes from here while it runs. Made when it is first used, so a large catalog costs nothing until then.
+impl Library for RunTools {
+    fn global(&self, name: &str) -> Option<Scope> {
+        match name {
+            "ALL_TOOLS" => Some(self.all_tools()),
+            "tools" => Some(self.tools()),
+            "API" => Some(Scope::Files(Vec::new())),
+            "MCP" => Some(Scope::Object(Vec::new())),
+            "namespaces" => {
+                let globals = self.namespaces.iter().map(|namespace| &namespace.global);
+                Some(Scope::Object(globals.map(|name| (name.clone(), Scope::Global(name.clone()))).collect()))
+            }
+            _ => Some(self.namespaces.iter().find(|namespace| namespace.global == name)?.guest_scope()),
+        }
+    }
+
+    fn file(&self, _path: &str) -> Option<Arc<str>> {
+        None
+    }
+}

@@ -1,0 +1,197 @@
+//! Code mode with test tools behind a real door, on a real engine and a real store.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
+use pincer_codemode::{CodeMode, ExecInput, Owner, People, RunScope, RunTools, Settings, WaitInput};
+use pincer_sandbox::{Engine, Options};
+use pincer_store::SqliteStore;
+use pincer_tools::{
+    ApprovalRule, Context, Door, DoorBuilder, Event, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+
+pub const LIVE_CELLS: u32 = 256;
+
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    let cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
+    let load = || Options { cache_dir: Some(cache_dir), live_cells: LIVE_CELLS, ..Options::default() };
+    ENGINE.get_or_init(|| Engine::load(load()).expect("the engine"))
+}
+
+/// Gates that calls of `gate` wait at until a test opens them.
+#[derive(Default)]
+pub struct Gates(Mutex<HashMap<String, Arc<Semaphore>>>);
+
+impl Gates {
+    fn gate(&self, name: &str) -> Arc<Semaphore> {
+        let mut gates = self.0.lock().expect("gates");
+        Arc::clone(gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
+    }
+
+    pub fn open(&self, name: &str) {
+        self.gate(name).add_permits(1);
+    }
+}
+
+pub struct House {
+    pub mode: CodeMode,
+    pub door: Arc<Door>,
+    pub store: Arc<SqliteStore>,
+    pub gates: Arc<Gates>,
+    pub counted: Arc<AtomicU32>,
+    pub events: Arc<Mutex<Vec<Event>>>,
+    pub directory: Arc<TempDir>,
+    pub policy: Policy,
+}
+
+pub fn entry(id: &str, flags: Flags) -> Entry {
+    let id: pincer_catalog::ToolId = id.parse().expect("an id");
+    let mut entry = Entry::new(id.clone(), format!("A test tool called {}", id.name()));
+    entry.flags = flags;
+    entry
+}
+
+const TRUSTED: Flags =
+    Flags { read_only: false, idempotent: false, sequential: false, direct_only: false, trusted: true };
+
+pub fn echo() -> Arc<dyn Tool> {
+    Arc::new(FnTool(|call: ToolCall| async move { Ok::<Value, ToolError>(call.input) }))
+}
+
+pub fn house() -> House {
+    house_with(|door| door)
+}
+
+/// `echo`, `count` (how often it was called), `gate` (waits for the test), `fail`, `ask` (a person is asked), `look` (read
+/// only), `turn` (one at a time), `hidden` (denied), one of an MCP server and one of a client.
+pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
+    let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+    let (gates, counted, events): (Arc<Gates>, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
+    let told = Arc::clone(&events);
+    let builder = Door::builder().events(Arc::new(move |event| told.lock().expect("events").push(event)));
+    let counter = Arc::clone(&counted);
+    let count = FnTool(move |_: ToolCall| {
+        let count = counter.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { Ok::<Value, ToolError>(json!(count)) }
+    });
+    let waits = |gates: &Arc<Gates>| {
+        let gates = Arc::clone(gates);
+        Arc::new(FnTool(move |call: ToolCall| {
+            let name = call.input["name"].as_str().unwrap_or_default().to_owned();
+            let gate = gates.gate(&name);
+            async move {
+                gate.acquire().await.expect("open").forget();
+                Ok::<Value, ToolError>(json!(name))
+            }
+        }))
+    };
+    let fail = FnTool(|_: ToolCall| async move { Err::<Value, _>(ToolError::unknown("it broke")) });
+    let tools: Vec<(&str, Flags, Arc<dyn Tool>)> = vec![
+        ("openclaw:core:echo", TRUSTED, echo()),
+        ("openclaw:core:count", TRUSTED, Arc::new(count)),
+        ("openclaw:core:gate", TRUSTED, waits(&gates)),
+        ("openclaw:core:turn", Flags { sequential: true, ..TRUSTED }, waits(&gates)),
+        ("openclaw:core:fail", TRUSTED, Arc::new(fail)),
+        ("openclaw:core:ask", TRUSTED, echo()),
+        ("openclaw:core:look", Flags { read_only: true, ..TRUSTED }, echo()),
+        ("openclaw:core:hidden", TRUSTED, echo()),
+        ("mcp:files:read", Flags::default(), echo()),
+        ("client:app:pick-file", Flags::default(), echo()),
+    ];
+    let builder =
+        tools.into_iter().fold(builder, |door, (id, flags, tool)| door.tool(entry(id, flags), tool).expect(id));
+    let matcher = Matcher::parse("rules", &["openclaw:core:ask"]).expect("a matcher");
+    let builder = builder.rule(ApprovalRule { matcher, decision: RuleDecision::Ask });
+    let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
+    let door = Arc::new(more(builder).build(store.clone()));
+    let rules = Rules { deny: vec!["hidden".into()], ..Rules::default() };
+    let policy = Policy::open().with(Layer::new("tools", &rules).expect("valid"));
+    let mode = mode(&door, &store, directory.path());
+    House { mode, door, store, gates, counted, events, directory, policy }
+}
+
+pub fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
+    CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(door), store.clone(), Owner::new(directory.join("owners")))
+}
+
+impl House {
+    /// Another process with the same store, as far as one process can be another: it owns nothing of the first one's.
+    pub fn neighbour(&self) -> Self {
+        let store = Arc::new(SqliteStore::open(&self.directory.path().join("pincer.db")).expect("a store"));
+        Self {
+            mode: mode(&self.door, &store, self.directory.path()),
+            store,
+            door: Arc::clone(&self.door),
+            gates: Arc::clone(&self.gates),
+            counted: Arc::clone(&self.counted),
+            events: Arc::clone(&self.events),
+            directory: Arc::clone(&self.directory),
+            policy: self.policy.clone(),
+        }
+    }
+
+    pub fn scope(&self) -> RunScope {
+        let context = Context { session: "main".into(), agent: Some("writer".into()), ..Context::default() };
+        let catalog = Catalog::new(self.door.entries()).expect("different ids");
+        RunScope {
+            tools: Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context)),
+            settings: Settings::default(),
+            context,
+            caller: "me".into(),
+            agent_run: None,
+            people: People::Absent,
+        }
+    }
+
+    /// A scope in which nothing waits for long.
+    pub fn brief(&self) -> RunScope {
+        let scope = self.scope();
+        RunScope { settings: scope.settings.clone().timeout_ms(300), ..scope }
+    }
+
+    pub async fn exec(&self, code: &str) -> Value {
+        self.exec_in(&self.scope(), code).await
+    }
+
+    pub async fn exec_in(&self, scope: &RunScope, code: &str) -> Value {
+        serde_json::to_value(self.mode.exec(scope, ExecInput::javascript(code)).await).expect("JSON")
+    }
+
+    pub async fn wait(&self, run: &Value) -> Value {
+        self.wait_in(&self.scope(), run).await
+    }
+
+    /// Continues what a result with `runId` says.
+    pub async fn wait_in(&self, scope: &RunScope, run: &Value) -> Value {
+        let run_id = run["runId"].as_str().unwrap_or_else(|| panic!("it does not wait: {run}")).to_owned();
+        serde_json::to_value(self.mode.wait(scope, &WaitInput { run_id }).await).expect("JSON")
+    }
+
+    /// The value of a program that completes.
+    pub async fn value(&self, code: &str) -> Value {
+        let result = self.exec(code).await;
+        assert_eq!(result["status"], "completed", "{code}: {result}");
+        result["value"].clone()
+    }
+
+    pub fn count(&self) -> u32 {
+        self.counted.load(Ordering::SeqCst)
+    }
+}
+
+pub fn code_of(result: &Value) -> &str {
+    result["code"].as_str().unwrap_or("none")
+}
+
+/// What a result says, for assertions on parts of it.
+pub fn says(result: &Value, words: &str) -> bool {
+    result["error"].as_str().is_some_and(|error| error.contains(words))
+}

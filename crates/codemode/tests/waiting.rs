@@ -1,0 +1,258 @@
+//! Programs that wait: when they are suspended, how they go on, and who may continue them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{code_of, house, says};
+use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
+use pincer_config::keys::CodeModeFields;
+use pincer_store::{ApprovalState, Approvals, Runs, Snapshots};
+use pincer_tools::Answer;
+use serde_json::{Value, json};
+
+const SLOW: &str = "text('before'); const name = await tools.gate({ name: 'slow' }); text('after'); return name";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn wait_continues_a_suspended_program_and_tells_only_what_is_new() {
+    let house = house();
+    let scope = house.brief();
+    let waiting = house.exec_in(&scope, SLOW).await;
+    assert_eq!((waiting["status"].as_str(), &waiting["reason"]), (Some("waiting"), &json!("pending_tools")));
+    let run = waiting["runId"].as_str().unwrap();
+    assert!(run.starts_with("cm_"), "{run}");
+    assert_eq!(waiting["output"], json!([{ "type": "text", "text": "before" }]));
+    let call = &waiting["pendingToolCalls"][0];
+    assert_eq!(
+        (&call["method"], &call["toolId"], &call["state"]),
+        (&json!("call"), &json!("openclaw:core:gate"), &json!("running"))
+    );
+    // It is in the store, as some kilobytes.
+    let stored = overviews(&*house.store, None).unwrap().remove(0);
+    assert_eq!((stored.run_id.as_str(), stored.state, stored.pending.len()), (run, "waiting", 1));
+    assert!((500..20_000).contains(&stored.snapshot_bytes), "{}", stored.snapshot_bytes);
+    // Still not: the same run waits again.
+    let again = house.wait_in(&scope, &waiting).await;
+    assert_eq!((&again["runId"], again.get("output")), (&waiting["runId"], None));
+    house.gates.open("slow");
+    let done = house.wait(&again).await;
+    assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!("slow")));
+    assert_eq!(done["output"], json!([{ "type": "text", "text": "after" }]));
+    assert_eq!((&done["telemetry"]["waitCount"], &done["telemetry"]["callCount"]), (&json!(2), &json!(1)));
+    assert!(house.store.snapshot(run).unwrap().is_none());
+    // Whoever asks once more is told the same.
+    assert_eq!(house.wait(&waiting).await["value"], "slow");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_yield_suspends_at_once_and_wait_answers_it() {
+    let house = house();
+    let waiting = house.exec("const got = await yield_control('look at this'); return got").await;
+    assert_eq!((&waiting["status"], &waiting["reason"]), (&json!("waiting"), &json!("yield")));
+    assert_eq!(waiting["pendingToolCalls"][0]["method"], "yield");
+    let done = house.wait(&waiting).await;
+    assert_eq!(done["value"], json!({ "status": "yielded", "reason": "look at this" }));
+    // With a call pending it is not only a yield.
+    let both = house.exec("const call = tools.gate({ name: 'x' }); await yield_control(); return await call").await;
+    assert_eq!((&both["reason"], both["pendingToolCalls"].as_array().unwrap().len()), (&json!("pending_tools"), 2));
+    house.gates.open("x");
+    assert_eq!(house.wait(&both).await["value"], "x");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn timers_survive_suspension() {
+    let house = house();
+    let scope = house.brief();
+    let code = "const t = Date.now(); await new Promise((r) => setTimeout(r, 400)); return Date.now() - t >= 400";
+    let waiting = house.exec_in(&scope, code).await;
+    assert_eq!(waiting["pendingToolCalls"][0]["method"], "sleep");
+    assert_eq!(house.wait(&waiting).await["value"], true);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_needs_a_person_is_suspended_at_once_and_goes_on_with_the_answer() {
+    let house = house();
+    let code = "try { return await tools.ask({ what: 'this' }) } catch (e) { return [e.code, e.effect] }";
+    let waiting = house.exec(code).await;
+    let call = &waiting["pendingToolCalls"][0];
+    assert_eq!((&waiting["status"], &call["state"]), (&json!("waiting"), &json!("approval")));
+    let question = house.store.approval(call["approvalId"].as_str().unwrap()).unwrap();
+    assert!(question.request.contains("\"line\":1"), "{}", question.request);
+    // Nobody has answered: nothing is asked twice, and nothing waits for long.
+    let again = house.wait(&waiting).await;
+    assert_eq!(again["pendingToolCalls"][0]["approvalId"], call["approvalId"]);
+    assert!(house.door.answer(&question.id, Answer::AllowOnce, "somebody").await.unwrap());
+    assert_eq!(house.wait(&again).await["value"], json!({ "what": "this" }));
+    // And with a no.
+    let waiting = house.exec(code).await;
+    let id = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap();
+    assert!(house.door.answer(id, Answer::Deny, "somebody").await.unwrap());
+    assert_eq!(house.wait(&waiting).await["value"], json!(["denied", "none"]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_somebody_there_a_program_waits_for_the_answer() {
+    let house = house();
+    let scope = RunScope { people: People::Present, ..house.brief() };
+    let (mode, asked) = (house.mode.clone(), scope.clone());
+    let running = tokio::spawn(async move {
+        mode.exec(&asked, pincer_codemode::ExecInput::javascript("return await tools.ask({ a: 1 })")).await
+    });
+    let question = loop {
+        if let Some(question) = house.store.pending_approvals().unwrap().pop() {
+            break question;
+        }
+        tokio::task::yield_now().await;
+    };
+    // Longer than the whole timeout: a person's time does not count.
+    tokio::time::sleep(scope.settings.timeout * 2).await;
+    house.door.answer(&question.id, Answer::AllowOnce, "somebody").await.unwrap();
+    let done = serde_json::to_value(running.await.unwrap()).unwrap();
+    assert_eq!(done["value"], json!({ "a": 1 }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_loop_of_writes_is_one_decision() {
+    let house = house();
+    let code = "const out = []; for (let i = 0; i < 5; i++) out.push((await tools.ask({ i })).i); return out";
+    let waiting = house.exec(code).await;
+    let id = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap();
+    house.door.answer(id, Answer::AllowNext(5), "somebody").await.unwrap();
+    assert_eq!(house.wait(&waiting).await["value"], json!([0, 1, 2, 3, 4]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
+    let house = house();
+    let wait_for = |scope: RunScope, run_id: Value| {
+        let mode = house.mode.clone();
+        async move {
+            let run_id = run_id.as_str().unwrap().to_owned();
+            serde_json::to_value(mode.wait(&scope, &WaitInput { run_id }).await).unwrap()
+        }
+    };
+    let unknown = wait_for(house.scope(), json!("cm_nothing")).await;
+    assert_eq!(code_of(&unknown), "invalid_input");
+    assert!(says(&unknown, "there is no run cm_nothing"));
+    // Bug 24: the id of something else.
+    let other = wait_for(house.scope(), json!("proc_12")).await;
+    assert!(says(&other, "begins with cm_"), "{other}");
+
+    let waiting = house.exec("await yield_control(); return 1").await;
+    let scope = house.scope();
+    let session = RunScope {
+        context: pincer_tools::Context { session: "other".into(), ..scope.context.clone() },
+        ..scope.clone()
+    };
+    for (scope, whose) in [
+        (session, "different session"),
+        (RunScope { caller: "you".into(), ..scope.clone() }, "different caller"),
+        (RunScope { agent_run: Some("run_1".into()), ..scope.clone() }, "different agent run"),
+    ] {
+        let refused = wait_for(scope, waiting["runId"].clone()).await;
+        assert_eq!(code_of(&refused), "invalid_input");
+        assert!(says(&refused, whose), "{refused}");
+    }
+    // Bug 14: a run of an agent is not for somebody without one.
+    let agent = RunScope { agent_run: Some("run_1".into()), ..scope.clone() };
+    let theirs = house.exec_in(&agent, "await yield_control(); return 1").await;
+    assert!(says(&wait_for(scope.clone(), theirs["runId"].clone()).await, "different agent run"));
+    assert_eq!(house.wait_in(&agent, &theirs).await["value"], 1);
+
+    // What was refused is still there.
+    assert!(house.mode.abort(&scope, waiting["runId"].as_str().unwrap()).await.unwrap());
+    assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
+
+    let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
+    let short = RunScope { settings: Settings::new(&fields), ..scope.clone() };
+    let waiting = house.exec_in(&short, "await yield_control(); return 1").await;
+    let run = waiting["runId"].as_str().unwrap().to_owned();
+    // By itself, without anybody asking.
+    while house.store.run(&run).unwrap().state != pincer_store::RunState::Expired {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(house.store.snapshot(&run).unwrap().is_none());
+    assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_expired");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abort_ends_the_program_its_calls_and_its_questions() {
+    let house = house();
+    // Suspended, with a tool running and a question open.
+    let scope = house.brief();
+    let code = "await Promise.all([tools.gate({ name: 'never' }), tools.ask({})])";
+    let waiting = house.exec_in(&scope, code).await;
+    let question = waiting["pendingToolCalls"][1]["approvalId"].as_str().unwrap().to_owned();
+    assert_eq!(house.mode.abort_session("main").await.unwrap(), 1);
+    assert_eq!(house.store.approval(&question).unwrap().state, ApprovalState::Cancelled);
+    assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
+    // Running, in the guest or in a tool.
+    for code in ["for (;;) {}", "await tools.gate({ name: 'never' })"] {
+        let scope = house.scope();
+        let (mode, asked) = (house.mode.clone(), scope.clone());
+        let running =
+            tokio::spawn(async move { mode.exec(&asked, pincer_codemode::ExecInput::javascript(code)).await });
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        scope.context.abort.cancel();
+        let result = serde_json::to_value(running.await.unwrap()).unwrap();
+        assert_eq!(code_of(&result), "aborted", "{code}: {result}");
+    }
+    assert!(house.store.runs(None).unwrap().iter().all(|run| run.state == pincer_store::RunState::Aborted));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_waits_on_one_run_get_the_same_result_of_one_execution() {
+    let house = house();
+    let scope = house.brief();
+    let waiting = house.exec_in(&scope, "await tools.gate({ name: 'slow' }); return await tools.count({})").await;
+    let neighbour = house.neighbour();
+    let scope = house.scope();
+    let (here, also, there) = tokio::join!(
+        async { house.wait_in(&scope, &waiting).await },
+        async { house.wait_in(&scope, &waiting).await },
+        async {
+            tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+            house.gates.open("slow");
+            neighbour.wait_in(&scope, &waiting).await
+        },
+    );
+    assert_eq!((&here["value"], &also["value"], &there["value"]), (&json!(1), &json!(1), &json!(1)));
+    assert_eq!(house.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_process_continues_a_program_while_its_call_goes_on_in_the_first() {
+    let house = house();
+    let scope = house.brief();
+    let waiting =
+        house.exec_in(&scope, "const a = await tools.gate({ name: 'slow' }); return [a, await tools.count({})]").await;
+    let neighbour = house.neighbour();
+    let again = neighbour.wait_in(&scope, &waiting).await;
+    assert_eq!((&again["status"], &again["runId"]), (&json!("waiting"), &waiting["runId"]));
+    house.gates.open("slow");
+    let done = neighbour.wait(&waiting).await;
+    assert_eq!(done["value"], json!(["slow", 1]));
+    assert_eq!(house.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn snapshots_have_a_cap_each_and_all_together() {
+    let house = house();
+    let scope = house.scope();
+    let with = |fields: CodeModeFields| RunScope { settings: Settings::new(&fields), ..scope.clone() };
+    let small = with(CodeModeFields { max_snapshot_bytes: Some(1024), ..CodeModeFields::default() });
+    let failed = house
+        .exec_in(&small, "const a = Array.from({ length: 2000 }, Math.random); await yield_control(); return a")
+        .await;
+    assert_eq!(code_of(&failed), "snapshot_limit_exceeded");
+    assert_eq!(failed["telemetry"]["capFailures"]["snapshot"], 1);
+    let few = with(CodeModeFields { max_suspended_runs_per_session: Some(2), ..CodeModeFields::default() });
+    let first = house.exec_in(&few, "await yield_control(); return 1").await;
+    house.exec_in(&few, "await yield_control(); return 2").await;
+    let failed = house.exec_in(&few, "text('kept'); await yield_control(); return 3").await;
+    assert_eq!(code_of(&failed), "snapshot_limit_exceeded");
+    assert!(says(&failed, "the session main (2)"), "{failed}");
+    assert_eq!(failed["output"], json!([{ "type": "text", "text": "kept" }]));
+    // Bug 25: an aborted one frees its place.
+    house.mode.abort(&scope, first["runId"].as_str().unwrap()).await.unwrap();
+    assert_eq!(house.exec_in(&few, "await yield_control(); return 3").await["status"], "waiting");
+}

@@ -1,0 +1,112 @@
+//! From the model's text to the engine's.
+
+use oxc_allocator::Allocator;
+
+use crate::edits::Edits;
+use crate::error::{Diagnostic, SourceError};
+use crate::facts::Facts;
+use crate::map::PositionMap;
+use crate::nesting::{Nesting, nesting};
+use crate::parse::Wrapped;
+use crate::place::{excerpt, place_at};
+use crate::shell;
+use crate::trailing::Trailing;
+use crate::typescript;
+
+/// The language a program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// JavaScript, as the engine runs it.
+    JavaScript,
+    /// TypeScript. Types are erased, not checked.
+    TypeScript,
+}
+
+impl Language {
+    fn error(self, diagnostic: Diagnostic) -> SourceError {
+        match self {
+            Language::JavaScript => SourceError::Syntax(diagnostic),
+            Language::TypeScript => SourceError::TypeScript(diagnostic),
+        }
+    }
+}
+
+/// A program that can be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// The body of an async function, in JavaScript. It has as many lines as what the model wrote.
+    pub text: String,
+    /// Where in the model's text things stand.
+    pub map: PositionMap,
+}
+
+/// Enough for [`crate::nesting`]'s deepest text with room to spare; only what is used becomes memory.
+const DEEP_STACK: usize = 64 << 20;
+
+/// Makes a program of `source`, which is the body of a sloppy async function: it may `await` and `return` anywhere.
+///
+/// Nothing is run and nothing is resolved. Names that do not exist and bindings that are declared twice are found by the
+/// engine.
+pub fn prepare(source: &str, language: Language) -> Result<Prepared, SourceError> {
+    match nesting(source, language) {
+        Nesting::Shallow => prepare_here(source, language),
+        Nesting::Deep => std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().stack_size(DEEP_STACK);
+            let too_deep = || language.error(Diagnostic::at(source, 0, "this program is nested too deeply"));
+            match thread.spawn_scoped(scope, || prepare_here(source, language)) {
+                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                Err(_) => Err(too_deep()),
+            }
+        }),
+        Nesting::TooDeep(at) => Err(language.error(Diagnostic::at(source, at, "this program is nested too deeply"))),
+    }
+}
+
+fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceError> {
+    let wrapped = Wrapped::new(source);
+    let allocator = Allocator::default();
+    let parsed = wrapped.parse(&allocator, language);
+    let module_access = |(at, what)| {
+        let at = place_at(source, wrapped.offset(at));
+        SourceError::ModuleAccess { what, at, excerpt: excerpt(source, at) }
+    };
+    let facts = parsed.body().map(Facts::of);
+    if let Some(access) = facts.as_ref().and_then(Facts::module_access) {
+        return Err(module_access(access));
+    }
+    if let Some(at) = parsed.import_meta() {
+        return Err(module_access((at, "`import.meta`")));
+    }
+    let (body, facts) = match (parsed.error(), parsed.body(), facts) {
+        (None, Some(body), Some(facts)) => (body, facts),
+        (error, ..) => {
+            if let Some(command) = shell::unparsed_command(source) {
+                return Err(SourceError::Shell { command });
+            }
+            let unknown = || Diagnostic::at(source, 0, "this is not a program");
+            return Err(language.error(error.unwrap_or_else(unknown)));
+        }
+    };
+    if let Some(command) = shell::parsed_command(body, source) {
+        return Err(SourceError::Shell { command });
+    }
+    if let Some((at, message)) = facts.unsupported {
+        return Err(language.error(wrapped.diagnostic(at, message)));
+    }
+    let trailing = if facts.returns { None } else { Trailing::of(body) };
+    let mut edits = match language {
+        Language::JavaScript => Edits::default(),
+        Language::TypeScript => typescript::strip(&wrapped, body, parsed.comments(), trailing)
+            .map_err(|(at, message)| SourceError::TypeScript(wrapped.diagnostic(at, message)))?,
+    };
+    if let Some(trailing) = trailing {
+        trailing.edit(&mut edits);
+    }
+    let (start, end) = wrapped.range();
+    let (text, map) = edits.apply(wrapped.text(), start, end);
+    #[cfg(debug_assertions)]
+    if let Err(error) = Wrapped::new(&text).is_javascript() {
+        debug_assert!(false, "not JavaScript: {error}\n{source}\n-----\n{text}");
+    }
+    Ok(Prepared { text, map })
+}
