@@ -52,7 +52,8 @@ impl Ready {
             .map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         let policy = loaded.parsed.config.policy(&config_scope(scope));
         let policy = policy.map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
-        let engine = engine::load(LIVE_CELLS).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
+        let engine =
+            engine::load_for_code_mode(LIVE_CELLS).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
         let Assembly { door, builtin, plugins, store } = assembly;
         let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
         let owner = Owner::new(directory.unwrap_or_default().join("owners"));

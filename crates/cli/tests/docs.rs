@@ -13,12 +13,14 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 10] = [
+const DOCUMENTS: [&str; 12] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "docs/codemode.md",
+    "docs/coverage.md",
     "docs/guest.md",
     "docs/cli.md",
     "docs/config.md",
@@ -66,7 +68,9 @@ fn every_defence_in_the_threat_model_has_its_test() {
 fn the_commands_of_the_cli_page_are_those_of_the_binary() {
     let page = read("docs/cli.md");
     for (command, options) in [
-        (&["exec"][..], &["--json", "--timeout-ms", "-e"][..]),
+        (&["exec"][..], &["--json", "--timeout-ms", "-e", "--ts", "--session", "--agent"][..]),
+        (&["wait"], &["--json", "--timeout-ms", "--session"]),
+        (&["runs"], &["--json", "--session"]),
         (&["demo"], &[]),
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
         (&["tools", "call"], &["--json", "--session"]),
@@ -74,6 +78,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["confine"], &["--write", "--no-network"]),
         (&["config"], &["--json", "--config", "--state-dir"]),
         (&["bench", "cells"], &["--json", "--rounds"]),
+        (&["bench", "calls"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

@@ -42,6 +42,7 @@ impl CodeMode {
             owner,
             threads: Threads::default(),
             cells: Arc::new(Semaphore::new(live_cells as usize)),
+            live_cells: live_cells as usize,
             counting: Counting::default(),
             live: Live::default(),
             closing: CancellationToken::new(),

@@ -111,7 +111,7 @@ impl Driver {
         let interrupter = cell.interrupter();
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
-        let running = self.inner.threads.run_turn(cell, time);
+        let running = self.inner.threads.run_turn(cell, time, self.inner.company());
         tokio::pin!(running);
         let ran = tokio::select! {
             biased;

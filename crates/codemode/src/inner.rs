@@ -13,7 +13,7 @@ use crate::live::Live;
 use crate::owner::Owner;
 use crate::settings::Settings;
 use crate::telemetry::Counting;
-use crate::threads::Threads;
+use crate::threads::{Company, Threads};
 
 /// What code mode needs of a store.
 pub trait CodeModeStore: Runs + Snapshots + Journal + Approvals + Send + Sync {}
@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub threads: Threads,
     /// A place for each cell that the engine can have at a time.
     pub cells: Arc<Semaphore>,
+    pub live_cells: usize,
     pub counting: Counting,
     pub live: Live,
     /// Programs are to be suspended as soon as they can.
@@ -43,6 +44,14 @@ impl Inner {
         match tokio::task::spawn_blocking(move || work(&*store)).await {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// Whether more than one program runs.
+    pub fn company(&self) -> Company {
+        match self.live_cells.saturating_sub(self.cells.available_permits()) {
+            0 | 1 => Company::Alone,
+            _ => Company::Others,
         }
     }
 

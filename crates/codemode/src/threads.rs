@@ -1,7 +1,6 @@
 //! The threads that cells run on: never those of the async runtime, and none for a cell that has nothing to run.
 //!
-//! A turn that takes long goes on at the lowest priority, so that sixty-four endless loops do not keep a short program from its
-//! turn. A thread that was put back so far cannot come forward again, and ends with its turn.
+//! Long turns take turns, see `slots.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -10,8 +9,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Cell, Error, Turn};
-use rustix::thread::Pid;
 use tokio::sync::oneshot;
+
+use crate::slots::turn_is_over;
 
 /// What a cell needs, whatever the system's default is.
 const STACK_BYTES: usize = 4 << 20;
@@ -21,8 +21,6 @@ const IDLE: Duration = Duration::from_secs(10);
 const SHORT_TURN: Duration = Duration::from_micros(40);
 /// Within this time a program that calls one tool after the other has mostly got its answer.
 const BETWEEN_TURNS: Duration = Duration::from_micros(100);
-/// A turn that takes longer gives way to others.
-const LONG_TURN: Duration = Duration::from_millis(4);
 
 /// Why there is no turn.
 #[derive(Debug, thiserror::Error)]
@@ -33,17 +31,27 @@ pub(crate) enum ThreadError {
     Lost,
 }
 
+/// Whether other programs run too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// This is the only one: then it is worth to stay awake for what comes next.
+    Alone,
+    /// There are others, who need the time.
+    Others,
+}
+
 struct Job {
     cell: Cell,
     time: Duration,
+    company: Company,
     done: oneshot::Sender<(Cell, Result<Turn, Error>)>,
 }
 
-/// A thread that has nothing to do.
+/// A thread, for when it has nothing to do.
+#[derive(Clone)]
 struct Idle {
     number: u64,
     jobs: Sender<Job>,
-    thread: Option<Pid>,
 }
 
 #[derive(Default)]
@@ -58,22 +66,19 @@ pub(crate) struct Threads(Arc<Mutex<State>>);
 
 impl Threads {
     /// Runs one turn of a cell and hands the cell back.
-    pub async fn run_turn(&self, cell: Cell, time: Duration) -> Result<(Cell, Result<Turn, Error>), ThreadError> {
+    pub async fn run_turn(
+        &self,
+        cell: Cell,
+        time: Duration,
+        company: Company,
+    ) -> Result<(Cell, Result<Turn, Error>), ThreadError> {
         let (done, mut answer) = oneshot::channel();
-        let Idle { jobs, thread, .. } = self.thread()?;
-        jobs.send(Job { cell, time, done }).map_err(|_| ThreadError::Lost)?;
-        if let Some(turn) = soon(SHORT_TURN, || answer.try_recv().ok()) {
+        let Idle { jobs, .. } = self.thread()?;
+        jobs.send(Job { cell, time, company, done }).map_err(|_| ThreadError::Lost)?;
+        if let Some(turn) = soon(company, SHORT_TURN, || answer.try_recv().ok()) {
             return Ok(turn);
         }
-        let turn = match tokio::time::timeout(LONG_TURN, &mut answer).await {
-            Ok(turn) => turn,
-            Err(_) => {
-                give_way(thread);
-                answer.await
-            }
-        };
-        let turn = turn.map_err(|_| ThreadError::Lost)?;
-        Ok(turn)
+        answer.await.map_err(|_| ThreadError::Lost)
     }
 
     fn thread(&self) -> Result<Idle, ThreadError> {
@@ -86,44 +91,35 @@ impl Threads {
             state.next
         };
         let (jobs, work) = channel();
-        let (tell, known) = channel();
         let (all, again) = (self.clone(), jobs.clone());
-        let run = move || {
-            let thread = this_thread();
-            let _ = tell.send(thread);
-            all.serve(number, thread, &again, &work);
-        };
+        let run = move || all.serve(&Idle { number, jobs: again }, &work);
         thread::Builder::new()
             .name("pincer-cell".into())
             .stack_size(STACK_BYTES)
             .spawn(run)
             .map_err(ThreadError::Start)?;
-        let thread = known.recv().map_err(|_| ThreadError::Lost)?;
-        Ok(Idle { number, jobs, thread })
+        Ok(Idle { number, jobs })
     }
 
     /// The life of a thread.
-    fn serve(&self, number: u64, thread: Option<Pid>, jobs: &Sender<Job>, work: &Receiver<Job>) {
+    fn serve(&self, own: &Idle, work: &Receiver<Job>) {
+        let mut company = Company::Others;
         loop {
-            let next = soon(BETWEEN_TURNS, || work.try_recv().ok());
+            let next = soon(company, BETWEEN_TURNS, || work.try_recv().ok());
             match next.map_or_else(|| work.recv_timeout(IDLE), Ok) {
-                Ok(Job { mut cell, time, done }) => {
+                Ok(Job { mut cell, time, company: now, done }) => {
+                    company = now;
                     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
+                    turn_is_over();
                     let Ok(turn) = turn else { return };
                     // Ready for the next before the caller knows, so that it finds this thread again.
-                    let tired = has_given_way();
-                    if !tired {
-                        self.lock().idle.push(Idle { number, jobs: jobs.clone(), thread });
-                    }
+                    self.lock().idle.push(own.clone());
                     // Nobody waits for it any more: then the cell ends here.
                     let _ = done.send((cell, turn));
-                    if tired {
-                        return;
-                    }
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let mut state = self.lock();
-                    match state.idle.iter().position(|idle| idle.number == number) {
+                    match state.idle.iter().position(|idle| idle.number == own.number) {
                         Some(place) => {
                             state.idle.swap_remove(place);
                             return;
@@ -143,46 +139,17 @@ impl Threads {
     }
 }
 
-/// Looks for something that is expected soon, while others who have work go first.
-fn soon<T>(most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+/// Looks for something that is expected soon.
+fn soon<T>(company: Company, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    if company == Company::Others {
+        return None;
+    }
     let began = Instant::now();
     loop {
         match look() {
-            None if began.elapsed() < most => thread::yield_now(),
+            // Not by yielding: on a busy machine the turn comes back much later.
+            None if began.elapsed() < most => std::hint::spin_loop(),
             found => return found,
         }
     }
-}
-
-#[cfg(target_os = "linux")]
-const LOWEST_PRIORITY: i32 = 19;
-
-#[cfg(target_os = "linux")]
-fn this_thread() -> Option<Pid> {
-    Some(rustix::thread::gettid())
-}
-
-/// Where it fails, it is as fair as the system makes it.
-#[cfg(target_os = "linux")]
-fn give_way(thread: Option<Pid>) {
-    // On Linux the call takes the id of a thread.
-    let _ = rustix::process::setpriority_process(thread, LOWEST_PRIORITY);
-}
-
-#[cfg(target_os = "linux")]
-fn has_given_way() -> bool {
-    rustix::process::getpriority_process(None).is_ok_and(|priority| priority == LOWEST_PRIORITY)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn this_thread() -> Option<Pid> {
-    None
-}
-
-#[cfg(not(target_os = "linux"))]
-fn give_way(_thread: Option<Pid>) {}
-
-#[cfg(not(target_os = "linux"))]
-fn has_given_way() -> bool {
-    false
 }

@@ -26,7 +26,7 @@ async fn all_effective_tools_but_those_of_mcp_servers_are_in_all_tools() {
     );
     assert_eq!(
         house.value("return ALL_TOOLS.find((tool) => tool.name === 'echo')").await,
-        json!({ "id": "openclaw:core:echo", "name": "echo", "description": "A test tool called echo",
+        json!({ "id": "openclaw:core:echo", "name": "echo", "description": "A test tool called echo. Returns its input",
                 "source": "openclaw", "sourceName": "core" })
     );
 }

@@ -90,6 +90,8 @@ pub(crate) struct Host {
     pub pending: Pending,
     pub inbox: Inbox,
     pub deadline: Option<Instant>,
+    /// When the turn counts as a long one.
+    pub lasting: Option<Instant>,
     /// Of `limits.output_bytes`, what has been used since the host last renewed it.
     pub output_spent: usize,
     /// Where lazy globals and files come from.
@@ -111,8 +113,8 @@ pub(crate) enum Clock {
 impl Host {
     pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
         let (pending, inbox) = (Pending::default(), Inbox::default());
-        let (deadline, library, exports) = (None, None, None);
-        Self { limits, pending, inbox, deadline, output_spent: 0, library, image_bytes, exports, clock }
+        let (deadline, lasting, library, exports) = (None, None, None, None);
+        Self { limits, pending, inbox, deadline, lasting, output_spent: 0, library, image_bytes, exports, clock }
     }
 
     fn exports(&self) -> Result<Arc<Exports>, Stop> {

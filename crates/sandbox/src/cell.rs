@@ -12,7 +12,7 @@ use crate::failure::keep_within;
 use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
-use crate::watchdog::Signal;
+use crate::watchdog::{Signal, Watch};
 use crate::{
     Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd,
 };
@@ -107,14 +107,21 @@ impl Cell {
                 false => Error::Setup(error),
             })?;
         let signal = Arc::new(Signal::default());
-        let seen = Arc::clone(&signal);
+        let (seen, long_turn) = (Arc::clone(&signal), engine.long_turn.clone());
         store.epoch_deadline_callback(move |context| {
-            if seen.is_interrupted() {
-                return Err(wasmtime::Error::new(Stop::Interrupted));
-            }
-            match context.data().deadline {
-                Some(deadline) if Instant::now() >= deadline => Err(wasmtime::Error::new(Stop::Limit(Limit::Time))),
-                _ => Ok(UpdateDeadline::Continue(1)),
+            let Host { deadline, lasting, .. } = context.data();
+            loop {
+                if seen.is_interrupted() {
+                    return Err(wasmtime::Error::new(Stop::Interrupted));
+                }
+                let now = Instant::now();
+                if deadline.is_some_and(|deadline| now >= deadline) {
+                    return Err(wasmtime::Error::new(Stop::Limit(Limit::Time)));
+                }
+                match &long_turn {
+                    Some(long_turn) if lasting.is_some_and(|time| now >= time) && !(long_turn.may_go_on)() => {}
+                    _ => return Ok(UpdateDeadline::Continue(1)),
+                }
             }
         });
         let cell = Self { engine: Arc::clone(engine), image: Arc::clone(image), signal, state: State::Ended };
@@ -175,13 +182,16 @@ impl Cell {
         vm.store.data_mut().deadline = Some(deadline);
         vm.store.data_mut().inbox = Inbox::default();
         vm.store.set_epoch_deadline(1);
+        let lasting = self.engine.long_turn.as_ref().map(|long_turn| now + long_turn.after);
+        let lasting = lasting.filter(|time| *time < deadline).map(|time| self.engine.watchdog.watch(time));
+        vm.store.data_mut().lasting = lasting.as_ref().map(Watch::deadline);
         let watch = self.engine.watchdog.watch(deadline);
         let result = match self.signal.begin_turn() {
             true => vm.advance(step),
             false => Err(wasmtime::Error::new(Stop::Interrupted)),
         };
         self.signal.end_turn();
-        drop(watch);
+        drop((watch, lasting));
         let inbox = std::mem::take(&mut vm.store.data_mut().inbox);
         let end = result.unwrap_or_else(end_of);
         if !end.is_final() {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
 
@@ -27,11 +28,23 @@ pub struct Options {
     pub live_cells: u32,
     /// Told before each step that takes long. Silent when everything comes from the cache.
     pub progress: Option<Box<dyn Fn(Progress)>>,
+    /// What happens to turns that last.
+    pub long_turn: Option<LongTurn>,
+}
+
+/// What happens to turns that last: they may have to wait for others, for instance.
+#[derive(Clone)]
+pub struct LongTurn {
+    /// How long a turn may last before.
+    pub after: Duration,
+    /// Asked every few milliseconds from then on, on the thread of the turn, which stands still meanwhile. If it says no it is
+    /// asked again, unless the turn is not wanted any more: so it should wait a little before it does.
+    pub may_go_on: Arc<dyn Fn() -> bool + Send + Sync>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { cache_dir: None, live_cells: 512, progress: None }
+        Self { cache_dir: None, live_cells: 512, progress: None, long_turn: None }
     }
 }
 
@@ -64,6 +77,7 @@ pub(crate) struct Inner {
     pub watchdog: Watchdog,
     pub image: Arc<Image>,
     pub live_cells: u32,
+    pub long_turn: Option<LongTurn>,
     pub hash: ContentHash,
     cache: Option<Cache>,
     problems: Vec<CacheProblem>,
@@ -107,6 +121,7 @@ impl Engine {
             watchdog,
             image,
             live_cells: options.live_cells,
+            long_turn: options.long_turn,
             hash: ContentHash::of(ENGINE_WASM),
             cache,
             problems,

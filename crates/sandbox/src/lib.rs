@@ -56,7 +56,7 @@ mod watchdog;
 
 pub use cache::CacheProblem;
 pub use cell::{Cell, Interrupter};
-pub use engine::{Engine, Options, Progress};
+pub use engine::{Engine, LongTurn, Options, Progress};
 pub use error::{Error, RestoreError};
 pub use image::ImageError;
 pub use json::{Json, JsonError, MAX_DEPTH};

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use wasmtime::Engine;
 
-const AGAIN: Duration = Duration::from_millis(5);
+const AGAIN: Duration = Duration::from_millis(2);
 
 /// Whether a cell is running, and whether somebody wants it to stop.
 #[derive(Default)]
@@ -70,6 +70,12 @@ struct State {
 pub(crate) struct Watch<'a> {
     watchdog: &'a Watchdog,
     key: (Instant, u64),
+}
+
+impl Watch<'_> {
+    pub fn deadline(&self) -> Instant {
+        self.key.0
+    }
 }
 
 impl Watchdog {

@@ -41,7 +41,8 @@ fn load(cache: &Path) -> (Vec<Progress>, Vec<String>) {
     let steps = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&steps);
     let progress = move |step| told.lock().expect("the steps").push(step);
-    let options = Options { cache_dir: Some(cache.into()), live_cells: 4, progress: Some(Box::new(progress)) };
+    let options =
+        Options { cache_dir: Some(cache.into()), live_cells: 4, progress: Some(Box::new(progress)), long_turn: None };
     let engine = Engine::load(options).expect("the engine");
     let mut cell = engine.start(Program::new("return 6 * 7"), Limits::default()).expect("a cell");
     let end = cell.run_turn(LONG).expect("a turn").end;

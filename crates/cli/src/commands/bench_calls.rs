@@ -111,7 +111,8 @@ impl Bench {
         let entry = Entry::new(ToolId::new(Source::Openclaw, "core", "trivial")?, "Returns its input");
         let door = Arc::new(Door::builder().tool(entry, Arc::new(tool))?.build(store.clone()));
         let owner = Owner::new(directory.path().join("owners"));
-        let mode = CodeMode::new(engine::load(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
+        let mode =
+            CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
         let context = Context { session: "bench".into(), ..Context::default() };
         let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
         let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };

@@ -22,7 +22,12 @@ pub const LIVE_CELLS: u32 = 256;
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     let cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    let load = || Options { cache_dir: Some(cache_dir), live_cells: LIVE_CELLS, ..Options::default() };
+    let load = || Options {
+        cache_dir: Some(cache_dir),
+        live_cells: LIVE_CELLS,
+        long_turn: Some(pincer_codemode::fair_turns()),
+        ..Options::default()
+    };
     ENGINE.get_or_init(|| Engine::load(load()).expect("the engine"))
 }
 
@@ -54,7 +59,8 @@ pub struct House {
 
 pub fn entry(id: &str, flags: Flags) -> Entry {
     let id: pincer_catalog::ToolId = id.parse().expect("an id");
-    let mut entry = Entry::new(id.clone(), format!("A test tool called {}", id.name()));
+    let what = if id.name() == "echo" { "Returns its input" } else { "Does what a test needs" };
+    let mut entry = Entry::new(id.clone(), format!("A test tool called {}. {what}", id.name()));
     entry.flags = flags;
     entry
 }
