@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{House, code_of, house, says};
-use pincer_codemode::{CodeMode, ExecInput, Language, Owner, RunScope, Settings};
+use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, Settings};
 use pincer_sandbox::Limits;
 use pincer_store::{Runs, Snapshot, Snapshots};
 use serde_json::{Value, json};
@@ -74,25 +74,6 @@ async fn there_is_no_file_network_process_or_environment() {
     ] {
         assert_eq!(house.value(&format!("return typeof {name}")).await, "undefined", "{name}");
     }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn typescript_is_for_typescript_programs_only() {
-    let house = house();
-    let before = pincer_source::typescript_preparations();
-    house.value("const list = [1, 2].map((n) => n + 1); return list").await;
-    house.exec("let x = ;").await;
-    let waiting = house.exec("await yield_control(); return 1").await;
-    house.wait(&waiting).await;
-    let off = with(&house, |settings| settings.languages = vec![Language::Javascript]);
-    let refused = house.mode.exec(&off, ExecInput::typescript("const n: number = 1; return n")).await;
-    let refused = serde_json::to_value(refused).unwrap();
-    assert_eq!(code_of(&refused), "unsupported_language");
-    assert!(says(&refused, "typescript input is disabled"), "{refused}");
-    assert_eq!(pincer_source::typescript_preparations(), before, "no JavaScript program touches it");
-    let done = typescript(&house, "enum E { A = 2 }\nconst n: number = E.A; interface X { a: string }\nreturn n").await;
-    assert_eq!(done["value"], 2);
-    assert_eq!(pincer_source::typescript_preparations(), before + 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -142,19 +142,8 @@ async fn unsafe_keys_and_names_are_refused() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_namespace_ids_and_forged_paths_are_rejected() {
     let house = with_issues();
-    // A program reaches the bridge only through functions that it is given. One that spoils what they are made of changes its
-    // own words, and the host goes by what it knows.
-    let code = r#"
-        const seen = [];
-        for (const forged of ['["github-issues","nothing"]', '["github-issues","repository"]', '["github-issues",""]', '["nobody","list"]', '5']) {
-          const { stringify } = JSON;
-          String.prototype.toJSON = undefined;
-          try { seen.push(await Issues.list({ forged })) } catch (e) { seen.push(e.message) }
-        }
-        return seen.length"#;
-    assert_eq!(house.value(code).await, 5);
     let tools = house.scope().tools;
-    // What a broken bridge could say, straight to the resolver.
+    // A program has no other way than the functions it is given. This is what one that has broken the bridge could say.
     for (id, path) in
         [("github-issues", "nothing"), ("github-issues", "repository"), ("github-issues", ""), ("nobody", "list")]
     {
@@ -227,4 +216,16 @@ async fn plugin_rollback_clears_the_owning_namespace_registrations() {
     assert!(common::says(&failed, "unknown namespace github-issues"), "{failed}");
     house.door.register(plugin("github", vec![issues(usual_scope())])).unwrap();
     assert_eq!(house.value("return typeof Issues").await, "object");
+    // Namespaces alone can go and come too, for tools that stay.
+    assert!(house.door.clear_namespaces_for_plugin("github") && !house.door.clear_namespaces_for_plugin("github"));
+    assert_eq!(
+        house.value("return [typeof Issues, typeof tools.github_secret]").await,
+        json!(["undefined", "function"])
+    );
+    house.door.register_namespace_for_plugin("github", issues(usual_scope())).unwrap();
+    assert!(house.door.register_namespace_for_plugin("github", issues(usual_scope())).is_err(), "it is there already");
+    assert!(house.door.register_namespace_for_plugin("nobody", issues(usual_scope())).is_err(), "it has no such tools");
+    assert_eq!(house.value("return typeof Issues").await, "object");
+    assert!(house.door.unregister_namespace("github-issues") && !house.door.unregister_namespace("github-issues"));
+    assert_eq!(house.value("return typeof Issues").await, "undefined");
 }

@@ -125,6 +125,21 @@ impl Door {
         self.change(|registry| registry.remove_plugin(plugin))
     }
 
+    /// Gives a plugin that is registered a further namespace, over tools of its own.
+    pub fn register_namespace_for_plugin(&self, plugin: &str, namespace: Namespace) -> Result<(), RegisterError> {
+        self.change(|registry| registry.add_namespace(plugin, namespace))
+    }
+
+    /// Takes all namespaces of a plugin back; `false` if it had none.
+    pub fn clear_namespaces_for_plugin(&self, plugin: &str) -> bool {
+        self.change(|registry| registry.remove_namespaces(|owner, _| owner == plugin))
+    }
+
+    /// Takes one namespace back; `false` if there is none with this id.
+    pub fn unregister_namespace(&self, id: &str) -> bool {
+        self.change(|registry| registry.remove_namespaces(|_, namespace| namespace.id == id))
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         let mut current = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&current);

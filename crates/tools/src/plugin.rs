@@ -53,19 +53,30 @@ impl Plugin {
                 return Err(wrong(format!("the tool {} is not its own", entry.id)));
             }
         }
-        let own: HashSet<&str> = self.tools.iter().map(|(entry, _)| entry.id.name()).collect();
-        let mut taken: HashSet<String> = HashSet::new();
-        for (_, namespace) in others {
-            taken.extend([namespace.id.clone(), namespace.global.clone()]);
-        }
-        for namespace in &self.namespaces {
-            namespace.check(&own).map_err(|error| wrong(error.to_string()))?;
-            for name in [&namespace.id, &namespace.global].into_iter().collect::<HashSet<_>>() {
-                if !taken.insert(name.clone()) {
-                    return Err(wrong(format!("there is a namespace `{name}` already")));
-                }
+        check_namespaces(&self.id, self.tools.iter().map(|(entry, _)| entry), &self.namespaces, others)
+    }
+}
+
+/// Whether namespaces can be a plugin's, beside those that are there.
+pub(crate) fn check_namespaces<'t, 'n>(
+    plugin: &str,
+    tools: impl Iterator<Item = &'t Entry>,
+    namespaces: &[Namespace],
+    others: impl Iterator<Item = (&'n str, &'n Namespace)>,
+) -> Result<(), RegisterError> {
+    let wrong = |reason: String| RegisterError::Plugin { plugin: plugin.to_owned(), reason };
+    let own: HashSet<&str> = tools.map(|entry| entry.id.name()).collect();
+    let mut taken: HashSet<String> = HashSet::new();
+    for (_, namespace) in others {
+        taken.extend([namespace.id.clone(), namespace.global.clone()]);
+    }
+    for namespace in namespaces {
+        namespace.check(&own).map_err(|error| wrong(error.to_string()))?;
+        for name in [&namespace.id, &namespace.global].into_iter().collect::<HashSet<_>>() {
+            if !taken.insert(name.clone()) {
+                return Err(wrong(format!("there is a namespace `{name}` already")));
             }
         }
-        Ok(())
     }
+    Ok(())
 }

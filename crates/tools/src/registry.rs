@@ -7,6 +7,7 @@ use pincer_catalog::Entry;
 use serde_json::Value;
 
 use crate::hooks::{Hook, Observer};
+use crate::plugin::check_namespaces;
 use crate::schema::Checked;
 use crate::{Namespace, Plugin, SchemaError, Tool};
 
@@ -114,6 +115,22 @@ impl Registry {
         with.namespaces.extend(plugin.namespaces.into_iter().map(owned));
         *self = with;
         Ok(())
+    }
+
+    /// Gives a plugin a further namespace.
+    pub fn add_namespace(&mut self, plugin: &str, namespace: Namespace) -> Result<(), RegisterError> {
+        let theirs = self.order.iter().filter(|tool| tool.plugin.as_deref() == Some(plugin));
+        let tools: Vec<&Entry> = theirs.filter_map(|tool| Some(&self.tools.get(&tool.it)?.entry)).collect();
+        check_namespaces(plugin, tools.into_iter(), std::slice::from_ref(&namespace), self.namespaces())?;
+        self.namespaces.push(Owned { plugin: Some(plugin.to_owned()), it: namespace });
+        Ok(())
+    }
+
+    /// Takes namespaces back; `false` if there were none of that kind.
+    pub fn remove_namespaces(&mut self, which: impl Fn(&str, &Namespace) -> bool) -> bool {
+        let before = self.namespaces.len();
+        self.namespaces.retain(|owned| !owned.plugin.as_deref().is_some_and(|plugin| which(plugin, &owned.it)));
+        self.namespaces.len() < before
     }
 
     /// Takes everything back that a plugin has brought; `false` if there was nothing.
