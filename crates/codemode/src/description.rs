@@ -1,6 +1,6 @@
 //! What a model is told of `exec` and `wait`, in as few words as will do.
 
-use pincer_catalog::{Source, declare};
+use pincer_catalog::{Entry, Source, declare};
 use pincer_config::keys::Language;
 
 use crate::settings::Settings;
@@ -8,6 +8,9 @@ use crate::tools::RunTools;
 
 /// What the index of tools may take.
 pub const INDEX_CHARS: usize = 6_000;
+const HEADING_CHARS: usize = 150;
+/// What it takes if not all tools fit: then most are found by searching anyway.
+const PARTIAL_INDEX_CHARS: usize = 4_500;
 
 pub(crate) const WAIT: &str = "Continue a program that exec (or wait) returned with status \"waiting\". Pass that result's \
 top-level runId (cm_…), not an id that a tool returned. Returns like exec. A pending call in state \"approval\" needs a person: \
@@ -57,34 +60,46 @@ pub(crate) fn exec(tools: &RunTools, settings: &Settings) -> String {
 /// The functions of `tools` with their inputs and results, as far as there is room. Only trusted tools: the words of others do
 /// not belong in a prompt.
 fn index(tools: &RunTools) -> String {
-    let functions = tools.functions();
     let all = tools.catalog().iter().filter(|entry| entry.id.source() != Source::Mcp).count();
-    let mut lines = Vec::new();
-    let mut room = INDEX_CHARS - 100;
-    // What is built in first; the order of ids otherwise.
-    let mut named: Vec<_> = functions.iter().filter_map(|(name, id)| Some((name, tools.catalog().get(id)?))).collect();
-    named.sort_by_key(|(name, entry)| (entry.id.source(), *name));
-    for (name, entry) in named.into_iter().filter(|(_, entry)| entry.flags.trusted) {
-        let input = match declare::hint(&entry.input_schema) {
-            nothing if nothing == "{}" => String::new(),
-            input => input,
-        };
-        let output = entry.output_schema.as_ref().map_or_else(|| "?".to_owned(), declare::hint);
-        let line = format!("{name}({input}) -> {output}");
-        let size = line.chars().count() + 1;
-        if size > room {
-            continue;
-        }
-        room -= size;
-        lines.push(line);
-    }
     if all == 0 {
         return String::new();
     }
-    let heading = match lines.len() {
-        listed if listed == all => format!("All {all} tools"),
+    // What is built in first; the order of names otherwise.
+    let functions = tools.functions().iter();
+    let mut named: Vec<_> = functions.filter_map(|(name, id)| Some((name, tools.catalog().get(id)?))).collect();
+    named.retain(|(_, entry)| entry.flags.trusted);
+    named.sort_by_key(|(name, entry)| (entry.id.source(), *name));
+    let lines: Vec<String> = named.into_iter().map(|(name, entry)| line(name, entry)).collect();
+    let mut listed = fitting(&lines, INDEX_CHARS - HEADING_CHARS);
+    if listed.len() < lines.len() {
+        listed = fitting(&lines, PARTIAL_INDEX_CHARS);
+    }
+    let heading = match listed.len() {
+        count if count == all => format!("All {all} tools"),
         0 => return format!("\n\n{all} tools: find them with tools.search."),
-        listed => format!("{listed} of {all} tools; find the others with tools.search"),
+        count => format!("{count} of {all} tools; find the others with tools.search"),
     };
-    format!("\n\n{heading} (tools.NAME(input) -> value; ? is an unknown shape):\n{}", lines.join("\n"))
+    format!("\n\n{heading} (tools.NAME(input) -> value; ? is an unknown shape):\n{}", listed.join("\n"))
+}
+
+fn line(name: &str, entry: &Entry) -> String {
+    let input = match declare::hint(&entry.input_schema) {
+        nothing if nothing == "{}" => String::new(),
+        input => input,
+    };
+    let output = entry.output_schema.as_ref().map_or_else(|| "?".to_owned(), declare::hint);
+    format!("{name}({input}) -> {output}")
+}
+
+/// The lines for which there is room, the first ones first.
+fn fitting(lines: &[String], mut room: usize) -> Vec<&str> {
+    let mut fitting = Vec::new();
+    for line in lines {
+        let size = line.chars().count() + 1;
+        if size <= room {
+            room -= size;
+            fitting.push(line.as_str());
+        }
+    }
+    fitting
 }

@@ -140,20 +140,16 @@ async fn a_suspended_program_that_cannot_be_restored_says_why_and_is_over() {
         change(&mut snapshot);
         house.store.checkpoint(run, stored.fence, &snapshot).unwrap();
     };
-    let changes: [(&dyn Fn(&mut Snapshot), &str); 3] = [
-        (&|snapshot| snapshot.bytes.truncate(100), "snapshot_restore_failed"),
-        (&|snapshot| snapshot.detail = "{}".into(), "snapshot_restore_failed"),
-        (
-            &|snapshot| snapshot.detail = snapshot.detail.replace("\"version\":1", "\"version\":99"),
-            "snapshot_restore_failed",
-        ),
-    ];
-    for (change, code) in changes {
+    let changes: [&dyn Fn(&mut Snapshot); 3] =
+        [&|snapshot| snapshot.bytes.truncate(100), &|snapshot| snapshot.detail = "{}".into(), &|snapshot| {
+            snapshot.detail = snapshot.detail.replace("\"version\":1", "\"version\":99")
+        }];
+    for change in changes {
         let waiting = house.exec("await yield_control(); return 1").await;
         damage(waiting["runId"].as_str().unwrap(), change);
         let failed = house.wait(&waiting).await;
-        assert_eq!(code_of(&failed), code, "{failed}");
-        assert_eq!(code_of(&house.wait(&waiting).await), code, "and still says so");
+        assert_eq!(code_of(&failed), "snapshot_restore_failed", "{failed}");
+        assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_restore_failed", "and still says so");
     }
     // Restoring would take more than is allowed now.
     let waiting = house.exec("const a = new Uint8Array(8e6).fill(1); await yield_control(); return a.length").await;

@@ -65,6 +65,7 @@ struct Suspended {
 #[serde(rename_all = "camelCase")]
 struct Prompt {
     surface_bytes: usize,
+    /// Name, description and input schema of each tool.
     direct_bytes: usize,
     percent: f64,
 }
@@ -237,6 +238,10 @@ fn tools() -> Outcome<Vec<Entry>> {
                 "labels": { "type": "array", "items": { "type": "string" }, "description": "Labels to look for or to set." },
                 "limit": { "type": "integer", "minimum": 1, "maximum": 100, "description": "How many at most." },
                 "state": { "type": "string", "enum": ["open", "closed", "all"], "description": "Which of them." },
+                "assignee": field("string", "The account name of the one who works on it, without the leading sign,"),
+                "since": field("string", "A date in ISO 8601: only what has changed since then, by the clock"),
+                "sort": { "type": "string", "enum": ["created", "updated", "comments"], "description": "What to sort by. Default created." },
+                "page": { "type": "integer", "minimum": 1, "description": "Which page of the results, counted from 1." },
             },
             "required": ["id"],
         });
