@@ -28,7 +28,7 @@ pub(crate) async fn ask(door: &Door, approval: &Approval) {
     // A run that calls the tool in a loop would be asked every time.
     choices.extend(approval.run.is_some().then_some("[NUMBER] for so many calls"));
     choices.extend((!always.is_empty()).then_some("[a]lways"));
-    choices.push("[n]o");
+    choices.push("[N]o");
     loop {
         streamed(&format!("{}? ", choices.join(", ")));
         let line = tokio::task::spawn_blocking(|| {
@@ -44,7 +44,10 @@ pub(crate) async fn ask(door: &Door, approval: &Approval) {
             ("a" | "always", _) if !always.is_empty() => Answer::AllowAlways,
             ("n" | "no" | "", _) => Answer::Deny,
             (_, Ok(count)) if count > 0 && approval.run.is_some() => Answer::AllowNext(count),
-            _ => continue,
+            _ => {
+                note("please answer with one of these");
+                continue;
+            }
         };
         if let Err(error) = door.answer(&approval.id, answer, "terminal").await {
             note(&format!("error: the answer could not be stored: {}", chain(&error)));

@@ -23,11 +23,51 @@ pub(crate) fn chain(error: &dyn Error) -> String {
 
 /// A string as it is, anything else as indented JSON.
 pub(crate) fn value(json: &Json) -> String {
-    match json.to::<serde_json::Value>() {
-        Ok(serde_json::Value::String(text)) => text,
-        Ok(value) => serde_json::to_string_pretty(&value).unwrap_or_else(|_| json.to_string()),
-        Err(_) => json.to_string(),
+    json.to::<String>().unwrap_or_else(|_| indented(json.as_str()))
+}
+
+/// JSON with line breaks, its keys in their order.
+fn indented(json: &str) -> String {
+    let (mut out, mut depth, mut in_string, mut escaped) = (String::new(), 0, false, false);
+    let break_line = |out: &mut String, depth: usize| {
+        out.push('\n');
+        out.push_str(&"  ".repeat(depth));
+    };
+    for c in json.chars() {
+        if in_string {
+            in_string = escaped || c != '"';
+            escaped = !escaped && c == '\\';
+            out.push(c);
+            continue;
+        }
+        match c {
+            '"' => {
+                in_string = true;
+                out.push(c);
+            }
+            '[' | '{' => {
+                depth += 1;
+                out.push(c);
+                break_line(&mut out, depth);
+            }
+            ']' | '}' => {
+                depth -= 1;
+                match out.trim_end().ends_with(['[', '{']) {
+                    true => out.truncate(out.trim_end().len()),
+                    false => break_line(&mut out, depth),
+                }
+                out.push(c);
+            }
+            ',' => {
+                out.push(c);
+                break_line(&mut out, depth);
+            }
+            ':' => out.push_str(": "),
+            c if c.is_whitespace() => {}
+            c => out.push(c),
+        }
     }
+    out
 }
 
 /// `41.2 µs`, `3.41 ms`, `1.2 s`.
@@ -93,6 +133,15 @@ pub(crate) fn harmless(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_are_indented_and_keep_the_order_of_their_keys() {
+        assert_eq!(
+            indented(r#"{"z":[1,{"a":"x: [\"y\"], {"}],"b":{},"c":[]}"#),
+            "{\n  \"z\": [\n    1,\n    {\n      \"a\": \"x: [\\\"y\\\"], {\"\n    }\n  ],\n  \"b\": {},\n  \"c\": []\n}"
+        );
+        assert_eq!((indented("5"), indented("[]")), ("5".into(), "[]".into()));
+    }
 
     #[test]
     fn a_program_cannot_drive_the_terminal() {

@@ -5,13 +5,17 @@ use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pincer_catalog::shortened;
 use pincer_tools::{Event, EventKind};
 
 use crate::print::{harmless, time};
 
 /// Lines at a time; of more calls only the first are shown while they run.
 const MOST_LINES: usize = 12;
+
+/// Of an input, what tells calls apart.
+const MOST_INPUT: usize = 60;
 
 /// The lines. Nothing is shown where nobody looks.
 pub(crate) struct Progress {
@@ -21,7 +25,8 @@ pub(crate) struct Progress {
 
 #[derive(Default)]
 struct State {
-    running: HashMap<String, ProgressBar>,
+    /// Each with what it is called.
+    running: HashMap<String, (ProgressBar, String)>,
     finished: usize,
     hidden: usize,
 }
@@ -42,27 +47,32 @@ impl Progress {
             EventKind::Start { .. } if state.running.len() + state.finished.min(MOST_LINES) >= MOST_LINES => {
                 state.hidden += 1;
             }
-            EventKind::Start { .. } => {
+            EventKind::Start { input } => {
                 let bar = lines.add(ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}")));
+                let name = format!("{name} {}", shortened(&harmless(&input.to_string()), MOST_INPUT));
                 bar.set_message(format!("{name}  running"));
                 bar.enable_steady_tick(Duration::from_millis(100));
-                state.running.insert(event.call.clone(), bar);
+                state.running.insert(event.call.clone(), (bar, name));
             }
             EventKind::ApprovalRequested { .. } => {
-                if let Some(bar) = state.running.get(&event.call) {
+                if let Some((bar, name)) = state.running.get(&event.call) {
                     bar.set_message(format!("{name}  waits for an approval"));
                 }
             }
             EventKind::ApprovalResolved { state: resolved, .. } => {
-                if let Some(bar) = state.running.get(&event.call) {
-                    bar.set_message(format!("{name}  {resolved}, running"));
+                if let Some((bar, name)) = state.running.get(&event.call) {
+                    let now = if *resolved == "allowed" { "running" } else { resolved };
+                    bar.set_message(format!("{name}  {now}"));
                 }
             }
             EventKind::Update { .. } => {}
             EventKind::End { error, duration_ms, .. } => {
-                let Some(bar) = state.running.remove(&event.call) else { return };
+                let Some((bar, name)) = state.running.remove(&event.call) else { return };
                 state.finished += 1;
-                let took = time(Duration::from_millis(*duration_ms));
+                let took = match duration_ms {
+                    0 => "less than 1 ms".to_owned(),
+                    ms => time(Duration::from_millis(*ms)),
+                };
                 let (mark, what) = match error {
                     None => ("✓", took),
                     Some(error) => ("✗", format!("{took}  {}", harmless(&error.message))),
@@ -73,17 +83,25 @@ impl Progress {
         }
     }
 
-    /// Does something with the terminal to itself.
+    /// Leaves the terminal to somebody else, until `resume`.
     pub fn pause(&self) {
         if let Some(lines) = &self.lines {
             let _ = lines.clear();
+            lines.set_draw_target(ProgressDrawTarget::hidden());
+        }
+    }
+
+    /// Goes on where it was.
+    pub fn resume(&self) {
+        if let Some(lines) = &self.lines {
+            lines.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
     /// Nothing more comes. Lines of calls that have ended stay.
     pub fn end(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        for bar in state.running.values() {
+        for (bar, _) in state.running.values() {
             bar.finish_and_clear();
         }
         if let (Some(lines), true) = (&self.lines, state.hidden > 0) {

@@ -204,7 +204,7 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
     let (code, _, err) = approvals(&["allow", "ap_1"]);
     assert_eq!(code, 2);
     assert!(err.contains("ap_1a or ap_1b"), "{err}");
-    assert_eq!(approvals(&["deny", "ap_1b"]).1, "denied ap_1b: openclaw:core:exec\n");
+    assert_eq!(approvals(&["deny", "ap_1b"]).1, "denied ap_1b: openclaw:core:exec\ncontinue with: pincer wait cm_1\n");
     assert_eq!(approvals(&["allow", "ap_1a", "--always"]).0, 0);
     assert_eq!(approvals(&["allow", "ap_9"]).0, 2);
     let grants: Value = serde_json::from_str(&approvals(&["grants", "--json"]).1).expect("JSON");

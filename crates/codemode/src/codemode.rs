@@ -1,5 +1,6 @@
 //! `exec` and `wait`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -59,7 +60,7 @@ impl CodeMode {
     pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
         let deadline = Instant::now() + scope.settings.timeout;
         self.inner.counting.add(Counted::Exec, 1);
-        self.sweep_now_and_then().await;
+        self.sweep_now_and_then(scope.settings.snapshot_lifetime).await;
         let telemetry = telemetry(scope, 1);
         let record = RunRecord::fresh();
         let id = record.id.clone();
@@ -76,7 +77,7 @@ impl CodeMode {
     pub async fn wait(&self, scope: &RunScope, input: &WaitInput) -> CodeModeResult {
         let deadline = Instant::now() + scope.settings.timeout;
         self.inner.counting.add(Counted::Wait, 1);
-        self.sweep_now_and_then().await;
+        self.sweep_now_and_then(scope.settings.snapshot_lifetime).await;
         let run = match self.known(scope, &input.run_id).await {
             Ok(run) => run,
             Err(refused) => return refused,
@@ -308,8 +309,13 @@ fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
         pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
         pincer_config::keys::Language::Typescript => pincer_source::Language::TypeScript,
     };
-    prepare(&input.code, language).map_err(|error| {
+    let code = without_fence(&input.code);
+    prepare(&code, language).map_err(|error| {
         let code = match &error {
+            SourceError::Syntax(_) if looks_like_typescript(&code) => {
+                let hint = "if this is TypeScript, say so: language: \"typescript\"";
+                return Ending::failed(ErrorCode::InvalidInput, format!("{error}\n{hint}"));
+            }
             SourceError::Syntax(_) => ErrorCode::InvalidInput,
             SourceError::TypeScript(_) => ErrorCode::TypescriptTransformFailed,
             SourceError::ModuleAccess { .. } => ErrorCode::ModuleAccessDenied,
@@ -317,6 +323,42 @@ fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
         };
         Ending::failed(code, error.to_string())
     })
+}
+
+/// A program in a Markdown fence, as models like to write it, with the fence blanked: the lines stay where they are.
+fn without_fence(code: &str) -> Cow<'_, str> {
+    const FENCE: &str = "```";
+    let text = code.trim();
+    let inner = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((tag, program)) if tag.trim().chars().all(char::is_alphanumeric) && !program.contains(FENCE) => {
+            let before = code.len() - code.trim_start().len();
+            let lines = code[..before].matches('\n').count() + 1;
+            Cow::Owned("\n".repeat(lines) + program)
+        }
+        _ => Cow::Borrowed(code),
+    }
+}
+
+/// Whether a text that is no JavaScript has the looks of TypeScript. Only for a hint: nothing is parsed.
+fn looks_like_typescript(code: &str) -> bool {
+    const SIGNS: [&str; 14] = [
+        ": string",
+        ": number",
+        ": boolean",
+        ": any",
+        ": unknown",
+        ": void",
+        "[]>",
+        "Record<",
+        "Array<",
+        "Promise<",
+        "interface ",
+        "enum ",
+        " as const",
+        " as any",
+    ];
+    SIGNS.iter().any(|sign| code.contains(sign))
 }
 
 /// The tool that runs commands.

@@ -25,7 +25,8 @@ code, toolId and effect (\"none\", \"unknown\" or \"done\").
 Schema) and `returns`. ALL_TOOLS lists everything.
 - Independent calls: await Promise.all([…]). Also there: setTimeout, console.log, text(x), json(x), TextEncoder, \
 structuredClone.
-- Look at a value of unknown shape before you use it; return what you need, not whole files.";
+- Look at a value of unknown shape before you use it. Long results come in pages: look for `next` or `truncated`. Return what \
+you need, not whole files.";
 
 const MCP: &str = "
 - MCP servers: await API.list(\"mcp\"), then await API.read(\"mcp/SERVER.d.ts\") for the declarations; call \
@@ -36,7 +37,7 @@ pub(crate) fn exec(tools: &RunTools, settings: &Settings) -> String {
     let languages = match settings.languages[..] {
         [Language::Javascript] => "JavaScript",
         [Language::Typescript] => "TypeScript (pass language: \"typescript\")",
-        _ => "JavaScript (or TypeScript)",
+        _ => "JavaScript (or, with language: \"typescript\", TypeScript)",
     };
     let mut text = format!("Run a {languages} program that calls tools.\n\n{CONTRACT}");
     if tools.catalog().count(Source::Mcp) > 0 {

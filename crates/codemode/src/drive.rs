@@ -138,7 +138,10 @@ impl Driver {
         match turn.end {
             TurnEnd::Waiting => {}
             TurnEnd::Value(value) => return Err(Ending::Value(value.unwrap_or_else(Json::null))),
-            TurnEnd::Failed(failure) => return Err(Ending::of_failure(&failure, &self.map, self.source.as_deref())),
+            TurnEnd::Failed(failure) => {
+                let source = self.source.as_deref();
+                return Err(Ending::of_failure(&failure, &self.map, source, &self.scope.tools));
+            }
             TurnEnd::Limit(limit) => return Err(Ending::of_limit(limit, self.scope.settings.timeout)),
             TurnEnd::Interrupted => return Err(Ending::aborted()),
             TurnEnd::Crashed(what) => return Err(Ending::bug(what)),

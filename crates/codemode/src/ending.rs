@@ -6,8 +6,10 @@ use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, Restor
 use pincer_source::{Place, PositionMap, excerpt};
 use pincer_store::StoreError;
 
+use crate::hints::hint;
 use crate::result::ErrorCode;
 use crate::telemetry::CapFailures;
+use crate::tools::RunTools;
 
 /// How a program ended.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ impl Ending {
     }
 
     /// The program failed by its own doing. `source` is what its author wrote, if that is still known.
-    pub fn of_failure(failure: &Failure, map: &PositionMap, source: Option<&str>) -> Self {
+    pub fn of_failure(failure: &Failure, map: &PositionMap, source: Option<&str>, tools: &RunTools) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
             FailureKind::Stalled => None,
@@ -35,6 +37,9 @@ impl Ending {
             }
         };
         let mut error = failure.to_string();
+        if let Some(hint) = hint(failure, map, source, tools) {
+            error.push_str(&format!(" ({hint})"));
+        }
         if failure.kind == FailureKind::Rejection {
             error.push_str(" (a rejected promise that nothing handled)");
         }

@@ -221,6 +221,12 @@ impl Flights {
         });
     }
 
+    /// Gives up what has not begun, and lets the rest go on by itself: what it comes to is in the journal.
+    pub fn leave(mut self) {
+        self.drop_unbegun();
+        tokio::spawn(async move { self.ended().await });
+    }
+
     /// Ends everything that is made here.
     pub fn abort(&self) {
         for flight in self.calls.values() {

@@ -13,6 +13,7 @@ use crate::drive::Driver;
 use crate::ending::{Ending, told};
 use crate::flights::{Caller, Flights, StoredCall};
 use crate::frontier::Frontier;
+use crate::orphans::{lost, written};
 use crate::result::{CodeModeResult, ErrorCode, Waiting};
 use crate::run::RunRecord;
 use crate::scope::RunScope;
@@ -21,8 +22,6 @@ use crate::timers::Timers;
 
 /// How often a run that another process drives is looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
-/// Settled calls that the end of a lost run lists at most.
-const MOST_LISTED: usize = 50;
 
 type Driven = (CodeModeResult, Option<Flights>);
 
@@ -81,7 +80,12 @@ impl CodeMode {
                     }
                 }
                 RunState::Running | RunState::Waiting => match self.claim(&run).await {
-                    Ok(fence) => return self.go_on(scope, run, fence, flights.take(), deadline, abort).await,
+                    Ok(fence) => {
+                        // If somebody else had it in between, it is no longer where these calls belong.
+                        let here = if fence == run.fence { flights.take() } else { None };
+                        flights.into_iter().for_each(Flights::leave);
+                        return self.go_on(scope, run, fence, here, deadline, abort).await;
+                    }
                     // Somebody was faster.
                     Err(StoreError::Fenced { .. }) => {}
                     Err(error) => return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights),
@@ -146,7 +150,9 @@ impl CodeMode {
             Ok(read) => read,
             Err(error) => return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights),
         };
-        let Some(snapshot) = snapshot else { return (self.lost(&run, fence, &calls, &scope).await, None) };
+        let Some(snapshot) = snapshot else {
+            return (self.unusable(&run, fence, lost(&calls), &scope).await, None);
+        };
         let restored = match Frontier::parse(&snapshot.detail) {
             Ok(frontier) => self.restored(&scope, snapshot.bytes, deadline, &abort).await.map(|cell| (frontier, cell)),
             Err(error) => Err(Ending::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
@@ -247,32 +253,10 @@ impl CodeMode {
         driver.answers.extend(settled.into_iter().map(|(_, answer)| answer));
     }
 
-    /// A run whose process is gone before anything of the program was stored.
-    async fn lost(&self, run: &Run, fence: Fence, calls: &[Call], scope: &RunScope) -> CodeModeResult {
-        let settled: Vec<&str> =
-            calls.iter().filter(|call| call.state == CallState::Settled).map(|call| call.tool.as_str()).collect();
-        let begun = calls.iter().filter(|call| call.state == CallState::Dispatched).map(|call| call.tool.as_str());
-        let begun: Vec<&str> = begun.collect();
-        let mut error = String::from(
-            "the process that ran this program ended before the program was stored, so it cannot be continued: run it again, \
-             and mind what it has done",
-        );
-        for (what, tools) in [("settled calls", settled), ("calls that may have happened", begun)] {
-            if tools.is_empty() {
-                continue;
-            }
-            let more = tools.len().saturating_sub(MOST_LISTED);
-            let listed = tools.iter().take(MOST_LISTED).copied().collect::<Vec<_>>().join(", ");
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            error.push_str(&format!("; {what}: {listed}{more}"));
-        }
-        self.unusable(run, fence, Ending::failed(ErrorCode::Aborted, error), scope).await
-    }
-
     /// Ends a run that cannot go on.
     async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> CodeModeResult {
         let result = failed(ending, telemetry(scope, 0));
-        let (id, told) = (run.id.clone(), serde_json::to_string(&result).unwrap_or_default());
+        let (id, told) = (run.id.clone(), written(&result));
         let finish = move |store: &dyn crate::inner::CodeModeStore| {
             store.finish_run(&id, fence, RunState::Failed, &told, now(), Safety::Power)
         };

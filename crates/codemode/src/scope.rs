@@ -40,7 +40,9 @@ impl RunScope {
     pub(crate) fn refusal(&self, run: &Run) -> Option<&'static str> {
         match () {
             () if run.caller != self.caller => Some("code mode run belongs to a different caller."),
-            () if run.session != self.context.session => Some("code mode run belongs to a different session."),
+            () if run.session != self.context.session => {
+                Some("code mode run belongs to a different session: continue it in the one that began it.")
+            }
             () if run.agent_run != self.agent_run => Some("code mode run belongs to a different agent run."),
             () => None,
         }

@@ -1,5 +1,6 @@
 //! What ends runs from outside: their time, an abort here or in another process, the end of this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_store::{Millis, RunState, StoreError, now};
@@ -7,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
 use crate::live::Guard;
+use crate::orphans::settle_orphans;
 use crate::scope::RunScope;
 use crate::telemetry::Counted;
 
@@ -23,9 +25,14 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 impl CodeMode {
     /// Sweeps if nobody has for a while.
-    pub(crate) async fn sweep_now_and_then(&self) {
+    pub(crate) async fn sweep_now_and_then(&self, lifetime: Duration) {
         if self.inner.live.is_time_to_sweep(SWEEP) {
             self.sweep().await;
+            let inner = Arc::clone(&self.inner);
+            let settled = self.inner.stored(move |store| settle_orphans(store, &inner.owner, lifetime)).await;
+            if let Err(error) = settled {
+                tracing::warn!("runs of processes that are gone could not be settled: {error}");
+            }
         }
     }
 
@@ -164,7 +171,9 @@ impl CodeMode {
             }
         }
         let owner = self.inner.owner.name().ok();
-        for (id, parked) in self.inner.live.take_parked() {
+        for (id, mut parked) in self.inner.live.take_parked() {
+            // Questions to people stay open.
+            parked.flights.drop_unbegun();
             if let Some(owner) = owner.clone() {
                 let _ = self.inner.stored(move |store| store.disown_calls(&id, &owner)).await;
             }

@@ -177,6 +177,29 @@ async fn without_a_place_or_a_store_the_runtime_is_unavailable() {
     assert_eq!(serde_json::to_value(done).unwrap()["value"], 1);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_model_gets_wrong_most_is_told_with_what_it_meant() {
+    let house = house();
+    for (code, says_so) in [
+        (
+            "return await tools.ecko({})",
+            "`tools.ecko` is not a function: Unknown tool: ecko. Did you mean: openclaw:core:echo",
+        ),
+        ("const list = {};\nlist.map((x) => x)", "`list.map` is not a function"),
+        ("return await echo({})", "did you mean tools.echo?"),
+        ("return await fetch('https://example.com')", "there is no `fetch` here"),
+        ("const n: number = 1; return n", "language: \"typescript\""),
+    ] {
+        let failed = house.exec(code).await;
+        assert!(says(&failed, says_so), "{code}: {failed}");
+    }
+    // A fence around a program is none of its business, and its lines stay its own.
+    assert_eq!(house.value("```js\nreturn 1 + 1\n```").await, 2);
+    assert_eq!(house.value("\n```\nconst a = `x`;\nreturn a\n```\n").await, "x");
+    let failed = house.exec("```js\nconst a = 1;\nthrow new Error('here')\n```").await;
+    assert!(says(&failed, "cell.js:3:"), "{failed}");
+}
+
 /// Bug 1 of the reference.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_promise_that_nothing_will_settle_fails_and_does_not_wait() {

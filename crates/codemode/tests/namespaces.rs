@@ -173,6 +173,7 @@ async fn namespace_calls_execute_through_catalog_tools_and_return_json_safe_deta
         ("namespaces.Issues.list()", json!({})),
         ("Issues.update(7, { title: 'x' })", json!({ "number": 7, "patch": { "title": "x" } })),
         ("Issues.update(7)", json!({ "number": 7 })),
+        ("Issues.update({ number: 7, patch: { a: 1 } })", json!({ "number": 7, "patch": { "a": 1 } })),
         ("Issues.deep.steps[1](1, 'two')", json!({ "all": [1, "two"] })),
     ] {
         assert_eq!(house.value(&format!("return await {call}")).await, expected, "{call}");

@@ -83,6 +83,7 @@ pub(crate) const STEPS: &[&str] = &[
     ALTER TABLE run ADD COLUMN ended_at INTEGER;
     UPDATE run SET ended_at = created_at WHERE state NOT IN ('running', 'waiting');
     CREATE INDEX run_waiting ON run (session) WHERE state = 'waiting';
+    CREATE INDEX run_running ON run (owner) WHERE state = 'running';
     CREATE INDEX run_ended ON run (ended_at) WHERE ended_at IS NOT NULL;
     CREATE INDEX approval_run ON approval (run) WHERE state = 'pending';
     CREATE INDEX grant_run ON standing_grant (run) WHERE run IS NOT NULL;

@@ -106,6 +106,10 @@ pub trait Runs {
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError>;
     /// The same, with what waits in them.
     fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError>;
+    /// All runs that somebody drives, or drove when it died.
+    fn running(&self) -> Result<Vec<Run>, StoreError>;
+    /// Lets a run wait whose owner is gone, if it has a snapshot; `false` if it has none.
+    fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError>;
     /// Takes a run over from whoever had `seen` as proof, to let it run. Of several that try, one succeeds. Who has it already
     /// keeps its proof.
     fn claim_run(&self, id: &str, seen: Fence, owner: &str) -> Result<Fence, StoreError>;
@@ -213,6 +217,20 @@ impl Runs for SqliteStore {
         let read =
             |row: &Row<'_>| Ok(RunOverview { run: read(row)?, snapshot_bytes: row.get(9)?, detail: row.get(10)? });
         self.with(|connection| connection.prepare_cached(&query)?.query_map([session], read)?.collect())
+    }
+
+    fn running(&self) -> Result<Vec<Run>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM run WHERE state = 'running' ORDER BY created_at, id");
+        self.with(|connection| connection.prepare_cached(&query)?.query_map([], read)?.collect())
+    }
+
+    fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError> {
+        self.transaction(Safety::Power, |connection| {
+            check_fence(connection, id, seen)?;
+            let wait = "UPDATE run SET state = ?2, expires_at = ?3, fence = fence + 1
+                        WHERE id = ?1 AND EXISTS (SELECT 1 FROM snapshot WHERE run = ?1)";
+            Ok(connection.execute(wait, (id, RunState::Waiting, expires_at))? == 1)
+        })
     }
 
     fn claim_run(&self, id: &str, seen: Fence, owner: &str) -> Result<Fence, StoreError> {

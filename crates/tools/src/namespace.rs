@@ -164,7 +164,8 @@ pub struct ScopeTool {
 pub enum Arguments {
     /// The first is the input; without one, an empty object.
     First,
-    /// Each by its place is a field of the input. One that is left out is left out.
+    /// Each by its place is a field of the input. One that is left out is left out. A single object with these fields is taken
+    /// for the input itself.
     Named(Vec<String>),
     /// As this says.
     Mapped(Arc<dyn Fn(Vec<Value>) -> Value + Send + Sync>),
@@ -187,12 +188,21 @@ impl Arguments {
             Self::First => {
                 arguments.into_iter().next().filter(|first| !first.is_null()).unwrap_or_else(|| Map::new().into())
             }
+            // One object with nothing but these names is what was meant, whatever is documented.
+            Self::Named(names) if is_all_of_it(names, &arguments) => arguments.into_iter().next().unwrap_or_default(),
             Self::Named(names) => {
                 let given = names.iter().cloned().zip(arguments).filter(|(_, argument)| !argument.is_null());
                 Value::Object(given.collect())
             }
             Self::Mapped(map) => map(arguments),
         }
+    }
+}
+
+fn is_all_of_it(names: &[String], arguments: &[Value]) -> bool {
+    match arguments {
+        [Value::Object(fields)] => !fields.is_empty() && fields.keys().all(|key| names.contains(key)),
+        _ => false,
     }
 }
 

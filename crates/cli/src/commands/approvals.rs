@@ -81,6 +81,9 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         return Err(Refused(FAILED, format!("{id} was settled before: it is {}{by}", approval.state.as_str())));
     }
     let mut text = format!("{verb} {id}: {}", approval.tool);
+    if let Some(run) = &approval.run {
+        text.push_str(&format!("\ncontinue with: pincer wait {run}"));
+    }
     if answer == Answer::AllowAlways {
         let granted = granted_always(&approval);
         text.push_str(&match granted.is_empty() {

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use pincer_catalog::shortened;
 use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, PendingState, People, RunScope, TIMEOUT_MS, WaitInput, WaitReason, Waiting,
 };
@@ -12,10 +13,12 @@ use pincer_process::Worker;
 use pincer_sandbox::Output;
 use pincer_store::{ApprovalState, Approvals, Runs, SqliteStore};
 use pincer_tools::EventKind;
+use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
 use crate::codemode::Ready;
+use crate::commands::runs::LEAST_PREFIX;
 use crate::interrupt::{Interrupted, Interruptions};
 use crate::print::{line, note, value};
 use crate::progress::Progress;
@@ -37,7 +40,7 @@ pub(crate) fn exec(places: &PlaceArguments, arguments: &ExecArguments, worker: W
     let source = match source {
         Ok(source) => source,
         Err(error) => {
-            note(&format!("error: {error}"));
+            show_refused(&CodeModeResult::refused(ErrorCode::InvalidInput, error), arguments.cell.json);
             return ended(worker, WRONG_USAGE);
         }
     };
@@ -69,7 +72,7 @@ fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Wor
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            show(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, error.to_string()), arguments.json);
+            show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, error.to_string()), arguments.json);
             return ended(worker, FAILED);
         }
     };
@@ -94,14 +97,14 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
     let ready = match Ready::new(places, &arguments.scope, events) {
         Ok(ready) => ready,
         Err(refused) => {
-            show(&refused, arguments.json);
+            show_refused(&refused, arguments.json);
             return ended(worker, code_of(&refused));
         }
     };
     let scope = match ready.scope(&arguments.session, &arguments.scope, people) {
         Ok(scope) => scope,
         Err(refused) => {
-            show(&refused, arguments.json);
+            show_refused(&refused, arguments.json);
             return ended(worker, code_of(&refused));
         }
     };
@@ -110,15 +113,10 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
         None => scope.settings.clone(),
     };
     let scope = RunScope { settings, ..scope };
-    let result = tend(&ready, &scope, job, &progress, questions).await;
+    let (result, interrupted) = tend(&ready, &scope, job, &progress, questions).await;
     progress.end();
-    let code = match &result {
-        Some(result) => {
-            show(result, arguments.json);
-            code_of(result)
-        }
-        None => INTERRUPTED,
-    };
+    show(&result, &ready.store, arguments.json);
+    let code = if interrupted { INTERRUPTED } else { code_of(&result) };
     // Tools that are in the middle of something are not stopped because their program waits: this half stays with them.
     if ready.mode.is_busy() && worker_lets_go(worker, code) {
         ready.mode.linger().await;
@@ -137,30 +135,30 @@ fn worker_lets_go(worker: Worker, code: u8) -> bool {
     }
 }
 
-/// The result; nothing if somebody at the keyboard did not want to wait for it.
+/// The result, and whether somebody at the keyboard did not want to wait for it.
 async fn tend(
     ready: &Ready,
     scope: &RunScope,
     job: Job,
     progress: &Progress,
     mut questions: UnboundedReceiver<String>,
-) -> Option<CodeModeResult> {
+) -> (CodeModeResult, bool) {
     let mut interrupted = Interruptions::listen();
     let going = async {
         match job {
             Job::Exec(input) => ready.mode.exec(scope, input).await,
-            Job::Wait(id) => {
-                let run_id = whole_id(&ready.store, &id).unwrap_or(id);
-                ready.mode.wait(scope, &WaitInput { run_id }).await
-            }
+            Job::Wait(id) => match whole_id(&ready.store, &id) {
+                Ok(run_id) => ready.mode.wait(scope, &WaitInput { run_id }).await,
+                Err(error) => CodeModeResult::refused(ErrorCode::InvalidInput, error),
+            },
         }
     };
     tokio::pin!(going);
     loop {
         tokio::select! {
             biased;
-            by = interrupted.next() => return end_early(ready, scope, by, going).await,
-            result = &mut going => return Some(result),
+            by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
+            result = &mut going => return (result, false),
             Some(question) = questions.recv(), if scope.people == People::Present => {
                 let Ok(approval) = ready.store.approval(&question) else { continue };
                 if approval.state != ApprovalState::Pending {
@@ -168,8 +166,8 @@ async fn tend(
                 }
                 progress.pause();
                 tokio::select! {
-                    () = ask(&ready.door, &approval) => {}
-                    by = interrupted.next() => return end_early(ready, scope, by, going).await,
+                    () = ask(&ready.door, &approval) => progress.resume(),
+                    by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
                 }
             }
         }
@@ -180,30 +178,38 @@ async fn end_early(
     ready: &Ready,
     scope: &RunScope,
     by: Interrupted,
+    progress: &Progress,
     going: impl Future<Output = CodeModeResult>,
-) -> Option<CodeModeResult> {
+) -> (CodeModeResult, bool) {
+    // What ends now is not news.
+    progress.pause();
     match by {
         Interrupted::ByPerson => {
             scope.context.abort.cancel();
-            let _ = going.await;
-            None
+            (going.await, true)
         }
         Interrupted::BySystem => {
             let (result, ()) = tokio::join!(going, ready.mode.shutdown());
-            Some(result)
+            (result, false)
         }
     }
 }
 
-/// The id of the one run that begins so, if there is one.
-fn whole_id(store: &SqliteStore, prefix: &str) -> Option<String> {
-    const LEAST: usize = 6;
-    if prefix.len() < LEAST || store.run(prefix).is_ok() {
-        return None;
+/// The id of the one run that begins so, or the id itself.
+fn whole_id(store: &SqliteStore, prefix: &str) -> Result<String, String> {
+    if prefix.len() < LEAST_PREFIX || store.run(prefix).is_ok() {
+        return Ok(prefix.to_owned());
     }
-    let runs = store.runs(None).ok()?;
-    let mut found = runs.into_iter().map(|run| run.id).filter(|id| id.starts_with(prefix));
-    found.next().filter(|_| found.next().is_none())
+    let runs = store.runs(None).unwrap_or_default();
+    let found: Vec<String> = runs.into_iter().map(|run| run.id).filter(|id| id.starts_with(prefix)).collect();
+    match &found[..] {
+        [] => Ok(prefix.to_owned()),
+        [only] => Ok(only.clone()),
+        several => Err(format!(
+            "{} runs begin with {prefix}: give more of the id; `pincer runs list` shows them",
+            several.len()
+        )),
+    }
 }
 
 fn code_of(result: &CodeModeResult) -> u8 {
@@ -226,7 +232,11 @@ fn read(file: &Path) -> Result<String, String> {
         let read = fs::File::open(file).and_then(|file| file.take(MOST_SOURCE).read_to_end(&mut bytes));
         (file.display().to_string(), read)
     };
-    read.map_err(|error| format!("{name} cannot be read: {error}"))?;
+    read.map_err(|error| {
+        let code = name.contains([' ', '(', ';']);
+        let hint = if code { "; a program itself is passed with -e" } else { "" };
+        format!("{name} cannot be read: {error}{hint}")
+    })?;
     if bytes.len() as u64 == MOST_SOURCE {
         return Err(format!("{name} is longer than the {} bytes that a program may have", MOST_SOURCE - 1));
     }
@@ -236,7 +246,16 @@ fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-fn show(result: &CodeModeResult, json: bool) {
+/// A result that is not about a run.
+fn show_refused(result: &CodeModeResult, json: bool) {
+    print(result, json, |_| String::new());
+}
+
+fn show(result: &CodeModeResult, store: &SqliteStore, json: bool) {
+    print(result, json, |waiting| told(waiting, store));
+}
+
+fn print(result: &CodeModeResult, json: bool, told: impl Fn(&Waiting) -> String) {
     if json {
         match serde_json::to_string(result) {
             Ok(json) => line(&json),
@@ -258,18 +277,34 @@ fn show(result: &CodeModeResult, json: bool) {
 }
 
 /// What a suspended program waits for, and how to go on.
-fn told(waiting: &Waiting) -> String {
+fn told(waiting: &Waiting, store: &SqliteStore) -> String {
     let mut text = match waiting.reason {
         WaitReason::Yield => "the program has yielded".to_owned(),
         WaitReason::PendingTools => "the program waits:".to_owned(),
     };
     for call in waiting.pending_tool_calls.iter().filter(|_| waiting.reason == WaitReason::PendingTools) {
-        let what = call.tool_id.as_deref().unwrap_or(&call.method);
-        let how = match (call.state, &call.approval_id) {
-            (PendingState::Approval, Some(id)) => format!("needs an answer: pincer approvals allow {id}"),
-            (state, _) => state.as_str().to_owned(),
+        let what = match (call.tool_id.as_deref(), call.method.as_str()) {
+            (Some(tool), _) => tool,
+            (None, "sleep") => "a timer of its own",
+            (None, method) => method,
         };
-        text.push_str(&format!("\n  {what}  {how}"));
+        let how = match (call.state, &call.approval_id) {
+            (PendingState::Approval, Some(id)) => {
+                format!("{}\n    needs an answer: pincer approvals allow {id} (or deny)", asked(store, id))
+            }
+            (state, _) => format!("  {}", state.as_str()),
+        };
+        text.push_str(&format!("\n  {what}{how}"));
     }
     format!("{text}\ncontinue with: pincer wait {}", waiting.run_id)
+}
+
+/// What exactly somebody is asked about.
+fn asked(store: &SqliteStore, approval: &str) -> String {
+    const MOST: usize = 200;
+    let request =
+        store.approval(approval).ok().and_then(|approval| serde_json::from_str::<Value>(&approval.request).ok());
+    let Some(request) = request else { return String::new() };
+    let line = request["line"].as_u64().map_or_else(String::new, |line| format!("  (line {line})"));
+    format!(" {}{line}", shortened(&request["input"].to_string(), MOST))
 }

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use pincer_codemode::{Overview, overviews};
+use pincer_catalog::shortened;
+use pincer_codemode::{Overview, Owner, Settings, overviews, settle_orphans};
 use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, StoreError, now};
 use serde_json::{Value, json};
 
@@ -20,9 +21,12 @@ impl From<StoreError> for Refused {
 }
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
-    let shown = state::open(places.state_dir.as_deref())
-        .map_err(|error| Refused(FAILED, chain(&error)))
-        .and_then(|store| act(&store, arguments));
+    let shown =
+        state::open(places.state_dir.as_deref()).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
+            let owner = Owner::new(state::directory(places.state_dir.as_deref()).unwrap_or_default().join("owners"));
+            settle_orphans(&store, &owner, Settings::default().snapshot_lifetime)?;
+            act(&store, arguments)
+        });
     match shown {
         Ok((document, _)) if arguments.json => line(&document.to_string()),
         Ok((_, text)) => line(&text),
@@ -53,6 +57,9 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
             let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             let mut text = row(&run);
             calls.iter().for_each(|call| text.push_str(&format!("\n  {}", call_row(call))));
+            if let Some(result) = &result {
+                text.push_str(&format!("\n  last result: {}", shortened(&brief(result), MOST_RESULT)));
+            }
             let mut document = json!(run);
             document["calls"] = calls.iter().map(call_json).collect();
             document["result"] = result.unwrap_or_default();
@@ -68,11 +75,12 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
     }
 }
 
+/// Shorter beginnings of an id are slips: an empty variable in a script, for instance.
+pub(crate) const LEAST_PREFIX: usize = 4;
+
 /// The one run whose id begins so.
 fn only(prefix: &str, runs: Vec<Overview>) -> Result<Overview, Refused> {
-    /// Shorter ones are slips: an empty variable in a script, for instance.
-    const LEAST: usize = 4;
-    if prefix.len() < LEAST {
+    if prefix.len() < LEAST_PREFIX {
         return Err(Refused(WRONG_USAGE, format!("`{prefix}` is too short for an id: `pincer runs list` shows them")));
     }
     let mut found: Vec<Overview> = runs.into_iter().filter(|run| run.run_id.starts_with(prefix)).collect();
@@ -80,6 +88,19 @@ fn only(prefix: &str, runs: Vec<Overview>) -> Result<Overview, Refused> {
         1 => Ok(found.remove(0)),
         0 => Err(Refused(WRONG_USAGE, format!("there is no run {prefix}: `pincer runs list` shows them"))),
         count => Err(Refused(WRONG_USAGE, format!("{count} runs begin with {prefix}: give more of the id"))),
+    }
+}
+
+/// Of a result, what a line has room for.
+const MOST_RESULT: usize = 400;
+
+/// What a result comes to, without its figures.
+fn brief(result: &Value) -> String {
+    let status = result["status"].as_str().unwrap_or_default();
+    match status {
+        "completed" => format!("completed {}", result["value"]),
+        "failed" => format!("failed: {}", result["error"].as_str().unwrap_or_default()),
+        other => other.to_owned(),
     }
 }
 
