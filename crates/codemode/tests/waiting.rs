@@ -118,6 +118,17 @@ async fn a_loop_of_writes_is_one_decision() {
     let id = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap();
     house.door.answer(id, Answer::AllowNext(5), "somebody").await.unwrap();
     assert_eq!(house.wait(&waiting).await["value"], json!([0, 1, 2, 3, 4]));
+    // Also when all of them were asked about before.
+    let code = "return (await Promise.all([5, 6, 7].map((i) => tools.ask({ i })))).length";
+    let waiting = house.exec(code).await;
+    let id = waiting["pendingToolCalls"][1]["approvalId"].as_str().unwrap();
+    house.door.answer(id, Answer::AllowNext(3), "somebody").await.unwrap();
+    let mut result = house.wait(&waiting).await;
+    while result["status"] == "waiting" {
+        result = house.wait(&result).await;
+    }
+    assert_eq!(result["value"], 3);
+    assert!(house.store.pending_approvals().unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

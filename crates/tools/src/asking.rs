@@ -1,5 +1,6 @@
 //! Asking a person before a call is made, and waiting for the answer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
@@ -50,14 +51,20 @@ impl Door {
         let tool = question.tool.clone();
         let run = context.run.as_ref().map(|run| run.id.clone());
         let (granted_tool, standing) = (tool.clone(), question.standing.clone());
-        let granted = self.stored(move |store| is_granted(store, &granted_tool, run.as_deref(), &standing));
-        if granted.await.map_err(store_failed)? {
+        let is_granted =
+            Arc::new(move |store: &dyn DoorStore| is_granted(store, &granted_tool, run.as_deref(), &standing));
+        let granted = Arc::clone(&is_granted);
+        if self.stored(move |store| granted(store)).await.map_err(store_failed)? {
             return Ok(());
         }
         loop {
             let id = self.question(question, context, teller).await.map_err(store_failed)?;
             updates.asked(&id);
-            let state = self.answer_to(&id, context).await.map_err(store_failed)?;
+            let answered = self.answer_to(&id, context, Arc::clone(&is_granted)).await.map_err(store_failed)?;
+            let Some(state) = answered else {
+                teller.tell(EventKind::ApprovalResolved { approval: id, state: ApprovalState::Allowed.as_str() });
+                return Ok(());
+            };
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
             let refused = match state {
                 ApprovalState::Allowed | ApprovalState::Denied => {
@@ -116,19 +123,30 @@ impl Door {
         Ok(id)
     }
 
-    /// Waits until a question is settled, here or in another process; an abort settles it too.
-    async fn answer_to(&self, id: &str, context: &Context) -> Result<ApprovalState, StoreError> {
+    /// Waits until a question is settled, here or in another process; an abort settles it too. `None` if it need not be answered
+    /// any more, because an answer to another one grants this call too.
+    async fn answer_to(
+        &self,
+        id: &str,
+        context: &Context,
+        is_granted: Arc<impl Fn(&dyn DoorStore) -> Result<bool, StoreError> + Send + Sync + 'static>,
+    ) -> Result<Option<ApprovalState>, StoreError> {
         loop {
             // Registered before looking, so that an answer in between is not missed.
             let answered = self.answered.notified();
-            let asked = id.to_owned();
+            let (asked, granted) = (id.to_owned(), Arc::clone(&is_granted));
             let state = self
                 .stored(move |store| {
                     store.expire_approvals(now())?;
-                    Ok(store.approval(&asked)?.state)
+                    let state = store.approval(&asked)?.state;
+                    if state == ApprovalState::Pending && granted(store)? {
+                        store.resolve(&asked, Decision::Cancel, &[], "a grant", now())?;
+                        return Ok(None);
+                    }
+                    Ok(Some(state))
                 })
                 .await?;
-            if state != ApprovalState::Pending {
+            if state != Some(ApprovalState::Pending) {
                 return Ok(state);
             }
             tokio::select! {
@@ -136,7 +154,7 @@ impl Door {
                 () = context.abort.cancelled() => {
                     let asked = id.to_owned();
                     let cancelled = self.stored(move |store| store.resolve(&asked, Decision::Cancel, &[], "abort", now()));
-                    return cancelled.await.map(|resolution| resolution.approval.state);
+                    return cancelled.await.map(|resolution| Some(resolution.approval.state));
                 }
                 () = answered => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
