@@ -12,6 +12,7 @@ mod measure;
 mod places;
 mod print;
 mod progress;
+mod refused;
 mod settings;
 mod state;
 mod usage;

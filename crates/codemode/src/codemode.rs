@@ -7,7 +7,7 @@ use std::time::Instant;
 use pincer_sandbox::{Engine, Program, Scope};
 use pincer_source::{Prepared, SourceError, prepare};
 use pincer_store::now;
-use pincer_tools::{ControlCall, Door};
+use pincer_tools::{Context, ControlCall, Door};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -156,14 +156,7 @@ impl CodeMode {
             Ok(cell) => cell,
             Err(error) => return refused(Ending::of_error(&error), telemetry),
         };
-        let mut context = scope.context.clone();
-        context.abort = abort.clone();
-        let caller = Caller {
-            door: Arc::clone(&self.inner.door),
-            tools: Arc::clone(&scope.tools),
-            context,
-            parent: parent.clone(),
-        };
+        let caller = self.caller(&scope, &abort, &parent);
         let driver = Driver {
             inner: Arc::clone(&self.inner),
             flights: Flights::new(caller, scope.settings.pending_calls),
@@ -211,6 +204,13 @@ impl CodeMode {
         let (input, scope) = (input.clone(), scope.clone());
         let reading = tokio::task::spawn_blocking(move || prepared(&input, &scope));
         reading.await.unwrap_or_else(|_| Err(Ending::bug("reading the program broke down")))
+    }
+
+    /// What calls of a run are made with.
+    pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &str) -> Caller {
+        let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
+        let context = Context { abort: abort.clone(), ..scope.context.clone() };
+        Caller { door, tools, context, parent: parent.to_owned() }
     }
 
     /// A place for a live cell, when there is one.

@@ -11,7 +11,7 @@ use crate::bridge;
 use crate::codemode::{CodeMode, failed, telemetry};
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
-use crate::flights::{Caller, Flights, StoredCall};
+use crate::flights::{Flights, StoredCall};
 use crate::frontier::Frontier;
 use crate::orphans::{lost, written};
 use crate::result::{CodeModeResult, ErrorCode, Waiting};
@@ -163,14 +163,7 @@ impl CodeMode {
         };
         self.inner.counting.add(Counted::Restore, 1);
         tracing::debug!(run = %run.id, calls = frontier.calls.len(), "restored");
-        let mut context = scope.context.clone();
-        context.abort = abort.clone();
-        let caller = Caller {
-            door: Arc::clone(&self.inner.door),
-            tools: Arc::clone(&scope.tools),
-            context,
-            parent: frontier.parent.clone(),
-        };
+        let caller = self.caller(&scope, &abort, &frontier.parent);
         let elapsed = Duration::from_millis(u64::try_from(now() - frontier.at).unwrap_or(0));
         let mut telemetry = frontier.telemetry.clone();
         telemetry.wait_count += 1;

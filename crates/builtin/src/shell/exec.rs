@@ -73,6 +73,7 @@ pub(crate) struct Exec {
 pub(crate) struct ExecInput {
     /// The command, for `sh`.
     #[schemars(length(min = 1, max = 100_000))]
+    #[schemars(extend("pattern" = r"\S"))]
     command: String,
     /// The directory to run it in, relative to the workspace. The workspace itself if absent.
     #[serde(default)]

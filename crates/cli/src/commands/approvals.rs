@@ -6,32 +6,16 @@ use pincer_store::{Approval, Approvals, Grant, GrantKind, Grants, SqliteStore, S
 use pincer_tools::{Answer, answer_question, granted_always};
 use serde_json::{Value, json};
 
-use crate::print::{chain, line, note};
+use crate::print::chain;
+use crate::refused::{Refused, report};
 use crate::usage::{ApprovalsArguments, ApprovalsCommand, PlaceArguments};
-use crate::{DONE, FAILED, WRONG_USAGE, state};
-
-/// Why a command came to nothing, and the exit code for it.
-struct Refused(u8, String);
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self(FAILED, chain(&error))
-    }
-}
+use crate::{FAILED, WRONG_USAGE, state};
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
     let shown = state::open(places.state_dir.as_deref())
         .map_err(|error| Refused(FAILED, chain(&error)))
         .and_then(|store| act(&store, &arguments.command));
-    match shown {
-        Ok((document, _)) if arguments.json => line(&document.to_string()),
-        Ok((_, text)) => line(&text),
-        Err(Refused(code, error)) => {
-            note(&format!("error: {error}"));
-            return code;
-        }
-    }
-    DONE
+    report(shown, arguments.json)
 }
 
 /// What to print, for programs and for people.

@@ -7,18 +7,10 @@ use pincer_codemode::{Overview, Owner, Settings, overviews, settle_orphans};
 use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, StoreError, now};
 use serde_json::{Value, json};
 
-use crate::print::{bytes, chain, line, note, time};
+use crate::print::{bytes, chain, time};
+use crate::refused::{Refused, report};
 use crate::usage::{PlaceArguments, RunsArguments, RunsCommand};
-use crate::{DONE, FAILED, WRONG_USAGE, state};
-
-/// Why a command came to nothing, and the exit code for it.
-struct Refused(u8, String);
-
-impl From<StoreError> for Refused {
-    fn from(error: StoreError) -> Self {
-        Self(FAILED, chain(&error))
-    }
-}
+use crate::{FAILED, WRONG_USAGE, state};
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
     let shown =
@@ -27,15 +19,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
             settle_orphans(&store, &owner, Settings::default().snapshot_lifetime)?;
             act(&store, arguments)
         });
-    match shown {
-        Ok((document, _)) if arguments.json => line(&document.to_string()),
-        Ok((_, text)) => line(&text),
-        Err(Refused(code, error)) => {
-            note(&format!("error: {error}"));
-            return code;
-        }
-    }
-    DONE
+    report(shown, arguments.json)
 }
 
 /// What to print, for programs and for people.
