@@ -16,7 +16,7 @@ async fn status_list_and_history_are_what_the_store_has() {
     };
     let fence = run("cm_1", "main", 1_000);
     let input = json!({ "path": "a", "apiKey": "s3cret" }).to_string();
-    let call = |seq, input| NewCall { seq, tool: "openclaw:core:read", input, repeat: Repeat::Pure };
+    let call = |seq, input| NewCall { seq, tool: "openclaw:core:read", input, asked: b"", repeat: Repeat::Pure };
     let safety = Safety::Process;
     store
         .note_calls("cm_1", fence, "p", &[call(0, input.as_str()), call(1, "{}"), call(2, "{}")], safety.into())

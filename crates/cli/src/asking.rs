@@ -1,16 +1,38 @@
 //! Questions to the person at this terminal.
 
 use std::io::{IsTerminal, stderr, stdin};
+use std::sync::OnceLock;
+use std::thread;
 
 use pincer_store::Approval;
 use pincer_tools::{Answer, Door, granted_always};
 use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::print::{chain, note, streamed};
 
 /// Whether somebody is at the terminal who can be asked.
 pub(crate) fn somebody_is_here() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// The next line that is typed. One thread reads for all questions: one that is answered elsewhere must not take the answer to the
+/// next.
+async fn next_line() -> Option<String> {
+    static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
+    let lines = LINES.get_or_init(|| {
+        let (tell, lines) = unbounded_channel();
+        thread::spawn(move || {
+            for line in stdin().lines().map_while(Result::ok) {
+                if tell.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Mutex::new(lines)
+    });
+    lines.lock().await.recv().await
 }
 
 /// Asks at the terminal, and stores the answer.
@@ -31,14 +53,7 @@ pub(crate) async fn ask(door: &Door, approval: &Approval) {
     choices.push("[N]o");
     loop {
         streamed(&format!("{}? ", choices.join(", ")));
-        let line = tokio::task::spawn_blocking(|| {
-            let mut line = String::new();
-            stdin().read_line(&mut line).map(|_| line)
-        });
-        let answer = match line.await {
-            Ok(Ok(line)) => line.trim().to_lowercase(),
-            _ => String::from("n"),
-        };
+        let answer = next_line().await.map_or_else(|| "n".into(), |line| line.trim().to_lowercase());
         let answer = match (answer.as_str(), answer.parse::<u32>()) {
             ("y" | "yes", _) => Answer::AllowOnce,
             ("a" | "always", _) if !always.is_empty() => Answer::AllowAlways,
@@ -49,8 +64,10 @@ pub(crate) async fn ask(door: &Door, approval: &Approval) {
                 continue;
             }
         };
-        if let Err(error) = door.answer(&approval.id, answer, "terminal").await {
-            note(&format!("error: the answer could not be stored: {}", chain(&error)));
+        match door.answer(&approval.id, answer, "terminal").await {
+            Ok(true) => {}
+            Ok(false) => note("it was answered elsewhere before"),
+            Err(error) => note(&format!("error: the answer could not be stored: {}", chain(&error))),
         }
         return;
     }

@@ -75,5 +75,5 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
-    ExitCode::from(code)
+    ExitCode::from(print::exit_code(code))
 }

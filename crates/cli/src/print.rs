@@ -3,9 +3,12 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::io::{self, IsTerminal, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pincer_sandbox::Json;
+
+use crate::FAILED;
 
 /// An error and what caused it, on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
@@ -89,6 +92,13 @@ pub(crate) fn bytes(count: usize) -> String {
     }
 }
 
+static UNPRINTED: AtomicBool = AtomicBool::new(false);
+
+/// The code to end with: a failure if something could not be printed.
+pub(crate) fn exit_code(code: u8) -> u8 {
+    if UNPRINTED.load(Ordering::Relaxed) { FAILED } else { code }
+}
+
 /// Prints to stdout. A reader that has gone away is no error of ours (`pincer exec … | head -1`); a full disk is.
 pub(crate) fn line(text: &str) {
     let stdout = io::stdout();
@@ -97,7 +107,8 @@ pub(crate) fn line(text: &str) {
     match writeln!(stdout.lock(), "{text}").and_then(|()| stdout.lock().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             note(&format!("error: standard output cannot be written: {error}"));
-            std::process::exit(1);
+            // What is under way is ended in its own way.
+            UNPRINTED.store(true, Ordering::Relaxed);
         }
         _ => {}
     }

@@ -221,6 +221,7 @@ impl CodeMode {
     ) -> Result<tokio::sync::OwnedSemaphorePermit, Ending> {
         let place = Arc::clone(&self.inner.cells).acquire_owned();
         tokio::select! {
+            biased;
             place = place => place.map_err(|_| Ending::failed(ErrorCode::RuntimeUnavailable, "code mode has been shut down")),
             () = abort.cancelled() => Err(Ending::aborted()),
             () = tokio::time::sleep_until(deadline.into()) => {

@@ -7,7 +7,7 @@ use pincer_config::keys::Durability;
 use pincer_sandbox::{Answer, Cell, Json, Output, Request, Turn, TurnEnd};
 use pincer_source::PositionMap;
 use pincer_store::{ApprovalState, Call, CallState, Repeat, StoreError, now};
-use pincer_tools::Outcome;
+use pincer_tools::{Outcome, call_digest};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
@@ -19,6 +19,7 @@ use crate::inner::Inner;
 use crate::result::CodeModeResult;
 use crate::run::RunRecord;
 use crate::scope::{People, RunScope};
+use crate::settings::Settings;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
 use crate::timers::Timers;
 
@@ -67,7 +68,7 @@ impl Driver {
                 Ok(Next::Turn) => {}
                 Ok(Next::Park) => match self.park().await {
                     Ok(result) => return (result, Some(self.flights)),
-                    Err(ending) => return (self.finish(ending).await, None),
+                    Err(ending) => return (self.not_parked(ending).await, None),
                 },
                 Err(ending) => return (self.finish(ending).await, None),
             }
@@ -97,7 +98,7 @@ impl Driver {
             Ok(Next::Turn) => self.drive().await,
             Ok(Next::Park) => match self.park().await {
                 Ok(result) => (result, Some(self.flights)),
-                Err(ending) => (self.finish(ending).await, None),
+                Err(ending) => (self.not_parked(ending).await, None),
             },
             Err(ending) => (self.finish(ending).await, None),
         }
@@ -221,7 +222,7 @@ impl Driver {
             if for_people && self.scope.people == People::Absent {
                 return Ok(Next::Park);
             }
-            let until = self.deadline - self.margin();
+            let until = self.deadline - margin(&self.scope.settings);
             if !for_people && Instant::now() >= until {
                 return Ok(Next::Park);
             }
@@ -242,11 +243,6 @@ impl Driver {
             questions.iter().map(is_open).collect::<Result<Vec<bool>, StoreError>>()
         });
         Ok(open.await.map_err(|error| Ending::of_store(&error))?.into_iter().all(|open| open))
-    }
-
-    /// Suspending and answering must be done before the deadline.
-    fn margin(&self) -> Duration {
-        Duration::from_millis(250).min(self.scope.settings.timeout / 2)
     }
 
     /// Waits for the next thing that happens. Time that a person takes is not counted.
@@ -312,23 +308,14 @@ impl Driver {
     }
 
     /// Answers the calls that were made before by a process that is gone, as the journal has them. A program that is told the
-    /// same asks for the same, but perhaps in another order.
+    /// same asks for the same, but perhaps in another order: calls are told apart by what they ask for, and by nothing else.
     fn recall(&mut self) {
         if self.replay.is_empty() {
             return;
         }
         for call in self.flights.queued() {
-            let input = call.input.to_string();
-            let same = |row: &&Call| row.tool == call.tool && (row.seq == call.seq || row.input == input);
-            let exact = self.replay.iter().find(|row| same(row) && row.seq == call.seq);
-            let Some(row) = exact.or_else(|| self.replay.iter().find(same)).cloned() else {
-                // It goes another way than before. The journal keeps what was done, under its number.
-                if self.record.is_taken(call.seq) {
-                    let seq = self.record.next_free_seq();
-                    self.flights.renumber(call.id, seq);
-                }
-                continue;
-            };
+            let asked = call_digest(&call.tool, &call.input);
+            let Some(row) = self.replay.iter().find(|row| row.asked == asked).cloned() else { continue };
             self.replay.retain(|other| other.seq != row.seq);
             match row.state {
                 CallState::Settled => {
@@ -374,6 +361,11 @@ impl Driver {
         }
         Ok(())
     }
+}
+
+/// Suspending and answering must be done before the deadline.
+pub(crate) fn margin(settings: &Settings) -> Duration {
+    Duration::from_millis(250).min(settings.timeout / 2)
 }
 
 fn end_name(end: &TurnEnd) -> &'static str {

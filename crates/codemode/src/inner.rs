@@ -1,10 +1,11 @@
 //! What all runs of a process share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pincer_config::keys::Durability;
 use pincer_sandbox::Engine;
-use pincer_store::{Approvals, Journal, Runs, Safety, Snapshots, StoreError};
+use pincer_store::{Approvals, Fence, Journal, Millis, Runs, Safety, Snapshots, StoreError, now};
 use pincer_tools::Door;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,16 @@ impl Inner {
         match tokio::task::spawn_blocking(move || work(&*store)).await {
             Ok(result) => result,
             Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        }
+    }
+
+    /// Lets a run wait again that could not be continued now, through no fault of its own.
+    pub async fn give_back(&self, id: &str, fence: Fence, lifetime: Duration) {
+        let asked = id.to_owned();
+        let expires_at = now() + lifetime.as_millis() as Millis;
+        // If that fails too it is still this process's, and whoever waits for it next finds it so.
+        if let Err(error) = self.stored(move |store| store.let_wait(&asked, fence, expires_at)).await {
+            tracing::warn!("the run {id} could not be given back: {error}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -55,15 +55,17 @@ impl Owner {
             return false;
         }
         let path = self.file(name);
-        let Ok(file) = File::open(&path) else { return false };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            // Only what is not there is gone. Better to wait in vain than to do something twice.
+            Err(error) => return error.kind() != io::ErrorKind::NotFound,
+        };
         match file.try_lock_shared() {
             Ok(()) => {
                 let _ = fs::remove_file(path);
                 false
             }
-            Err(TryLockError::WouldBlock) => true,
-            // Better to wait in vain than to do something twice.
-            Err(TryLockError::Error(_)) => true,
+            Err(TryLockError::WouldBlock | TryLockError::Error(_)) => true,
         }
     }
 
@@ -97,12 +99,15 @@ impl Drop for Owner {
 
 fn take(directory: &Path, path: &Path) -> io::Result<File> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    file.try_lock().map_err(|error| match error {
-        TryLockError::Error(error) => error,
-        TryLockError::WouldBlock => io::Error::other("somebody else holds it"),
-    })?;
-    Ok(file)
+    loop {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        // Whoever clears away may have it for a moment, and may have taken the file away before it was locked.
+        file.lock()?;
+        let is_there = fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|own| there.ino() == own.ino()));
+        if is_there {
+            return Ok(file);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -148,8 +148,13 @@ impl CodeMode {
         let read = self.inner.stored(move |store| Ok((store.snapshot(&id)?, store.calls(&id)?))).await;
         let (snapshot, calls) = match read {
             Ok(read) => read,
-            Err(error) => return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights),
+            Err(error) => {
+                self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime).await;
+                return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights);
+            }
         };
+        // A store that was slow must not cost the program its turn.
+        let deadline = deadline.max(Instant::now() + crate::drive::margin(&scope.settings));
         let Some(snapshot) = snapshot else {
             return (self.unusable(&run, fence, lost(&calls), &scope).await, None);
         };
@@ -159,7 +164,14 @@ impl CodeMode {
         };
         let (frontier, (cell, permit)) = match restored {
             Ok(restored) => restored,
-            Err(ending) => return (self.unusable(&run, fence, ending, &scope).await, None),
+            // What is damaged stays so. Everything else may be better next time.
+            Err(ending @ Ending::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
+                return (self.unusable(&run, fence, ending, &scope).await, None);
+            }
+            Err(ending) => {
+                self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime).await;
+                return (failed(ending, telemetry(&scope, 0)), flights);
+            }
         };
         self.inner.counting.add(Counted::Restore, 1);
         tracing::debug!(run = %run.id, calls = frontier.calls.len(), "restored");
@@ -169,14 +181,14 @@ impl CodeMode {
         telemetry.wait_count += 1;
         telemetry.ms.parked += elapsed.as_millis() as f64;
         telemetry.catalog_size = scope.tools.catalog().len();
-        let free_seq = calls.iter().map(|call| call.seq + 1).max().unwrap_or_default();
+        let next_seq = calls.iter().map(|call| call.seq + 1).fold(frontier.next_seq, u32::max);
         let here = flights.is_some();
         let most = scope.settings.pending_calls;
         let mut driver = Driver {
             inner: Arc::clone(&self.inner),
             flights: flights.unwrap_or_else(|| Flights::new(caller, most)),
             scope,
-            record: RunRecord::claimed(run.id.clone(), fence, frontier.next_seq, free_seq),
+            record: RunRecord::claimed(run.id.clone(), fence, next_seq),
             source: None,
             map: frontier.map,
             cell: Some(cell),

@@ -21,8 +21,6 @@ pub(crate) struct RunRecord {
     /// Whether the program has run since then.
     pub moved: bool,
     next_seq: u32,
-    /// Numbers below this may stand in the journal already.
-    free_seq: u32,
     created_at: Millis,
 }
 
@@ -30,23 +28,12 @@ impl RunRecord {
     /// A run that nobody knows of.
     pub fn fresh() -> Self {
         let id = format!("cm_{}", Uuid::now_v7());
-        Self { id, fence: None, has_frontier: false, moved: true, next_seq: 0, free_seq: 0, created_at: now() }
+        Self { id, fence: None, has_frontier: false, moved: true, next_seq: 0, created_at: now() }
     }
 
-    /// A run that goes on, with the number of its next call and the first that the journal does not have.
-    pub fn claimed(id: String, fence: Fence, next_seq: u32, free_seq: u32) -> Self {
-        Self { id, fence: Some(fence), has_frontier: true, moved: false, next_seq, free_seq, created_at: now() }
-    }
-
-    /// Whether the journal may have a call of this number.
-    pub fn is_taken(&self, seq: u32) -> bool {
-        seq < self.free_seq
-    }
-
-    /// A number that the journal does not have; the calls after it have higher ones.
-    pub fn next_free_seq(&mut self) -> u32 {
-        self.next_seq = self.next_seq.max(self.free_seq);
-        self.next_seq()
+    /// A run that goes on, with the first number that the journal does not have.
+    pub fn claimed(id: String, fence: Fence, next_seq: u32) -> Self {
+        Self { id, fence: Some(fence), has_frontier: true, moved: false, next_seq, created_at: now() }
     }
 
     /// The number of the next call in the journal.
@@ -166,14 +153,36 @@ impl Driver {
         Ok(result)
     }
 
-    /// Ends the program, and what it has not waited for.
-    pub async fn finish(&mut self, ending: Ending) -> CodeModeResult {
+    /// It could not be stored. If it was before and that is the store's fault, it can be continued from there; otherwise this is
+    /// its end.
+    pub async fn not_parked(&mut self, ending: Ending) -> CodeModeResult {
+        match (self.record.has_frontier, self.record.fence, &ending) {
+            (true, Some(fence), Ending::Failed { code: Some(ErrorCode::RuntimeUnavailable), .. }) => {
+                self.end_calls().await;
+                self.inner.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime).await;
+                let output = std::mem::take(&mut self.output);
+                match crate::codemode::failed(ending, std::mem::take(&mut self.telemetry)) {
+                    CodeModeResult::Failed(failed) => CodeModeResult::Failed(Failed { output, ..failed }),
+                    other => other,
+                }
+            }
+            _ => self.finish(ending).await,
+        }
+    }
+
+    /// Ends the cell and the calls of the program.
+    async fn end_calls(&mut self) {
         self.cell = None;
         self.permit = None;
         self.flights.abort();
         // Tools have half a second to end by themselves; their calls are in the journal before the run is over.
         let grace = std::time::Duration::from_secs(2);
         let _ = tokio::time::timeout(grace, self.flights.ended()).await;
+    }
+
+    /// Ends the program, and what it has not waited for.
+    pub async fn finish(&mut self, ending: Ending) -> CodeModeResult {
+        self.end_calls().await;
         let output = std::mem::take(&mut self.output);
         let mut telemetry = std::mem::take(&mut self.telemetry);
         let (result, state) = match ending {

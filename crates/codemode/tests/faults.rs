@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{House, code_of, entry, house, house_with, says};
 use pincer_catalog::Flags;
 use pincer_codemode::{ExecInput, RunScope, Settings};
-use pincer_store::{CallState, Journal, RunState, Runs, Snapshot, Snapshots};
+use pincer_store::{CallState, Journal, NewCall, Repeat, RunState, Runs, Safety, Snapshot, Snapshots};
 use pincer_tools::{BoxFuture, FnTool, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
@@ -167,6 +167,39 @@ async fn a_shutdown_suspends_what_runs_and_another_process_goes_on() {
     let done = house.neighbour().wait(&waiting).await;
     assert_eq!(done["value"], json!([1, [{ "b": 1 }, "unknown"]]), "{done}");
     assert_eq!(house.count(), 1);
+}
+
+/// A process that is gone had made calls after the program was last stored. They are told apart by what they asked for: the
+/// program may come to them in another order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_dead_process_did_is_recalled_by_what_it_was_and_by_nothing_else() {
+    let house = house();
+    let code = "await yield_control(); const b = await tools.count({ which: 'b' }); const a = await tools.count({ which: 'a' }); return [b, a]";
+    let waiting = house.exec(code).await;
+    let run = waiting["runId"].as_str().unwrap();
+    let dead = "00000000-0000-7000-8000-000000000000";
+    let fence = house.store.claim_run(run, house.store.run(run).unwrap().fence, dead).unwrap();
+    let (tool, input) = ("openclaw:core:count", json!({ "which": "a" }));
+    let asked = pincer_tools::call_digest(tool, &input);
+    // Under the number that the program's first call has now.
+    let call = NewCall { seq: 0, tool, input: &input.to_string(), asked: &asked, repeat: Repeat::Unknown };
+    house.store.note_calls(run, fence, dead, &[call], Safety::Process.into()).unwrap();
+    house.store.settle_call(run, dead, 0, r#"{"ok":"done before"}"#, Safety::Process.into()).unwrap();
+    let done = house.wait(&waiting).await;
+    assert_eq!(done["value"], json!([1, "done before"]), "{done}");
+    assert_eq!((house.count(), house.store.calls(run).unwrap().len()), (1, 2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_that_nobody_answered_in_time_is_told_to_the_program() {
+    let house = house_with(|door| door.approval_lifetime(Duration::from_millis(1)));
+    let code = "try { await tools.ask({}) } catch (e) { return [e.code, e.effect] }";
+    let mut result = house.exec(code).await;
+    if result["status"] == "waiting" {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        result = house.neighbour().wait(&result).await;
+    }
+    assert_eq!(result["value"], json!(["approval_expired", "none"]), "{result}");
 }
 
 /// Bug 26 of the reference: a `wait` that fails for a reason of its own does not end the run.

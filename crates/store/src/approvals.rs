@@ -113,7 +113,8 @@ pub trait Approvals {
         by: &str,
         now: Millis,
     ) -> Result<Resolution, StoreError>;
-    /// The question about this very call that is open, or whose answer nobody has used yet.
+    /// The question about this very call that is open, or whose answer nobody has used yet; of a run, also one that has expired
+    /// without its program having been told.
     fn standing_question(
         &self,
         session: &str,
@@ -223,7 +224,8 @@ impl Approvals for SqliteStore {
     ) -> Result<Option<Approval>, StoreError> {
         let query = format!(
             "SELECT {COLUMNS} FROM approval
-             WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND state IN ('pending', 'allowed', 'denied') AND used = 0
+             WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND used = 0
+                AND (state IN ('pending', 'allowed', 'denied') OR (state = 'expired' AND run IS NOT NULL))
              ORDER BY state, created_at, id LIMIT 1"
         );
         self.transaction(Safety::Power, |connection| {
@@ -233,7 +235,8 @@ impl Approvals for SqliteStore {
     }
 
     fn use_answer(&self, id: &str) -> Result<bool, StoreError> {
-        let take = "UPDATE approval SET used = 1 WHERE id = ?1 AND state IN ('allowed', 'denied') AND used = 0";
+        let take =
+            "UPDATE approval SET used = 1 WHERE id = ?1 AND state IN ('allowed', 'denied', 'expired') AND used = 0";
         self.with(|connection| Ok(connection.execute(take, [id])? == 1))
     }
 

@@ -42,6 +42,8 @@ pub struct NewCall<'a> {
     pub tool: &'a str,
     /// Its input, as JSON.
     pub input: &'a str,
+    /// A digest of what was asked for, before anybody changed the input.
+    pub asked: &'a [u8],
     /// Whether it may be made again.
     pub repeat: Repeat,
 }
@@ -55,6 +57,8 @@ pub struct Call {
     pub tool: String,
     /// Its input, as JSON.
     pub input: String,
+    /// A digest of what was asked for, before anybody changed the input.
+    pub asked: Vec<u8>,
     /// Whether it may be made again.
     pub repeat: Repeat,
     /// How far it has come.
@@ -98,6 +102,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
         owner: row.get(5)?,
         outcome: row.get(6)?,
         settled: row.get(7)?,
+        asked: row.get(8)?,
     })
 }
 
@@ -113,12 +118,12 @@ impl Journal for SqliteStore {
         self.commit_as(commit, |connection| {
             check_fence(connection, run, fence)?;
             let mut note = connection.prepare_cached(
-                "INSERT INTO call (run, seq, tool, input, repeat, state, owner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                "INSERT INTO call (run, seq, tool, input, repeat, state, owner, asked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
                  ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
                  WHERE call.state = excluded.state AND call.tool = excluded.tool",
             )?;
-            for NewCall { seq, tool, input, repeat } in calls {
-                if note.execute((run, seq, tool, input, repeat, CallState::Dispatched, owner))? == 0 {
+            for NewCall { seq, tool, input, asked, repeat } in calls {
+                if note.execute((run, seq, tool, input, repeat, CallState::Dispatched, owner, asked))? == 0 {
                     return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
                 }
             }
@@ -154,8 +159,7 @@ impl Journal for SqliteStore {
     }
 
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
-        let query =
-            "SELECT seq, tool, input, repeat, state, owner, outcome, settled FROM call WHERE run = ?1 ORDER BY seq";
+        let query = "SELECT seq, tool, input, repeat, state, owner, outcome, settled, asked FROM call WHERE run = ?1 ORDER BY seq";
         self.with(|connection| connection.prepare_cached(query)?.query_map([run], read)?.collect())
     }
 }

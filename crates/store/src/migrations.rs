@@ -89,6 +89,8 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX grant_run ON standing_grant (run) WHERE run IS NOT NULL;
     ALTER TABLE call ADD COLUMN owner TEXT NOT NULL DEFAULT '';
     ALTER TABLE call ADD COLUMN settled INTEGER;
+    ALTER TABLE call ADD COLUMN asked BLOB NOT NULL DEFAULT x'';
+    CREATE INDEX approval_expired ON approval (digest) WHERE state = 'expired' AND used = 0;
     DELETE FROM call WHERE state = 'intent';
     UPDATE call SET state = 'settled' WHERE state = 'delivered';
     UPDATE call SET settled = seq + 1 WHERE state = 'settled';

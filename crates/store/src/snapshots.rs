@@ -58,17 +58,22 @@ pub(crate) fn put(connection: &Connection, run: &str, snapshot: &Snapshot) -> ru
 
 /// Refuses if others wait already in all the places there are.
 fn check_room(connection: &Connection, run: &str, session: &str, park: &Park<'_>) -> Result<(), Refused> {
+    // One that is continued has kept its place.
+    let has_one = "SELECT EXISTS (SELECT 1 FROM snapshot WHERE run = ?1)";
+    if connection.prepare_cached(has_one)?.query_row([run], |row| row.get(0))? {
+        return Ok(());
+    }
     let of = |session: Option<&str>| -> rusqlite::Result<u32> {
-        let count = "SELECT count(*) FROM run WHERE state = 'waiting' AND id <> ?1 AND (?2 IS NULL OR session = ?2)";
-        connection.prepare_cached(count)?.query_row((run, session), |row| row.get(0))
+        let count = "SELECT count(*) FROM snapshot JOIN run ON run.id = snapshot.run WHERE ?1 IS NULL OR session = ?1";
+        connection.prepare_cached(count)?.query_row([session], |row| row.get(0))
     };
     let (limit, session) = match () {
         () if of(Some(session))? >= park.most_of_session => (park.most_of_session, Some(session.to_owned())),
         () if of(None)? >= park.most => (park.most, None),
         () => return Ok(()),
     };
-    let holders =
-        "SELECT session, count(*) FROM run WHERE state = 'waiting' GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3";
+    let holders = "SELECT session, count(*) FROM snapshot JOIN run ON run.id = snapshot.run
+         GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3";
     let mut holders = connection.prepare_cached(holders)?;
     let holders = holders.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     Err(StoreError::NoRoom { limit, session, holders }.into())

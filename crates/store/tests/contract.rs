@@ -30,7 +30,7 @@ fn park(snapshot: &Snapshot, expires_at: Option<Millis>) -> Park<'_> {
 }
 
 fn call(seq: u32) -> NewCall<'static> {
-    NewCall { seq, tool: "openclaw:core:read", input: "{\"p\":1}", repeat: Repeat::Unknown }
+    NewCall { seq, tool: "openclaw:core:read", input: "{\"p\":1}", asked: b"", repeat: Repeat::Unknown }
 }
 
 fn question(id: &str) -> NewApproval<'_> {
@@ -178,6 +178,10 @@ fn as_many_wait_as_may_and_the_others_are_told_who_does() {
         assert!(error.contains("4 programs") && error.contains("the session one (3), the session two (1)"), "{error}");
         // One that waits already needs no further place, and one that is aborted gives its own back.
         store.park("a", first, &park(&snapshot(b"y"), None)).expect("room for itself");
+        // It keeps its place while it is continued.
+        let driven = store.claim_run("a", first, "p2").expect("continued");
+        wait("h", "one").expect_err("the session is still full");
+        store.park("a", driven, &park(&snapshot(b"z"), None)).expect("and waits again");
         store.abort_run("b", 1).expect("aborted");
         wait("g", "two").expect("room again");
     });
@@ -289,7 +293,15 @@ fn a_permission_is_found_by_its_call_and_used_once() {
         assert!(!store.use_answer("q1").expect("asked"));
         assert_eq!(standing("s", Some("a"), b"digest", 3), None);
         store.ask(&question("q2")).expect("asked");
-        assert_eq!(standing("s", Some("a"), b"digest", 2000), None, "its time is over");
+        assert_eq!(
+            standing("s", Some("a"), b"digest", 2000).as_deref(),
+            Some("q2"),
+            "its time is over, and nobody was told"
+        );
+        assert!(store.use_answer("q2").expect("told"));
+        assert_eq!(standing("s", Some("a"), b"digest", 2000), None);
+        store.ask(&NewApproval { run: None, ..question("q4") }).expect("asked");
+        assert_eq!(standing("s", None, b"digest", 2000), None, "without a run it is asked anew");
         store.ask(&NewApproval { expires_at: None, ..question("q3") }).expect("asked");
         store.resolve("q3", Decision::Deny, &[], "me", 2).expect("answered");
         assert_eq!(standing("s", Some("a"), b"digest", 3).as_deref(), Some("q3"), "a no waits for its caller too");

@@ -173,7 +173,7 @@ fn child_writes_until_it_is_killed() {
     for index in 0.. {
         let id = format!("{name}-{index}");
         let fence = store.create_run(&run(&id), "child").expect("made");
-        let call = NewCall { seq: 0, tool: "t", input: "{}", repeat: Repeat::Unknown };
+        let call = NewCall { seq: 0, tool: "t", input: "{}", asked: b"", repeat: Repeat::Unknown };
         store.note_calls(&id, fence, "child", &[call], Safety::Process.into()).expect("noted");
         writeln!(out, "noted {id}").expect("said");
         store.settle_call(&id, "child", 0, "\"done\"", Safety::Process.into()).expect("settled");

@@ -51,7 +51,7 @@ pub enum Answer {
 }
 
 /// Tells one exact call from every other: an answer is for that one.
-pub(crate) fn digest(tool: &str, input: &Value) -> [u8; 32] {
+pub fn call_digest(tool: &str, input: &Value) -> [u8; 32] {
     // Objects are sorted by key, so equal inputs have equal texts.
     Sha256::new().chain_update(tool).chain_update([0]).chain_update(input.to_string()).finalize().into()
 }

@@ -8,7 +8,7 @@ use pincer_store::{Approval, ApprovalState, Decision, GrantKind, Millis, NewAppr
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::approvals::digest;
+use crate::approvals::call_digest;
 use crate::door::{Door, DoorStore, Failed, Teller};
 use crate::hooks::{ApprovalDemand, Standing};
 use crate::{Answer, Call, Context, ErrorCode, EventKind, UpdateSink};
@@ -78,6 +78,7 @@ impl Door {
                     (ErrorCode::Denied, format!("the call of {tool} was denied"))
                 }
                 ApprovalState::Expired => {
+                    self.stored(move |store| store.use_answer(&id)).await.map_err(store_failed)?;
                     let message = format!("nobody answered in time whether {tool} may be called");
                     (ErrorCode::ApprovalExpired, message)
                 }
@@ -93,7 +94,7 @@ impl Door {
 
     /// The question about this very call: one that stands already, perhaps with its answer, or a new one.
     async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
-        let digest = digest(&of.tool, of.input);
+        let digest = call_digest(&of.tool, of.input);
         let _asking = self.asking.lock().await;
         let run = context.run.as_ref().map(|run| run.id.clone());
         let (session, asked_run) = (context.session.clone(), run.clone());

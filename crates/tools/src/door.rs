@@ -12,7 +12,7 @@ use pincer_store::{Approvals, Commit, Grants, Journal, NewCall, Patience, Repeat
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
 
-use crate::approvals::decide;
+use crate::approvals::{call_digest, decide};
 use crate::asking::Question;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
 use crate::outcome::record;
@@ -227,7 +227,7 @@ impl Door {
         if context.abort.is_cancelled() {
             return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
         }
-        self.journal(context, entry, call.seq, &input).await?;
+        self.journal(context, entry, &call, &input).await?;
         updates.begun();
         let updates = Arc::new(TellingSink {
             events: Arc::clone(&self.parts.events),
@@ -346,16 +346,18 @@ impl Door {
     }
 
     /// Notes that the tool is called now. What cannot be noted is not done.
-    async fn journal(&self, context: &Context, entry: &Entry, seq: u32, input: &Value) -> Result<(), Failed> {
+    async fn journal(&self, context: &Context, entry: &Entry, call: &Call, input: &Value) -> Result<(), Failed> {
         let Some(RunOwner { id, fence, owner, safety }) = context.run.clone() else { return Ok(()) };
         let repeat = match entry.flags {
             flags if flags.read_only => Repeat::Pure,
             flags if flags.idempotent => Repeat::Idempotent,
             _ => Repeat::Unknown,
         };
-        let (tool, input) = (entry.id.to_string(), input.to_string());
+        let (seq, tool, input) = (call.seq, entry.id.to_string(), input.to_string());
+        let asked = call_digest(&tool, &call.input);
         let noted = self.committed(safety, move |store, commit| {
-            store.note_calls(&id, fence, &owner, &[NewCall { seq, tool: &tool, input: &input, repeat }], commit)
+            let call = NewCall { seq, tool: &tool, input: &input, asked: &asked, repeat };
+            store.note_calls(&id, fence, &owner, &[call], commit)
         });
         noted.await.map_err(|error| Failed::before(ErrorCode::Store, format!("the call was not made: {error}")))
     }

@@ -25,7 +25,7 @@ mod registry;
 mod schema;
 mod tool;
 
-pub use approvals::{Answer, ApprovalRule, RuleDecision};
+pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
 pub use asking::{answer_question, granted_always};
 pub use context::{Context, Nesting, RunOwner};
 pub use control::ControlCall;

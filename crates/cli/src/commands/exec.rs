@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pincer_catalog::shortened;
 use pincer_codemode::{
@@ -20,7 +21,7 @@ use crate::asking::{ask, somebody_is_here};
 use crate::codemode::Ready;
 use crate::commands::runs::LEAST_PREFIX;
 use crate::interrupt::{Interrupted, Interruptions};
-use crate::print::{line, note, value};
+use crate::print::{exit_code, line, note, value};
 use crate::progress::Progress;
 use crate::usage::{CellArguments, ExecArguments, PlaceArguments, WaitArguments};
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
@@ -59,7 +60,7 @@ pub(crate) fn wait(places: &PlaceArguments, arguments: &WaitArguments, worker: W
 
 fn ended(worker: Worker, code: u8) -> u8 {
     // A front that is gone needs no code.
-    let _ = worker.end(code);
+    let _ = worker.end(exit_code(code));
     code
 }
 
@@ -116,10 +117,14 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
     let (result, interrupted) = tend(&ready, &scope, job, &progress, questions).await;
     progress.end();
     show(&result, &ready.store, arguments.json);
-    let code = if interrupted { INTERRUPTED } else { code_of(&result) };
+    let code = exit_code(if interrupted { INTERRUPTED } else { code_of(&result) });
     // Tools that are in the middle of something are not stopped because their program waits: this half stays with them.
     if ready.mode.is_busy() && worker_lets_go(worker, code) {
-        ready.mode.linger().await;
+        let mut interrupted = Interruptions::listen();
+        tokio::select! {
+            () = ready.mode.linger() => {}
+            _ = interrupted.next() => ready.mode.shutdown().await,
+        }
     }
     ready.end().await;
     code
@@ -167,10 +172,22 @@ async fn tend(
                 progress.pause();
                 tokio::select! {
                     () = ask(&ready.door, &approval) => progress.resume(),
+                    () = answered_elsewhere(&ready.store, &approval.id) => {
+                        note("\n(answered elsewhere)");
+                        progress.resume();
+                    }
+                    result = &mut going => return (result, false),
                     by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
                 }
             }
         }
+    }
+}
+
+/// Until somebody else has settled a question.
+async fn answered_elsewhere(store: &SqliteStore, id: &str) {
+    while store.approval(id).is_ok_and(|approval| approval.state == ApprovalState::Pending) {
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pincer_catalog::shortened;
 use pincer_codemode::{Overview, Owner, Settings, overviews, settle_orphans};
-use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, StoreError, now};
+use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, now};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
