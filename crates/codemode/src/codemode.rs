@@ -19,6 +19,7 @@ use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
 use crate::owner::Owner;
+use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode, Failed};
 use crate::run::RunRecord;
 use crate::scope::RunScope;
@@ -150,6 +151,7 @@ impl CodeMode {
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
         let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
+        let positions = Positions::new(&prepared.text, prepared.map);
         let program = Program::new(prepared.text).library(library);
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
         let cell = match self.inner.engine.start(program, scope.settings.limits) {
@@ -163,7 +165,7 @@ impl CodeMode {
             scope,
             record,
             source: Some(input.code),
-            map: prepared.map,
+            positions,
             cell: Some(cell),
             permit: Some(permit),
             timers: Timers::default(),

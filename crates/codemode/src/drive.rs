@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use pincer_config::keys::Durability;
 use pincer_sandbox::{Answer, Cell, Json, Output, Request, Turn, TurnEnd};
-use pincer_source::PositionMap;
 use pincer_store::{ApprovalState, Call, CallState, Repeat, StoreError, now};
 use pincer_tools::{Outcome, call_digest};
 use tokio::sync::OwnedSemaphorePermit;
@@ -16,6 +15,7 @@ use crate::ending::Ending;
 use crate::flights::{Flights, StoredCall};
 use crate::frontier::StoredYield;
 use crate::inner::Inner;
+use crate::positions::Positions;
 use crate::result::CodeModeResult;
 use crate::run::RunRecord;
 use crate::scope::{People, RunScope};
@@ -33,7 +33,7 @@ pub(crate) struct Driver {
     pub record: RunRecord,
     /// What its author wrote, in the `exec` that began it.
     pub source: Option<String>,
-    pub map: PositionMap,
+    pub positions: Positions,
     /// Not there while a turn runs, and when it has ended.
     pub cell: Option<Cell>,
     /// A place for a live cell.
@@ -141,7 +141,7 @@ impl Driver {
             TurnEnd::Value(value) => return Err(Ending::Value(value.unwrap_or_else(Json::null))),
             TurnEnd::Failed(failure) => {
                 let source = self.source.as_deref();
-                return Err(Ending::of_failure(&failure, &self.map, source, &self.scope.tools));
+                return Err(Ending::of_failure(&failure, &self.positions, source, &self.scope.tools));
             }
             TurnEnd::Limit(limit) => return Err(Ending::of_limit(limit, self.scope.settings.timeout)),
             TurnEnd::Interrupted => return Err(Ending::aborted()),
@@ -171,9 +171,7 @@ impl Driver {
                 return None;
             }
             Ok(Asked::Call(call)) => {
-                let line = request
-                    .site
-                    .map(|site| self.map.original(pincer_source::Place { line: site.line, column: site.column }).line);
+                let line = request.site.map(|site| self.positions.original(site).line);
                 self.telemetry.called(&call.tool);
                 self.inner.counting.add(Counted::Call, 1);
                 let seq = self.record.next_seq();

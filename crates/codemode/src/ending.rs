@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, RestoreError};
-use pincer_source::{Place, PositionMap, excerpt};
+use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, RestoreError, Site};
+use pincer_source::{Place, excerpt};
 use pincer_store::StoreError;
 
 use crate::hints::hint;
+use crate::positions::Positions;
 use crate::result::ErrorCode;
 use crate::telemetry::CapFailures;
 use crate::tools::RunTools;
@@ -28,7 +29,7 @@ impl Ending {
     }
 
     /// The program failed by its own doing. `source` is what its author wrote, if that is still known.
-    pub fn of_failure(failure: &Failure, map: &PositionMap, source: Option<&str>, tools: &RunTools) -> Self {
+    pub fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
             FailureKind::Stalled => None,
@@ -37,7 +38,7 @@ impl Ending {
             }
         };
         let mut error = failure.to_string();
-        if let Some(hint) = hint(failure, map, source, tools) {
+        if let Some(hint) = hint(failure, positions, source, tools) {
             error.push_str(&format!(" ({hint})"));
         }
         if failure.kind == FailureKind::Rejection {
@@ -45,13 +46,13 @@ impl Ending {
         }
         if failure.kind == FailureKind::Syntax {
             if let Some(site) = failure.site {
-                let place = map.original(Place { line: site.line, column: site.column });
+                let place = positions.original(site);
                 error.push_str(&format!(" (line {}, column {})", place.line, place.column));
                 error.push_str(&source.map(|source| excerpt(source, place)).unwrap_or_default());
             }
         } else if !failure.stack.is_empty() {
             error.push('\n');
-            error.push_str(&original_stack(&failure.stack, map));
+            error.push_str(&original_stack(&failure.stack, positions));
         }
         Self::Failed { code, error, caps: CapFailures::default() }
     }
@@ -143,24 +144,24 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
 }
 
 /// A guest stack with the places of what the author wrote: `    at f (cell.js:3:14)`.
-fn original_stack(stack: &str, map: &PositionMap) -> String {
-    if map.is_identity() {
+fn original_stack(stack: &str, positions: &Positions) -> String {
+    if positions.is_identity() {
         return stack.to_owned();
     }
     stack
         .lines()
-        .map(|line| original_frame(line, map).unwrap_or_else(|| line.to_owned()))
+        .map(|line| original_frame(line, positions).unwrap_or_else(|| line.to_owned()))
         .collect::<Vec<_>>()
         .join("\n")
 }
 
-fn original_frame(frame: &str, map: &PositionMap) -> Option<String> {
+fn original_frame(frame: &str, positions: &Positions) -> Option<String> {
     let (before, place) = frame.rsplit_once(FILE_NAME)?;
     let close = if place.ends_with(')') { ")" } else { "" };
     let mut numbers = place.trim_end_matches(')').strip_prefix(':')?.split(':').map(str::parse);
     let (Some(Ok(line)), Some(Ok(column)), None) = (numbers.next(), numbers.next(), numbers.next()) else {
         return None;
     };
-    let Place { line, column } = map.original(Place { line, column });
+    let Place { line, column } = positions.original(Site { line, column });
     Some(format!("{before}{FILE_NAME}:{line}:{column}{close}"))
 }

@@ -1,11 +1,11 @@
 //! What is stored beside the snapshot of a suspended program, so that any process can go on with it.
 
 use pincer_sandbox::{Output, RequestId};
-use pincer_source::PositionMap;
 use pincer_store::Millis;
 use serde::{Deserialize, Serialize};
 
 use crate::flights::StoredCall;
+use crate::positions::Positions;
 use crate::result::{PendingState, PendingToolCall, WaitReason};
 use crate::telemetry::Telemetry;
 use crate::timers::StoredTimer;
@@ -28,7 +28,7 @@ pub(crate) struct Frontier {
     /// What it printed that nobody has been told.
     pub output: Vec<Output>,
     /// From the engine's text to the author's.
-    pub map: PositionMap,
+    pub positions: Positions,
     pub telemetry: Telemetry,
     /// The id of the `exec` it is part of.
     pub parent: String,
@@ -60,11 +60,11 @@ impl Frontier {
         yields: Vec<StoredYield>,
         next_seq: u32,
         output: Vec<Output>,
-        map: PositionMap,
+        positions: Positions,
         telemetry: Telemetry,
         parent: String,
     ) -> Self {
-        Self { version: VERSION, at, calls, timers, yields, next_seq, output, map, telemetry, parent }
+        Self { version: VERSION, at, calls, timers, yields, next_seq, output, positions, telemetry, parent }
     }
 
     pub fn parse(detail: &str) -> Result<Self, FrontierError> {

@@ -1,8 +1,9 @@
 //! What an author probably meant, where the engine only says what went wrong.
 
 use pincer_sandbox::Failure;
-use pincer_source::{Place, PositionMap};
+use pincer_source::Place;
 
+use crate::positions::Positions;
 use crate::tools::RunTools;
 
 /// Names of the web and of Node that programs expect, and what there is instead.
@@ -16,7 +17,7 @@ const ELSEWHERE: [(&str, &str); 6] = [
 ];
 
 /// A sentence to add to a failure, if there is one that helps.
-pub(crate) fn hint(failure: &Failure, map: &PositionMap, source: Option<&str>, tools: &RunTools) -> Option<String> {
+pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Option<String> {
     if failure.name == "ReferenceError" {
         return undefined(failure.message.strip_suffix(" is not defined")?, tools);
     }
@@ -24,7 +25,7 @@ pub(crate) fn hint(failure: &Failure, map: &PositionMap, source: Option<&str>, t
         return None;
     }
     let site = failure.site?;
-    let place = map.original(Place { line: site.line, column: site.column });
+    let place = positions.original(site);
     let callee = callee(source?, place)?;
     let Some(name) = callee.strip_prefix("tools.") else { return Some(format!("`{callee}` is not a function")) };
     let name = name.trim_matches(['[', ']', '"', '\'', '`']);

@@ -50,6 +50,7 @@ mod namespaces;
 mod orphans;
 mod overview;
 mod owner;
+mod positions;
 mod result;
 mod resume;
 mod run;

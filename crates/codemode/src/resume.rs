@@ -190,7 +190,7 @@ impl CodeMode {
             scope,
             record: RunRecord::claimed(run.id.clone(), fence, next_seq),
             source: None,
-            map: frontier.map,
+            positions: frontier.positions,
             cell: Some(cell),
             permit: Some(permit),
             timers: Timers::restore(&frontier.timers, elapsed),

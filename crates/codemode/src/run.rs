@@ -86,7 +86,7 @@ impl Driver {
             self.yields.clone(),
             self.record.next_seq,
             self.output.clone(),
-            self.map.clone(),
+            self.positions.clone(),
             self.telemetry.clone(),
             self.parent.clone(),
         );

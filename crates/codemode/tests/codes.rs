@@ -94,6 +94,12 @@ async fn lines_and_columns_are_those_that_the_author_wrote() {
         let failed = typescript(&house, code).await;
         assert!(says(&failed, place), "{code}: {failed}");
     }
+    // Columns count as JavaScript does, whatever the engine counts.
+    for code in ["const s = \"é\"; return nope()", "const s = \"ab\"; /*😀*/ return nope()"] {
+        let column = code[..code.find("nope").unwrap()].encode_utf16().count() + 1;
+        let failed = house.exec(code).await;
+        assert!(says(&failed, &format!("cell.js:1:{column}")), "{code}: {failed}");
+    }
     let failed = house.exec("foo.bar").await;
     assert!(says(&failed, "cell.js:1:1"), "{failed}");
 }
