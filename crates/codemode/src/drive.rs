@@ -83,7 +83,7 @@ impl Driver {
         let turn = self.turn().await?;
         self.take(turn)?;
         if !self.answers.is_empty() {
-            return Ok(Next::Turn);
+            return Ok(self.turn_or_park());
         }
         self.settle().await
     }
@@ -211,7 +211,7 @@ impl Driver {
         loop {
             self.collect();
             if !self.answers.is_empty() {
-                return Ok(Next::Turn);
+                return Ok(self.turn_or_park());
             }
             if !self.yields.is_empty() || self.inner.closing.is_cancelled() {
                 return Ok(Next::Park);
@@ -227,6 +227,12 @@ impl Driver {
             self.news(until, for_people).await?;
             self.begin().await?;
         }
+    }
+
+    /// A program that always has something to do next is suspended too when its time is over.
+    fn turn_or_park(&self) -> Next {
+        let late = Instant::now() >= self.deadline - margin(&self.scope.settings) / 2;
+        if late { Next::Park } else { Next::Turn }
     }
 
     /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its
@@ -294,10 +300,6 @@ impl Driver {
             return Ok(());
         }
         if self.scope.settings.durability == Durability::EveryCall && self.record.moved {
-            // With answers that the program has not seen it is not at a point that can be stored.
-            if !self.answers.is_empty() {
-                return Ok(());
-            }
             self.checkpoint().await?;
         }
         self.record_run().await?;

@@ -1,6 +1,6 @@
 //! What is stored beside the snapshot of a suspended program, so that any process can go on with it.
 
-use pincer_sandbox::{Output, RequestId};
+use pincer_sandbox::{Answer, Fault, Json, Output, RequestId};
 use pincer_store::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,8 @@ pub(crate) struct Frontier {
     pub calls: Vec<StoredCall>,
     pub timers: Vec<StoredTimer>,
     pub yields: Vec<StoredYield>,
+    /// What it will be told first.
+    pub answers: Vec<StoredAnswer>,
     /// The number that its next call has in the journal. Calls with higher ones were made after this.
     pub next_seq: u32,
     /// What it printed that nobody has been told.
@@ -32,6 +34,36 @@ pub(crate) struct Frontier {
     pub telemetry: Telemetry,
     /// The id of the `exec` it is part of.
     pub parent: String,
+}
+
+/// An answer that the program has not seen.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StoredAnswer {
+    id: RequestId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    value: Option<Json>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fault: Option<Fault>,
+}
+
+impl From<&Answer> for StoredAnswer {
+    fn from(answer: &Answer) -> Self {
+        let (value, fault) = match answer.outcome.clone() {
+            Ok(value) => (Some(value), None),
+            Err(fault) => (None, Some(fault)),
+        };
+        Self { id: answer.id, value, fault }
+    }
+}
+
+impl From<StoredAnswer> for Answer {
+    fn from(stored: StoredAnswer) -> Self {
+        let outcome = match stored.fault {
+            Some(fault) => Err(fault),
+            None => Ok(stored.value.unwrap_or_else(Json::null)),
+        };
+        Self { id: stored.id, outcome }
+    }
 }
 
 /// A pending `yield_control`.
@@ -58,13 +90,14 @@ impl Frontier {
         calls: Vec<StoredCall>,
         timers: Vec<StoredTimer>,
         yields: Vec<StoredYield>,
+        answers: Vec<StoredAnswer>,
         next_seq: u32,
         output: Vec<Output>,
         positions: Positions,
         telemetry: Telemetry,
         parent: String,
     ) -> Self {
-        Self { version: VERSION, at, calls, timers, yields, next_seq, output, positions, telemetry, parent }
+        Self { version: VERSION, at, calls, timers, yields, answers, next_seq, output, positions, telemetry, parent }
     }
 
     pub fn parse(detail: &str) -> Result<Self, FrontierError> {
@@ -80,10 +113,8 @@ impl Frontier {
 
     /// Why it waits.
     pub fn reason(&self) -> WaitReason {
-        match self.calls.is_empty() && self.timers.is_empty() {
-            true => WaitReason::Yield,
-            false => WaitReason::PendingTools,
-        }
+        let others = self.calls.is_empty() && self.timers.is_empty() && self.answers.is_empty();
+        if others && !self.yields.is_empty() { WaitReason::Yield } else { WaitReason::PendingTools }
     }
 
     /// What it waits for, as far as can be told from what is stored.

@@ -195,7 +195,7 @@ impl CodeMode {
             permit: Some(permit),
             timers: Timers::restore(&frontier.timers, elapsed),
             yields: frontier.yields,
-            answers: Vec::new(),
+            answers: frontier.answers.into_iter().map(Answer::from).collect(),
             output: frontier.output,
             telemetry,
             replay: calls.iter().filter(|call| call.seq >= frontier.next_seq).cloned().collect(),

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
-use crate::frontier::{Frontier, others};
+use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::result::{CodeModeResult, Completed, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
 
@@ -84,6 +84,7 @@ impl Driver {
             self.flights.store(),
             self.timers.store(),
             self.yields.clone(),
+            self.answers.iter().map(StoredAnswer::from).collect(),
             self.record.next_seq,
             self.output.clone(),
             self.positions.clone(),

@@ -58,6 +58,27 @@ async fn a_yield_suspends_at_once_and_wait_answers_it() {
     assert_eq!(house.wait(&both).await["value"], "x");
 }
 
+/// Neither computes for long nor waits for anything: still it does not run past its time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_always_asks_for_more_is_suspended_when_its_time_is_over() {
+    let house = house();
+    let scope = house.brief();
+    for step in ["await tools.search('echo')", "await new Promise((r) => setTimeout(r, 0))", "await tools.echo({})"] {
+        let code = format!(
+            "let n = 0; globalThis.stop = false; while (n < 1e9 && !(await tools.echo({{ n }})).stop) {{ {step}; n++; if (n % 50 === 0) text(String(n)); }} return n"
+        );
+        let waiting = house.exec_in(&scope, &code).await;
+        assert_eq!(
+            (&waiting["status"], &waiting["reason"]),
+            (&json!("waiting"), &json!("pending_tools")),
+            "{step}: {waiting}"
+        );
+        let again = house.neighbour().wait_in(&scope, &waiting).await;
+        assert_eq!(again["status"], "waiting", "{step}: {again}");
+        assert!(house.mode.abort(&scope, waiting["runId"].as_str().unwrap()).await.unwrap());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn timers_survive_suspension() {
     let house = house();

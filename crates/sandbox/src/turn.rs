@@ -136,7 +136,7 @@ impl Answer {
 }
 
 /// An error to throw in the guest, as plain data: it becomes an `Error` with these properties.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// `error.name`.
     pub name: String,
