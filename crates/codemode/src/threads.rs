@@ -20,7 +20,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// Most turns are over in this time, and waking somebody up who sleeps takes longer than that.
 const SHORT_TURN: Duration = Duration::from_micros(40);
 /// Within this time a program that calls one tool after the other has mostly got its answer.
-const BETWEEN_TURNS: Duration = Duration::from_micros(100);
+const BETWEEN_TURNS: Duration = Duration::from_micros(250);
 
 /// Why there is no turn.
 #[derive(Debug, thiserror::Error)]

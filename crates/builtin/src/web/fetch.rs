@@ -1,6 +1,6 @@
 //! The tool itself: one request, redirects by hand, everything bounded.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use globset::GlobMatcher;
@@ -41,7 +41,8 @@ impl Default for WebSettings {
 }
 
 pub(crate) struct WebFetch {
-    client: Client,
+    /// Made when it is first needed: it reads all certificates of the system.
+    client: OnceLock<Client>,
     private: Private,
     settings: WebSettings,
 }
@@ -57,9 +58,6 @@ pub enum WebError {
         /// Why.
         reason: String,
     },
-    /// The client cannot be made.
-    #[error("there can be no web client")]
-    Client(#[source] reqwest::Error),
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -122,6 +120,13 @@ impl WebFetch {
         };
         let private = settings.allow_hosts.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
         let private = Private(private.into());
+        Ok(Self { client: OnceLock::new(), private, settings })
+    }
+
+    fn client(&self) -> Result<&Client, ToolError> {
+        if let Some(client) = self.client.get() {
+            return Ok(client);
+        }
         // The first to say so decides for the process; any of them will do.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
@@ -131,10 +136,10 @@ impl WebFetch {
             .redirect(Policy::none())
             .referer(false)
             .connect_timeout(Duration::from_secs(10))
-            .dns_resolver(Arc::new(private.clone()))
+            .dns_resolver(Arc::new(self.private.clone()))
             .build()
-            .map_err(WebError::Client)?;
-        Ok(Self { client, private, settings })
+            .map_err(|error| ToolError::before(format!("there can be no web client: {error}")))?;
+        Ok(self.client.get_or_init(|| client))
     }
 
     async fn fetch(&self, input: &FetchInput) -> Result<FetchOutput, ToolError> {
@@ -172,7 +177,7 @@ impl WebFetch {
         for _ in 0..=MOST_REDIRECTS {
             self.private.check(&url).map_err(|error| ToolError::before(error.to_string()))?;
             let request = self
-                .client
+                .client()?
                 .get(url.clone())
                 .header(ACCEPT, "text/html, text/markdown, application/json, text/*;q=0.9, */*;q=0.5");
             let response = request.send().await.map_err(|error| ToolError::before(explain(&url, &error)))?;
