@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::drive::Driver;
+use crate::drive::{Driver, margin};
 use crate::ending::Ending;
 use crate::flights::{Caller, Flights};
 use crate::inner::{CodeModeStore, Inner};
@@ -59,9 +59,8 @@ impl CodeMode {
 
     /// Runs a program until it ends or must wait. It goes on when whoever asked for it stops listening.
     pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
-        let deadline = Instant::now() + scope.settings.timeout;
         self.inner.counting.add(Counted::Exec, 1);
-        self.sweep_now_and_then(scope.settings.snapshot_lifetime).await;
+        self.sweep_now_and_then(scope.settings.snapshot_lifetime);
         let telemetry = telemetry(scope, 1);
         let record = RunRecord::fresh();
         let id = record.id.clone();
@@ -69,7 +68,7 @@ impl CodeMode {
         let Turn::Go(tell, _) = self.inner.live.take(&id, &abort) else {
             return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
         };
-        let begun = Begun { scope: scope.clone(), input, record, telemetry, deadline, abort: abort.clone() };
+        let begun = Begun { scope: scope.clone(), input, record, telemetry, abort: abort.clone() };
         let (mode, scope) = (self.clone(), scope.clone());
         self.driven(id, &scope, abort, tell, async move { mode.begin(begun).await }).await
     }
@@ -78,7 +77,7 @@ impl CodeMode {
     pub async fn wait(&self, scope: &RunScope, input: &WaitInput) -> CodeModeResult {
         let deadline = Instant::now() + scope.settings.timeout;
         self.inner.counting.add(Counted::Wait, 1);
-        self.sweep_now_and_then(scope.settings.snapshot_lifetime).await;
+        self.sweep_now_and_then(scope.settings.snapshot_lifetime);
         let run = match self.known(scope, &input.run_id).await {
             Ok(run) => run,
             Err(refused) => return refused,
@@ -132,7 +131,7 @@ impl CodeMode {
 
     /// From a program to its first result.
     async fn begin(&self, begun: Begun) -> (CodeModeResult, Option<Flights>) {
-        let Begun { scope, input, record, mut telemetry, deadline, abort } = begun;
+        let Begun { scope, input, record, mut telemetry, abort } = begun;
         let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
         telemetry.visible_tools = VISIBLE.iter().map(|name| (*name).to_owned()).collect();
         let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), None);
@@ -140,6 +139,8 @@ impl CodeMode {
             Ok(input) => input,
             Err(ending) => return refused(ending, telemetry),
         };
+        // Hooks, and the person they may have asked, have time of their own.
+        let deadline = Instant::now() + scope.settings.timeout;
         let prepared = match self.prepared(&input, &scope).await {
             Ok(prepared) => prepared,
             Err(ending) => return refused(ending, telemetry),
@@ -150,6 +151,8 @@ impl CodeMode {
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
+        // A place that came late must not cost the program its turn.
+        let deadline = deadline.max(Instant::now() + margin(&scope.settings));
         let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
         let positions = Positions::new(&prepared.text, prepared.map);
         let program = Program::new(prepared.text).library(library);
@@ -240,7 +243,6 @@ struct Begun {
     input: ExecInput,
     record: RunRecord,
     telemetry: Telemetry,
-    deadline: Instant,
     abort: CancellationToken,
 }
 

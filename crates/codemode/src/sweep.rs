@@ -24,16 +24,20 @@ const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 const CLOSING: Duration = Duration::from_secs(2);
 
 impl CodeMode {
-    /// Sweeps if nobody has for a while.
-    pub(crate) async fn sweep_now_and_then(&self, lifetime: Duration) {
-        if self.inner.live.is_time_to_sweep(SWEEP) {
-            self.sweep().await;
-            let inner = Arc::clone(&self.inner);
-            let settled = self.inner.stored(move |store| settle_orphans(store, &inner.owner, lifetime)).await;
+    /// Sweeps if nobody has for a while, beside whatever goes on.
+    pub(crate) fn sweep_now_and_then(&self, lifetime: Duration) {
+        if !self.inner.live.is_time_to_sweep(SWEEP) {
+            return;
+        }
+        let mode = self.clone();
+        tokio::spawn(async move {
+            mode.sweep().await;
+            let inner = Arc::clone(&mode.inner);
+            let settled = mode.inner.stored(move |store| settle_orphans(store, &inner.owner, lifetime)).await;
             if let Err(error) = settled {
                 tracing::warn!("runs of processes that are gone could not be settled: {error}");
             }
-        }
+        });
     }
 
     /// Ends what has waited for too long, with all that belongs to it.
