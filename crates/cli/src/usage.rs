@@ -28,7 +28,9 @@ pub(crate) struct PlaceArguments {
 #[derive(Subcommand)]
 pub(crate) enum Command {
     /// Run a JavaScript or TypeScript program that can call all tools, and print what it returns
-    #[command(after_help = "\
+    #[command(
+        override_usage = "pincer exec [OPTIONS] <FILE | - | -e CODE>",
+        after_help = "\
 Examples:
   pincer exec -e 'return (await tools.ls({})).entries.length'
   pincer exec program.ts --json
@@ -37,7 +39,8 @@ Examples:
 The program is the body of an async function: use `await` and `return` at its top level. What it may call is what
 `pincer tools list` shows. A program that must wait for longer than it may, or for a person, is suspended: then the exit
 code is 3, and `pincer wait` continues it.
-Exit codes: 0 completed, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted.")]
+Exit codes: 0 completed, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted."
+    )]
     Exec(ExecArguments),
     /// Continue a suspended program, in any later process
     #[command(after_help = "\

@@ -152,6 +152,44 @@ fn an_approval_is_answered_and_the_program_goes_on() {
 }
 
 #[test]
+fn at_a_terminal_calls_have_lines_and_questions_are_asked() {
+    let home = Home::with(r#"{ approvals: { rules: [{ match: "write", decision: "ask" }] } }"#);
+    let code = "await tools.write({ path: 'a', content: 'b' }); await tools.ls({}); return { z: 1, a: 2 }";
+    let (exit, shown) = home.on_a_terminal("y", &["exec", "-e", code]);
+    assert_eq!(exit, 0, "{shown}");
+    for part in [
+        "openclaw:core:write {\"content\":\"b\",\"path\":\"a\"}  running",
+        "May this tool be called? (line 1 of the program)",
+        "✓ openclaw:core:write",
+        "✓ openclaw:core:ls {}",
+        "\"z\": 1",
+    ] {
+        assert!(shown.contains(part), "{part:?} is not in {shown:?}");
+    }
+    // Nothing is drawn between the question and its answer.
+    let (_, asked) = shown.split_once("[N]o? ").unwrap();
+    assert!(!asked.split('y').next().unwrap().contains('\u{1b}'), "{asked:?}");
+    let (exit, shown) = home.on_a_terminal("n", &["exec", "-e", code]);
+    assert!(exit == 1 && shown.contains("was denied"), "{shown}");
+    assert_eq!(home.on_a_terminal("^C", &["exec", "-e", code]).0, 130);
+}
+
+#[test]
+fn two_processes_that_wait_for_one_program_get_the_same_result_of_one_execution() {
+    let home = Home::with(FREE);
+    let (_, waiting) = home.json(&["exec", "--json", "--timeout-ms", "1500", "-e", SLOW]);
+    let id = waiting["runId"].as_str().unwrap();
+    let waits: Vec<Child> = (0..3).map(|_| start(&home, &["wait", id, "--json", "--timeout-ms", "60000"])).collect();
+    fs::write(home.path("go"), "").unwrap();
+    for wait in waits {
+        let output = wait.wait_with_output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((output.status.code(), &result["value"]), (Some(0), &json!("done")), "{result}");
+    }
+    assert_eq!(fs::read_to_string(home.path("effects")).unwrap(), "done\n");
+}
+
+#[test]
 fn typescript_by_flag_or_by_name() {
     let home = Home::with("{}");
     let code = "enum Size { Small = 1, Large }\nconst size: Size = Size.Large;\nsize as number";

@@ -21,6 +21,22 @@ fn with_notes(config: &str) -> Home {
 }
 
 #[test]
+fn a_namespace_of_a_manifest_is_an_object_of_programs() {
+    let home = with_notes("{ plugins: { paths: ['plugins'] } }");
+    let code =
+        "await Notes.add('milk', 'shop'); await namespaces.Notes.add({ text: 'call' }); return await Notes.list()";
+    let (exit, done) = home.json(&["exec", "--json", "-e", code]);
+    assert_eq!(
+        (exit, &done["value"][0]["topic"], &done["value"][1]["text"]),
+        (0, &json!("shop"), &json!("call")),
+        "{done}"
+    );
+    // Without one of its tools it is not there.
+    let home = with_notes("{ plugins: { paths: ['plugins'] }, tools: { deny: ['list_notes'] } }");
+    assert_eq!(home.json(&["exec", "--json", "-e", "return typeof Notes"]).1["value"], "undefined");
+}
+
+#[test]
 fn a_plugin_of_the_config_brings_its_tools() {
     let home =
         with_notes("{ plugins: { paths: ['plugins'], entries: { notes: { config: { file: 'here.jsonl' } } } } }");

@@ -93,48 +93,10 @@ fn without_a_terminal_a_question_is_stored_and_can_be_answered_later() {
     assert_eq!(home.json(&call).0, 3);
 }
 
-/// Runs a command on a terminal of its own, answers the first question, and says how it ended and what was shown.
-const ON_A_TERMINAL: &str = r#"
-import os, pty, sys
-answer, command = sys.argv[1], sys.argv[2:]
-pid, terminal = pty.fork()
-if pid == 0:
-    os.execv(command[0], command)
-shown, answered = b"", False
-while True:
-    try:
-        piece = os.read(terminal, 4096)
-    except OSError:
-        break
-    if not piece:
-        break
-    shown += piece
-    if not answered and b"? " in shown and b"[N]o" in shown:
-        answered = True
-        os.write(terminal, b"\x03" if answer == "^C" else answer.encode() + b"\n")
-sys.stdout.write(shown.decode(errors="replace"))
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-"#;
-
 #[test]
 fn at_a_terminal_the_question_is_asked_there() {
     let home = Home::with("{}");
-    let call = |answer: &str| {
-        let mut python = std::process::Command::new("python3");
-        python.args([
-            "-c",
-            ON_A_TERMINAL,
-            answer,
-            env!("CARGO_BIN_EXE_pincer"),
-            "tools",
-            "call",
-            "exec",
-            "{\"command\": \"seq 41 42\"}",
-        ]);
-        python.current_dir(home.path(".")).env("HOME", home.path(".")).env("XDG_STATE_HOME", home.path(".state"));
-        let output = python.output().unwrap();
-        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
-    };
+    let call = |answer: &str| home.on_a_terminal(answer, &["tools", "call", "exec", "{\"command\": \"seq 41 42\"}"]);
     let (code, shown) = call("n");
     assert!(
         code == 1 && shown.contains("Run a command") && shown.contains("seq 41 42") && shown.contains("was denied"),

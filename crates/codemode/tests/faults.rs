@@ -3,6 +3,8 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -49,8 +51,13 @@ async fn a_call_that_cannot_be_noted_is_not_made() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_database_that_another_process_has_locked_is_waited_for() {
     let house = house();
-    let other = rusqlite::Connection::open(house.directory.path().join("pincer.db")).unwrap();
-    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let script = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()\ndb.execute('COMMIT')";
+    let mut other = Command::new("python3");
+    other.args(["-c", script]).arg(house.directory.path().join("pincer.db"));
+    let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!(said, "locked\n");
     let (mode, scope) = (house.mode.clone(), house.scope());
     let code = "const a = await tools.count({}); await yield_control(); return a";
     let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await });
@@ -58,7 +65,8 @@ async fn a_database_that_another_process_has_locked_is_waited_for() {
     assert_eq!(house.value("return 'free'").await, "free");
     assert!(!running.is_finished());
     assert_eq!(house.count(), 0);
-    other.execute_batch("COMMIT").unwrap();
+    drop(other.stdin.take());
+    assert!(other.wait().unwrap().success());
     let waiting = serde_json::to_value(running.await.unwrap()).unwrap();
     assert_eq!(house.wait(&waiting).await["value"], 1);
 }

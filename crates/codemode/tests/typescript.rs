@@ -30,4 +30,11 @@ async fn typescript_is_for_typescript_programs_only() {
         exec_typescript(&house, "enum E { A = 2 }\nconst n: number = E.A; interface X { a: string }\nreturn n").await;
     assert_eq!(done["value"], 2);
     assert_eq!(pincer_source::typescript_preparations(), before + 1);
+    // Nothing at all is parsed where there is no new program: continuing one, other inputs, a language that is off.
+    let waiting = house.exec("await yield_control(); return 1").await;
+    let read = pincer_source::preparations();
+    assert_eq!(house.wait(&waiting).await["value"], 1);
+    house.mode.exec(&off, ExecInput::typescript("const n: number = 1; return n")).await;
+    house.exec("  ").await;
+    assert_eq!(pincer_source::preparations(), read, "no parser is touched");
 }

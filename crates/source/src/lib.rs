@@ -33,6 +33,8 @@ mod words;
 pub use error::{Diagnostic, SourceError};
 pub use map::PositionMap;
 pub use place::{Place, excerpt};
+#[doc(hidden)]
+pub use prepare::preparations;
 pub use prepare::{Language, Prepared, prepare};
 #[doc(hidden)]
 pub use typescript::typescript_preparations;

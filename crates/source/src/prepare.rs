@@ -1,5 +1,7 @@
 //! From the model's text to the engine's.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use oxc_allocator::Allocator;
 
 use crate::edits::Edits;
@@ -43,11 +45,19 @@ pub struct Prepared {
 /// Enough for [`crate::nesting`]'s deepest text with room to spare; only what is used becomes memory.
 const DEEP_STACK: usize = 64 << 20;
 
+static PREPARATIONS: AtomicU64 = AtomicU64::new(0);
+
+/// How many texts this process has read, so that a test can show what does without.
+pub fn preparations() -> u64 {
+    PREPARATIONS.load(Ordering::Relaxed)
+}
+
 /// Makes a program of `source`, which is the body of a sloppy async function: it may `await` and `return` anywhere.
 ///
 /// Nothing is run and nothing is resolved. Names that do not exist and bindings that are declared twice are found by the
 /// engine.
 pub fn prepare(source: &str, language: Language) -> Result<Prepared, SourceError> {
+    PREPARATIONS.fetch_add(1, Ordering::Relaxed);
     match nesting(source, language) {
         Nesting::Shallow => prepare_here(source, language),
         Nesting::Deep => std::thread::scope(|scope| {

@@ -8,6 +8,29 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Runs a command on a terminal of its own, answers the first question, and says how it ended and what was shown.
+const ON_A_TERMINAL: &str = r#"
+import os, pty, sys
+answer, command = sys.argv[1], sys.argv[2:]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(command[0], command)
+shown, answered = b"", False
+while True:
+    try:
+        piece = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not piece:
+        break
+    shown += piece
+    if not answered and b"? " in shown and b"[N]o" in shown:
+        answered = True
+        os.write(terminal, b"\x03" if answer == "^C" else answer.encode() + b"\n")
+sys.stdout.write(shown.decode(errors="replace"))
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"#;
+
 pub struct Home(TempDir);
 
 impl Home {
@@ -41,6 +64,17 @@ impl Home {
         let output = self.command(arguments).output().expect("pincer");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         (output.status.code().expect("an exit code"), text(output.stdout), text(output.stderr))
+    }
+
+    /// The same on a terminal, where the first question is answered so: exit code, and what was shown.
+    pub fn on_a_terminal(&self, answer: &str, arguments: &[&str]) -> (i32, String) {
+        let pincer = self.command(arguments);
+        let mut python = Command::new("python3");
+        python.args(["-c", ON_A_TERMINAL, answer]).arg(pincer.get_program()).args(pincer.get_args());
+        python.current_dir(self.0.path()).env_clear().env("TERM", "xterm");
+        python.envs(pincer.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let output = python.output().expect("python3");
+        (output.status.code().expect("an exit code"), String::from_utf8(output.stdout).expect("UTF-8"))
     }
 
     /// Exit code, and the document on stdout.
