@@ -131,9 +131,8 @@ impl CodeMode {
 
     /// From a program to its first result.
     async fn begin(&self, begun: Begun) -> (CodeModeResult, Option<Flights>) {
-        let Begun { scope, input, record, mut telemetry, abort } = begun;
+        let Begun { scope, input, record, telemetry, abort } = begun;
         let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
-        telemetry.visible_tools = VISIBLE.iter().map(|name| (*name).to_owned()).collect();
         let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), None);
         let input = match self.admitted(&scope, input, &parent).await {
             Ok(input) => input,

@@ -1,6 +1,6 @@
 //! Runs as they are listed: state, age, size, and what they wait for.
 
-use pincer_store::{Journal, Millis, RunOverview, Runs, StoreError};
+use pincer_store::{Millis, RunOverview, Runs, StoreError};
 use serde::Serialize;
 
 use crate::frontier::Frontier;
@@ -30,7 +30,7 @@ pub struct Overview {
 }
 
 /// The runs of a session, or of all, oldest first.
-pub fn overviews(store: &(impl Runs + Journal + ?Sized), session: Option<&str>) -> Result<Vec<Overview>, StoreError> {
+pub fn overviews(store: &(impl Runs + ?Sized), session: Option<&str>) -> Result<Vec<Overview>, StoreError> {
     Ok(store.run_overviews(session)?.into_iter().map(overview).collect())
 }
 

@@ -14,6 +14,7 @@ use crate::ending::{Ending, told};
 use crate::flights::{Flights, StoredCall};
 use crate::frontier::Frontier;
 use crate::orphans::{lost, written};
+use crate::owner::OwnerError;
 use crate::result::{CodeModeResult, ErrorCode, Waiting};
 use crate::run::RunRecord;
 use crate::scope::RunScope;
@@ -24,6 +25,24 @@ use crate::timers::Timers;
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
 type Driven = (CodeModeResult, Option<Flights>);
+
+/// Why a run could not be claimed.
+#[derive(Debug, thiserror::Error)]
+enum ClaimError {
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ClaimError {
+    fn ending(&self) -> Ending {
+        match self {
+            Self::Owner(error) => Ending::failed(ErrorCode::RuntimeUnavailable, told(error)),
+            Self::Store(error) => Ending::of_store(error),
+        }
+    }
+}
 
 impl CodeMode {
     /// The run with this id, if it is this scope's.
@@ -87,8 +106,8 @@ impl CodeMode {
                         return self.go_on(scope, run, fence, here, deadline, abort).await;
                     }
                     // Somebody was faster.
-                    Err(StoreError::Fenced { .. }) => {}
-                    Err(error) => return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights),
+                    Err(ClaimError::Store(StoreError::Fenced { .. })) => {}
+                    Err(error) => return (failed(error.ending(), telemetry(&scope, 0)), flights),
                 },
             }
             let id = run.id.clone();
@@ -99,13 +118,10 @@ impl CodeMode {
         }
     }
 
-    async fn claim(&self, run: &Run) -> Result<Fence, StoreError> {
-        let owner = self.inner.owner.name().map_err(|error| StoreError::Open {
-            path: Default::default(),
-            source: std::io::Error::other(told(&error)),
-        })?;
+    async fn claim(&self, run: &Run) -> Result<Fence, ClaimError> {
+        let owner = self.inner.owner.name()?;
         let (id, seen) = (run.id.clone(), run.fence);
-        self.inner.stored(move |store| store.claim_run(&id, seen, &owner)).await
+        Ok(self.inner.stored(move |store| store.claim_run(&id, seen, &owner)).await?)
     }
 
     /// What the caller of a run was last told.

@@ -120,7 +120,6 @@ impl Driver {
         let fence = self.record_run().await?;
         self.telemetry.park_count += 1;
         let (snapshot, mut frontier) = self.frontier()?;
-        frontier.telemetry.snapshot_bytes = snapshot.bytes.len();
         frontier.output = Vec::new();
         let mut pending = self.flights.pending();
         pending.extend(others(&frontier.timers, &frontier.yields));
