@@ -28,6 +28,7 @@ mod variables;
 
 pub use keys::{Config, schema};
 pub use locate::{ConfigError, FILE_NAME, Loaded, Places, load};
+pub use names::server_name;
 pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};
 pub use read::{Parsed, document, parse};

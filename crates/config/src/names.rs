@@ -3,6 +3,7 @@
 use pincer_catalog::Selector;
 use regex::Regex;
 
+use crate::keys::{Mcp, McpTransport};
 use crate::{Config, Problem};
 
 pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
@@ -39,6 +40,7 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             }
         }
     }
+    servers(&config.mcp, &mut wrong);
     for (index, pattern) in config.logging.redact_patterns.iter().enumerate() {
         if let Err(error) = Regex::new(pattern) {
             let reason = error.to_string();
@@ -46,6 +48,79 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             wrong(&format!("logging.redactPatterns[{index}]: `{pattern}` is not a regular expression: {reason}"));
         }
     }
+}
+
+/// Names of servers become parts of ids, and each server is either a program or an address.
+fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
+    let mut known = std::collections::HashMap::new();
+    for (name, server) in &mcp.servers {
+        // As paths are shown elsewhere.
+        let at = format!("mcp.servers.{name}");
+        if !is_server_name(name) {
+            wrong(&format!(
+                "{at}: this cannot be the name of a server: it begins with a letter and has only letters, digits, `-`, `_` and `.`, \
+                 no `__`, and at most {MOST_SERVER_NAME} characters; `{}` would do",
+                server_name(name)
+            ));
+        }
+        if let Some(other) = known.insert(name.to_lowercase(), name) {
+            wrong(&format!("{at}: there is a server `{other}` already, and names differ in more than their capitals"));
+        }
+        use McpTransport::{Http, Sse, Stdio, StreamableHttp};
+        let problem = match (server.transport, &server.command, &server.url) {
+            (_, Some(_), Some(_)) => Some("a server has a `command` or a `url`, not both"),
+            (_, None, None) => Some("a server needs a `command` to start, or the `url` where it is reached"),
+            (Some(Stdio), None, _) => Some("a server of type `stdio` needs a `command`"),
+            (Some(Http | StreamableHttp | Sse), _, None) => Some("a server of this type needs a `url`"),
+            (_, Some(command), _) if command.trim().is_empty() => Some("the `command` is empty"),
+            (_, _, Some(url)) if !(url.starts_with("http://") || url.starts_with("https://")) => {
+                Some("the `url` must begin with http:// or https://")
+            }
+            _ => None,
+        };
+        if let Some(problem) = problem {
+            wrong(&format!("{at}: {problem}"));
+        }
+    }
+    for (user, token) in &mcp.serve.tokens {
+        const LEAST: usize = 16;
+        if token.len() < LEAST || token.contains(char::is_whitespace) {
+            wrong(&format!("mcp.serve.tokens.{user}: a token needs at least {LEAST} characters, and no spaces"));
+        }
+    }
+}
+
+const MOST_SERVER_NAME: usize = 64;
+
+fn is_server_name(name: &str) -> bool {
+    let letters = name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    let begins = name.starts_with(|c: char| c.is_ascii_alphabetic());
+    letters && begins && !name.contains("__") && name.len() <= MOST_SERVER_NAME
+}
+
+/// A name that a server can have, out of what somebody else calls it.
+pub fn server_name(raw: &str) -> String {
+    let mut name = String::new();
+    for c in raw.trim().chars().map(|c| {
+        if c.is_ascii_alphanumeric() || c == '.' {
+            c
+        } else if c == '_' {
+            '_'
+        } else {
+            '-'
+        }
+    }) {
+        // Runs of marks say no more than one.
+        if !(name.ends_with(['-', '_']) && (c == '-' || c == '_')) {
+            name.push(c);
+        }
+    }
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.insert_str(0, "mcp-");
+        name = name.replace("--", "-").replace("-_", "-");
+    }
+    name.truncate(MOST_SERVER_NAME);
+    name.trim_end_matches('-').to_owned()
 }
 
 /// What is wrong with a glob. Deeply nested braces would exhaust the compiler of globs.
@@ -69,5 +144,29 @@ fn selectors(at: &str, names: &[String], wrong: &mut impl FnMut(&dyn std::fmt::D
         if let Err(error) = Selector::parse(&at, name) {
             wrong(&error);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_name_becomes_one_that_a_server_can_have() {
+        for (raw, expected) in [
+            ("github", "github"),
+            ("My Server", "My-Server"),
+            ("a__b", "a_b"),
+            ("1password", "mcp-1password"),
+            ("größe", "gr-e"),
+            ("@scope/pkg", "mcp-scope-pkg"),
+            ("", "mcp"),
+            ("___", "mcp"),
+        ] {
+            let name = server_name(raw);
+            assert_eq!(name, expected, "{raw}");
+            assert!(is_server_name(&name), "{raw} became {name}");
+        }
+        assert!(is_server_name(&server_name(&"x-".repeat(200))));
     }
 }

@@ -5,6 +5,7 @@ mod code_mode;
 mod exec;
 mod hooks;
 mod logging;
+mod mcp;
 mod plugins;
 mod tools;
 mod web;
@@ -20,6 +21,7 @@ pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtim
 pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
 pub use logging::Logging;
+pub use mcp::{Mcp, McpAuth, McpElicitation, McpSampling, McpServe, McpServer, McpToolFilter, McpTransport};
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
 pub use web::Web;
@@ -45,6 +47,8 @@ pub struct Config {
     pub logging: Logging,
     /// Plugins: folders with a `pincer.plugin.json5`.
     pub plugins: Plugins,
+    /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
+    pub mcp: Mcp,
 }
 
 /// Settings of one agent.

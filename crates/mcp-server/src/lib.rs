@@ -1,0 +1,1 @@
+//! Pincer as an MCP server.
