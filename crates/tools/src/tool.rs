@@ -47,6 +47,23 @@ pub trait UpdateSink: Send + Sync {
 
     /// The call is noted, and its tool runs from now on.
     fn begun(&self) {}
+
+    /// The tool asks whoever called it for something, such as an answer to a question of its own. `None` if nobody is there
+    /// to give it.
+    fn ask(&self, _request: Request) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// What a tool asks its caller for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Who asks: the name of an MCP server.
+    pub from: String,
+    /// For what, in the words of MCP: `elicitation/create`, `sampling/createMessage`.
+    pub method: &'static str,
+    /// With which parameters.
+    pub params: Value,
 }
 
 /// Ignores all reports.
