@@ -125,7 +125,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> 
                 serde_json::from_value::<(String, String)>(arguments.into_iter().next().unwrap_or_default())
                     .map_err(|_| wrong("the tool cannot be told"))?;
             let id = format!("mcp:{server}:{tool}");
-            let error = CallError { code: ErrorCode::ToolFailed, message: tools.mcp().unknown(&server, &tool) };
+            let error = CallError::new(ErrorCode::ToolFailed, tools.mcp().unknown(&server, &tool));
             Err(fault(&id, &error, Effect::None))
         }
         other => Err(wrong(format!("unsupported code mode bridge method {}", shortened(other, MOST_NAME)))),
@@ -148,7 +148,7 @@ pub(crate) fn unreadable(error: &pincer_sandbox::JsonError) -> Fault {
 }
 
 pub(crate) fn unknown(tool: &str, message: &str) -> Fault {
-    let error = CallError { code: ErrorCode::UnknownTool, message: message.to_owned() };
+    let error = CallError::new(ErrorCode::UnknownTool, message);
     fault(tool, &error, Effect::None)
 }
 
@@ -175,7 +175,7 @@ pub(crate) fn answer(run: &str, call: &StoredCall, result: &Result<Value, CallEr
     let outcome = match result {
         Ok(value) => Json::of(&attachments::referred(value, run, call)).map_err(|error| {
             let message = format!("the value of {} cannot be passed on: {error}", call.tool);
-            fault(&call.tool, &CallError { code: ErrorCode::InvalidOutput, message }, effect)
+            fault(&call.tool, &CallError::new(ErrorCode::InvalidOutput, message), effect)
         }),
         Err(error) => Err(fault(&call.tool, error, effect)),
     };

@@ -69,7 +69,8 @@ impl RunTools {
         &self.refused
     }
 
-    pub(crate) fn at_the_door(&self) -> &RunCatalog {
+    /// All tools of the run, as the door wants them.
+    pub fn at_the_door(&self) -> &RunCatalog {
         &self.catalog
     }
 

@@ -1,8 +1,5 @@
 //! `exec` and `wait`, as a client calls them.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-
 use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, InputError, People, RunScope, Surface as CodeSurface, WaitInput,
     result_schema,
@@ -15,11 +12,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;
-use crate::progress::Progress;
-use crate::requests::{Attended, News, question};
 use crate::text::text;
 
 impl Face {
@@ -84,71 +80,21 @@ impl Connection {
         let scope = RunScope::new(self.face.tools(), parts.settings.clone(), context, self.user(&request).0);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
         let scope = RunScope { people, listener: attended.sink.clone(), ..scope };
-        let result = self.tended(&request, &scope, attended, &abort, run(scope.clone())).await;
+        let attendant = Attendant {
+            face: &self.face,
+            request: &request,
+            client,
+            nobody: Nobody::IsFine,
+            abort: &abort,
+            left: &scope.left,
+        };
+        let result = match attendant.until(attended, run(scope.clone())).await {
+            Ended::With(result) => result,
+            // It is left to itself only where that is asked for.
+            Ended::Unanswered(id) => CodeModeResult::refused(ErrorCode::Aborted, format!("nobody could answer {id}")),
+        };
         let attachments = parts.mode.attachments(&scope, &result).await.unwrap_or_default();
         shown(&result, attachments)
-    }
-
-    async fn tended(
-        &self,
-        request: &RequestContext<RoleServer>,
-        scope: &RunScope,
-        mut attended: Attended,
-        abort: &CancellationToken,
-        going: impl Future<Output = CodeModeResult>,
-    ) -> CodeModeResult {
-        let client = request.client_capabilities();
-        let mut progress = Progress::new(request.meta.get_progress_token(), request.peer.clone());
-        let mut questions: VecDeque<News> = VecDeque::new();
-        let mut asking: Option<Pin<Box<dyn Future<Output = ()> + Send + '_>>> = None;
-        tokio::pin!(going);
-        loop {
-            // One question at a time: people read one after the other.
-            if asking.is_none()
-                && let Some(next) = questions.pop_front()
-            {
-                asking = Some(Box::pin(self.ask(request, scope, client.as_ref(), next)));
-            }
-            tokio::select! {
-                biased;
-                result = &mut going => return result,
-                () = request.ct.cancelled(), if !abort.is_cancelled() => abort.cancel(),
-                Some(news) = attended.news.recv() => match news {
-                    News::Event(event) => {
-                        progress.tell(&event).await;
-                        if scope.people == People::Present && question(&event).is_some() {
-                            questions.push_back(News::Event(event));
-                        }
-                    }
-                    asked => questions.push_back(asked),
-                },
-                () = async { match &mut asking { Some(asking) => asking.as_mut().await, None => std::future::pending().await } } => {
-                    asking = None;
-                }
-            }
-        }
-    }
-
-    /// Asks the client's user. Whoever cannot be asked after all has left.
-    async fn ask(
-        &self,
-        request: &RequestContext<RoleServer>,
-        scope: &RunScope,
-        client: Option<&rmcp::model::ClientCapabilities>,
-        news: News,
-    ) {
-        match news {
-            News::Event(event) => {
-                let Some(id) = question(&event) else { return };
-                let Ok(approval) = self.face.parts.approvals.approval(id) else { return };
-                if !people::approve(&request.peer, &self.face.parts.door, &approval).await {
-                    scope.left.cancel();
-                }
-            }
-            News::Asked(asked, answer) => {
-                let _ = answer.send(people::pass(&request.peer, client, asked).await);
-            }
-        }
     }
 }
 

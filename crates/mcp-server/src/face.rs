@@ -1,5 +1,6 @@
 //! What all connections share.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use pincer_tools::{Context, Door};
 use rmcp::RoleServer;
 use rmcp::service::Peer;
 
+use crate::notices::{Subscriptions, pass_on};
 use crate::requests::Requests;
 
 /// What clients are shown.
@@ -60,6 +62,8 @@ pub struct Face {
     tools: Mutex<Option<(u64, Arc<RunTools>)>>,
     /// The clients that are there.
     peers: Mutex<Vec<Peer<RoleServer>>>,
+    pub(crate) subscriptions: Subscriptions,
+    connections: AtomicU64,
 }
 
 /// Changes that come together are told together.
@@ -68,9 +72,23 @@ const TOGETHER: Duration = Duration::from_millis(100);
 impl Face {
     /// Begins to tell clients when what they are shown changes.
     pub fn new(parts: FaceParts) -> Arc<Self> {
-        let face = Arc::new(Self { parts, tools: Mutex::default(), peers: Mutex::default() });
+        let face = Arc::new(Self {
+            parts,
+            tools: Mutex::default(),
+            peers: Mutex::default(),
+            subscriptions: Subscriptions::default(),
+            connections: AtomicU64::new(0),
+        });
         tokio::spawn(watch(Arc::downgrade(&face), face.parts.servers.changes()));
+        if face.parts.surface == Surface::Direct {
+            tokio::spawn(pass_on(Arc::downgrade(&face), face.parts.servers.listen()));
+        }
         face
+    }
+
+    /// A number for a connection.
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The tools as programs have them.

@@ -96,7 +96,7 @@ impl HttpServer {
         let pages = this_machine.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
         config.allowed_origins = pages.chain(allowed_origins).collect();
         let service = StreamableHttpService::new(
-            move || Ok(Connection { face: Arc::clone(&face) }),
+            move || Ok(Connection::new(Arc::clone(&face))),
             Arc::new(LocalSessionManager::default()),
             config,
         );

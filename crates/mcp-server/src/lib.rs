@@ -5,13 +5,19 @@
 //! can be continued from another one. Everything that is called goes through the same door as everywhere else; questions to
 //! people become questions of the client's user, where the client can ask them.
 
+mod attend;
 mod code;
 mod connection;
+mod direct;
 mod face;
 mod http;
+mod names;
+mod notices;
+mod pass;
 mod people;
 mod progress;
 mod requests;
+mod search;
 mod text;
 
 pub use connection::serve_stdio;

@@ -84,11 +84,21 @@ async fn elicit(peer: &Peer<RoleServer>, params: ElicitRequestParams) -> Option<
     }
 }
 
+/// Whether a person is told which server asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// In front of the question.
+    Server,
+    /// The question is passed on as it was sent.
+    AsSent,
+}
+
 /// Asks the client for what a tool of a server wants of it. The person is told who asks.
 pub(crate) async fn pass(
     peer: &Peer<RoleServer>,
     client: Option<&ClientCapabilities>,
     request: Request,
+    naming: Naming,
 ) -> Option<Value> {
     let Request { from, method, mut params } = request;
     match method {
@@ -98,7 +108,7 @@ pub(crate) async fn pass(
             if wants_url && elicitation.url.is_none() || !wants_url && !can_ask(client) {
                 return None;
             }
-            if let Some(message) = params.get("message").and_then(Value::as_str) {
+            if let (Naming::Server, Some(message)) = (naming, params.get("message").and_then(Value::as_str)) {
                 params["message"] = format!("{from}: {message}").into();
             }
         }

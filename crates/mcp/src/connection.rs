@@ -131,11 +131,6 @@ impl Connection {
         }
     }
 
-    /// Tells the server something.
-    pub async fn notify(&self, notification: rmcp::model::ClientNotification) {
-        let _ = self.peer.send_notification(notification).await;
-    }
-
     /// Why the connection is over, which it is or is about to be.
     async fn why(&self) -> String {
         let mut over = self.over.clone();

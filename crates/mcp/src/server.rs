@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use pincer_tools::{Door, Effect, ServerState, ToolError};
-use rmcp::model::{ClientRequest, ErrorCode, ErrorData};
+use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
@@ -182,7 +182,7 @@ impl Server {
                     }
                     _ => Effect::Unknown,
                 };
-                ToolError { message: self.says(&refusal(&error)), effect }
+                ToolError { message: self.says(&refusal(&error)), effect, detail: serde_json::to_value(&error).ok() }
             }
         }
     }
@@ -333,6 +333,26 @@ impl Server {
     /// What it has now is at the door.
     pub(crate) fn changed(&self) {
         self.host.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells it from which level on it is to send its log, if it keeps one.
+    pub async fn set_log_level(self: &Arc<Self>, level: Value) -> Result<(), ToolError> {
+        self.ask_for("logging/setLevel", serde_json::json!({ "level": level })).await
+    }
+
+    /// Asks it to tell when a resource changes.
+    pub async fn subscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
+        self.ask_for("resources/subscribe", serde_json::json!({ "uri": uri })).await
+    }
+
+    /// Asks it to tell no more.
+    pub async fn unsubscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
+        self.ask_for("resources/unsubscribe", serde_json::json!({ "uri": uri })).await
+    }
+
+    async fn ask_for(self: &Arc<Self>, method: &str, params: Value) -> Result<(), ToolError> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        self.request(request, None, &CancellationToken::new()).await.map(drop)
     }
 
     /// Ends it, if it runs.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pincer_catalog::{Entry, Flags, Source, ToolId};
 use pincer_tools::{BoxFuture, Tool, ToolCall, ToolError};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest, GetPromptRequestParams,
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams,
     ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ReadResourceRequest, ReadResourceRequestParams,
 };
@@ -33,12 +33,20 @@ pub enum Operation {
     ListPrompts,
     /// `prompts.get({ name, arguments })`
     GetPrompt,
+    /// `prompts.complete({ ref, argument })`
+    Complete,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::ListResources, Self::ListTemplates, Self::ReadResource, Self::ListPrompts, Self::GetPrompt];
+    pub const ALL: [Self; 6] = [
+        Self::ListResources,
+        Self::ListTemplates,
+        Self::ReadResource,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::Complete,
+    ];
 
     /// Its name, in ids: `mcp:docs:resources/read`.
     pub fn name(self) -> &'static str {
@@ -48,6 +56,7 @@ impl Operation {
             Self::ReadResource => "resources/read",
             Self::ListPrompts => "prompts/list",
             Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
         }
     }
 
@@ -56,6 +65,7 @@ impl Operation {
         match self {
             Self::ListResources | Self::ListTemplates | Self::ReadResource => can.resources.is_some(),
             Self::ListPrompts | Self::GetPrompt => can.prompts.is_some(),
+            Self::Complete => can.completions.is_some(),
         }
     }
 
@@ -65,6 +75,16 @@ impl Operation {
             Self::ListTemplates => ("Lists the templates of the server's resources, page by page.", page_schema()),
             Self::ReadResource => ("Reads a resource of the server.", string_schema("uri")),
             Self::ListPrompts => ("Lists the server's prompts, page by page.", page_schema()),
+            Self::Complete => (
+                "Says how an argument of a prompt, or of a template of resources, may go on.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "ref": { "type": "object" }, "argument": { "type": "object" }, "context": { "type": "object" },
+                    },
+                    "required": ["ref", "argument"],
+                }),
+            ),
             Self::GetPrompt => {
                 let mut schema = string_schema("name");
                 schema["properties"]["arguments"] =
@@ -72,6 +92,7 @@ impl Operation {
                 ("Gets a prompt of the server, with its arguments filled in.", schema)
             }
         };
+        // What they ask for changes nothing, by what the protocol says of it.
         let flags = Flags { read_only: true, ..Flags::default() };
         Entry { input_schema, flags, ..Entry::new(id, description) }
     }
@@ -86,6 +107,7 @@ impl Operation {
                 ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page()))
             }
             Self::ListPrompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page())),
+            Self::Complete => ClientRequest::CustomRequest(CustomRequest::new("completion/complete", Some(input))),
             Self::ReadResource => {
                 let uri = text("uri").ok_or_else(|| missing("uri"))?;
                 ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))

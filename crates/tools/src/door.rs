@@ -344,7 +344,7 @@ impl Door {
                 return match done {
                     Some(Ok(value)) => Ok(value),
                     Some(Err(error)) => Err(Failed {
-                        error: CallError::new(ErrorCode::ToolFailed, error.message),
+                        error: CallError { detail: error.detail, ..CallError::new(ErrorCode::ToolFailed, error.message) },
                         effect: looks_only(error.effect),
                     }),
                     None => Err(Failed {

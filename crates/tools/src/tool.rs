@@ -79,17 +79,19 @@ pub struct ToolError {
     pub message: String,
     /// Whether something may have been changed all the same.
     pub effect: Effect,
+    /// What else there is to know, for callers that understand it: the error of an MCP server, as it was sent.
+    pub detail: Option<Value>,
 }
 
 impl ToolError {
     /// A failure before anything was done.
     pub fn before(message: impl Into<String>) -> Self {
-        Self { message: message.into(), effect: Effect::None }
+        Self { message: message.into(), effect: Effect::None, detail: None }
     }
 
     /// A failure in the middle: nobody knows what was done.
     pub fn unknown(message: impl Into<String>) -> Self {
-        Self { message: message.into(), effect: Effect::Unknown }
+        Self { message: message.into(), effect: Effect::Unknown, detail: None }
     }
 }
 

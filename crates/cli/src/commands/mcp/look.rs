@@ -29,10 +29,8 @@ pub(crate) fn list(places: &PlaceArguments, cached: bool, json: bool) -> u8 {
     };
     let off = loaded.parsed.config.mcp.servers.iter().filter(|(_, server)| !server.enabled).map(|(name, _)| name);
     if json {
-        let shown = servers
-            .iter()
-            .map(|server| document(server))
-            .chain(off.map(|name| json!({ "name": name, "state": "off" })));
+        let on = seen.iter().map(|(server, seen)| document(server, seen));
+        let shown = on.chain(off.map(|name| json!({ "name": name, "state": "off" })));
         line(&Value::from(shown.collect::<Vec<_>>()).to_string());
         return DONE;
     }
