@@ -38,3 +38,18 @@
 
 pub mod fixture;
 pub mod liar;
+
+use std::io::{Error, ErrorKind, Result};
+use std::path::PathBuf;
+
+/// Where `mcp-fixture` or `mcp-liar` is, for the tests of other crates, which cargo does not tell. Both are built with all else by
+/// `cargo test --workspace`.
+///
+/// # Errors
+/// When it was not built.
+pub fn program(name: &str) -> Result<PathBuf> {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    // A test is in the directory `deps` beside the binaries.
+    let found = std::env::current_exe()?.ancestors().skip(1).map(|place| place.join(&file)).find(|path| path.is_file());
+    found.ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{name} is not there: cargo build -p pincer-testkit")))
+}

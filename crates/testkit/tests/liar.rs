@@ -14,6 +14,12 @@ fn connected(mode: &str) -> Server {
     Server::connected(LIAR, &[mode], json!({}))
 }
 
+#[test]
+fn other_crates_find_the_binaries() {
+    assert_eq!(pincer_testkit::program("mcp-liar").unwrap(), std::path::Path::new(LIAR));
+    assert!(pincer_testkit::program("mcp-nobody").is_err());
+}
+
 /// Names of all tools, by at most `pages` pages.
 fn names(mode: Mode, pages: usize) -> Vec<Value> {
     let mut liar = Liar::new(mode);
