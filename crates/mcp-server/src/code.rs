@@ -68,7 +68,7 @@ impl Connection {
         let parts = &self.face.parts;
         let id = format!("exec_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
-        let client = request.client_capabilities();
+        let client = people::can(&request);
         let abort = CancellationToken::new();
         let context = Context {
             session: parts.session.clone(),

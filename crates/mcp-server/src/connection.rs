@@ -10,9 +10,9 @@ use rmcp::model::{
     GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt,
     ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, Tool, UnsubscribeRequestParams,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
-use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError};
+use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServerHandler, serve_server};
 use serde_json::Value;
@@ -116,6 +116,11 @@ impl ServerHandler for Connection {
         // A tool that the SDK cannot read is left out, and not the list with it.
         let tools = definitions.into_iter().filter_map(|tool| serde_json::from_value::<Tool>(tool).ok());
         Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        let definition = if self.is_direct() { self.face.direct_definition(name) } else { None };
+        definition.and_then(|tool| serde_json::from_value(tool).ok())
     }
 
     async fn call_tool(
@@ -242,6 +247,15 @@ impl ServerHandler for Connection {
                 .await
                 .map_err(|error| ErrorData::internal_error(error.message, error.detail))?;
         }
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        self.face.listened(&context).await;
         Ok(())
     }
 

@@ -17,6 +17,8 @@ use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
 use crate::names::{is_tool, keeps, unique};
+use crate::pass::complete;
+use crate::people;
 
 /// The tools of all sources, by the names under which clients see them.
 pub(crate) fn named(tools: &RunTools) -> BTreeMap<String, Arc<Entry>> {
@@ -28,12 +30,20 @@ pub(crate) fn named(tools: &RunTools) -> BTreeMap<String, Arc<Entry>> {
 impl Face {
     /// All tools, as they are listed: those of servers as the servers describe them.
     pub(crate) fn direct_definitions(&self) -> Value {
-        let definitions = named(&self.tools()).into_iter().map(|(name, entry)| {
-            let mut shown = self.original(&entry).unwrap_or_else(|| definition(&entry));
-            shown["name"] = name.into();
-            shown
-        });
+        let definitions = named(&self.tools()).into_iter().map(|(name, entry)| self.shown(&name, &entry));
         definitions.collect()
+    }
+
+    /// One of them.
+    pub(crate) fn direct_definition(&self, name: &str) -> Option<Value> {
+        let entry = named(&self.tools()).remove(name)?;
+        Some(self.shown(name, &entry))
+    }
+
+    fn shown(&self, name: &str, entry: &Entry) -> Value {
+        let mut shown = self.original(entry).unwrap_or_else(|| definition(entry));
+        shown["name"] = name.into();
+        shown
     }
 
     /// A tool as its server describes it.
@@ -96,7 +106,7 @@ impl Connection {
         };
         let call = Call { id, seq: 0, tool: tool.to_owned(), input, line: None };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
-        let client = request.client_capabilities();
+        let client = people::can(&request);
         let (face, nobody) = (&*self.face, Nobody::IsTheEnd);
         let attendant = Attendant { face, request: &request, client, nobody, abort: &abort, left: &left };
         attendant.until(attended, going).await
@@ -116,7 +126,7 @@ pub(crate) fn call_result(entry: &Entry, ended: Ended<Outcome>) -> Result<CallTo
 fn result_of(entry: &Entry, value: Value) -> CallToolResult {
     if entry.id.source() == Source::Mcp {
         let text = value.to_string();
-        return serde_json::from_value(value)
+        return serde_json::from_value(complete(value))
             .unwrap_or_else(|_| CallToolResult::success(vec![ContentBlock::text(text)]));
     }
     let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);

@@ -1,7 +1,7 @@
 //! What all connections share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Policy};
@@ -11,6 +11,7 @@ use pincer_store::Approvals;
 use pincer_tools::{Context, Door};
 use rmcp::RoleServer;
 use rmcp::service::Peer;
+use tokio::sync::watch;
 
 use crate::notices::{Subscriptions, pass_on};
 use crate::requests::Requests;
@@ -63,6 +64,8 @@ pub struct Face {
     /// The clients that are there.
     peers: Mutex<Vec<Peer<RoleServer>>>,
     pub(crate) subscriptions: Subscriptions,
+    /// Counts how often the list of tools has read differently.
+    pub(crate) shown: watch::Sender<u64>,
     connections: AtomicU64,
 }
 
@@ -77,9 +80,10 @@ impl Face {
             tools: Mutex::default(),
             peers: Mutex::default(),
             subscriptions: Subscriptions::default(),
+            shown: watch::channel(0).0,
             connections: AtomicU64::new(0),
         });
-        tokio::spawn(watch(Arc::downgrade(&face), face.parts.servers.changes()));
+        tokio::spawn(compare(Arc::downgrade(&face), face.parts.servers.changes()));
         if face.parts.surface == Surface::Direct {
             tokio::spawn(pass_on(Arc::downgrade(&face), face.parts.servers.listen()));
         }
@@ -126,12 +130,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Tells clients when the list of tools reads differently.
-async fn watch(face: std::sync::Weak<Face>, mut changes: tokio::sync::watch::Receiver<u64>) {
+async fn compare(face: Weak<Face>, mut changes: watch::Receiver<u64>) {
     let mut shown = None;
     loop {
         let Some(face) = face.upgrade() else { return };
         let now = face.definitions().to_string();
         if shown.as_ref().is_some_and(|shown| *shown != now) {
+            face.shown.send_modify(|count| *count += 1);
             for peer in face.peers() {
                 let _ = peer.notify_tool_list_changed().await;
             }

@@ -9,7 +9,7 @@ use rmcp::RoleServer;
 use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam, ServerNotification,
 };
-use rmcp::service::Peer;
+use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast;
 
 use crate::face::Face;
@@ -88,6 +88,40 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
 }
 
 impl Face {
+    /// Passes on what a client of the latest revision has asked to hear, until it does not want to any more.
+    pub(crate) async fn listened(&self, context: &SubscriptionContext) {
+        let (mut notices, mut shown) = (self.parts.servers.listen(), self.shown.subscribe());
+        let sink = context.sink();
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        for server in self.parts.servers.iter().filter(|server| self.may_hear_of(server.name())) {
+            for uri in &uris {
+                let _ = server.subscribe(uri).await;
+            }
+        }
+        loop {
+            let notice = tokio::select! {
+                () = context.cancelled() => return,
+                changed = shown.changed() => match changed {
+                    Ok(()) => Some(Told::ToolsChanged),
+                    Err(_) => return,
+                },
+                notice = notices.recv() => match notice {
+                    Ok(notice) if self.may_hear_of(&notice.server) => Some(notice.told),
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => None,
+                    Err(broadcast::error::RecvError::Closed) => return,
+                },
+            };
+            // What was not asked for is not accepted, and that is no matter.
+            let _ = match notice {
+                Some(Told::ToolsChanged) => sink.notify_tool_list_changed().await,
+                Some(Told::ResourcesChanged) => sink.notify_resource_list_changed().await,
+                Some(Told::PromptsChanged) => sink.notify_prompt_list_changed().await,
+                Some(Told::ResourceUpdated(uri)) => sink.notify_resource_updated(uri).await,
+                Some(Told::Log(_)) | None => Ok(()),
+            };
+        }
+    }
+
     /// Whether clients may have anything of a server: of one that is denied they hear nothing.
     fn may_hear_of(&self, server: &str) -> bool {
         let owners: BTreeSet<String> = self.tools().catalog().iter().map(|entry| entry.id.owner().to_owned()).collect();

@@ -172,8 +172,16 @@ impl Connection {
     }
 }
 
+/// A result that says that it is one, as clients of the latest revision want it. For others the SDK takes that out again.
+pub(crate) fn complete(mut value: Value) -> Value {
+    if let Some(members) = value.as_object_mut() {
+        members.entry("resultType").or_insert_with(|| "complete".into());
+    }
+    value
+}
+
 /// What a server gave, as the SDK has it.
 fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
-    serde_json::from_value(value)
+    serde_json::from_value(complete(value))
         .map_err(|error| ErrorData::internal_error(format!("the server's answer cannot be read: {error}"), None))
 }

@@ -10,11 +10,17 @@ use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ElicitRequest, ElicitRequestParams, ElicitResult,
     ElicitationAction, ElicitationSchema, ServerRequest,
 };
-use rmcp::service::{Peer, PeerRequestOptions};
+use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use serde_json::{Value, json};
 
 /// How long a person has. Whoever does not answer in this time has gone.
 const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// What a client can be asked for in the middle of a request. Those of the latest revision cannot: there a server asks nothing.
+pub(crate) fn can(request: &RequestContext<RoleServer>) -> Option<ClientCapabilities> {
+    let asked = request.protocol_version().is_none_or(|version| version.has_initialize());
+    if asked { request.client_capabilities() } else { None }
+}
 
 /// Whether a client can ask its user to fill in a form.
 pub(crate) fn can_ask(client: Option<&ClientCapabilities>) -> bool {

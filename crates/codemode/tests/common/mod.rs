@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
-use pincer_codemode::{CodeMode, ExecInput, Owner, People, RunScope, RunTools, Settings, WaitInput};
+use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, RunTools, Settings, WaitInput};
 use pincer_sandbox::{Engine, Options};
 use pincer_store::SqliteStore;
 use pincer_tools::{
