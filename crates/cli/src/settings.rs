@@ -9,14 +9,18 @@ use crate::places::place;
 use crate::print::{chain, note};
 use crate::usage::PlaceArguments;
 
-/// Finds and reads the config.
-pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
-    let places = Places {
+/// Where the config may be.
+pub(crate) fn places_of(arguments: &PlaceArguments) -> Places {
+    Places {
         named: arguments.config.clone(),
         here: env::current_dir().unwrap_or_default(),
         home: place("XDG_CONFIG_HOME", ".config"),
-    };
-    load(&places, &|name| env::var(name).ok())
+    }
+}
+
+/// Finds and reads the config.
+pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
+    load(&places_of(arguments), &|name| env::var(name).ok())
 }
 
 /// The same for commands that only use it: warnings are told, and what is wrong ends the command with this exit code.

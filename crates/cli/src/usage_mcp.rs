@@ -24,6 +24,30 @@ Examples:
 Without --http, one client is served on standard input and output: that is what clients start. With it, clients connect to
 http://ADDR/mcp; beyond this machine they need a token of `mcp.serve.tokens`.")]
     Serve(ServeArguments),
+    /// Take the servers of a client into the config, and say what puts Pincer into the client
+    #[command(after_help = "\
+Examples:
+  pincer mcp import
+  pincer mcp import claude-desktop cursor --dry-run
+  pincer mcp import codex --secrets variables
+  pincer mcp import .vscode/mcp.json --write
+
+Clients: claude-desktop, claude-code, cursor, vscode, codex; without a name, all that are found. The client's own file is not
+changed unless --write is given: then Pincer takes the place of the servers in it, and a copy of the file stays beside it.")]
+    Import(ImportArguments),
+    /// Compare what a prompt carries with all tools of the servers in it, and with Pincer
+    #[command(after_help = "\
+Example:
+  pincer mcp savings
+
+Tokens are those of o200k_base.")]
+    Savings {
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        scope: ScopeArguments,
+    },
     /// Look at the configured servers: state, transport, tools, latency, last error
     #[command(after_help = "\
 Examples:
@@ -67,6 +91,39 @@ pub(crate) struct ServeArguments {
     pub session: String,
     #[command(flatten)]
     pub scope: ScopeArguments,
+}
+
+#[derive(Args)]
+pub(crate) struct ImportArguments {
+    /// A client or a file; several are read one after the other
+    #[arg(value_name = "CLIENT|FILE")]
+    pub from: Vec<String>,
+    /// What happens to secrets that stand in the file
+    #[arg(long, value_enum, default_value_t = SecretsArgument::Keep)]
+    pub secrets: SecretsArgument,
+    /// Replace servers of the same name in the config
+    #[arg(long)]
+    pub replace: bool,
+    /// Put Pincer into the client's own file, in place of what was taken; a copy is kept
+    #[arg(long, conflicts_with = "dry_run")]
+    pub write: bool,
+    /// With --write: leave the other servers in the client's file
+    #[arg(long, requires = "write")]
+    pub keep: bool,
+    /// Write nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SecretsArgument {
+    /// They are copied
+    Keep,
+    /// They become variables of the environment, which you must set
+    Variables,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -33,7 +33,7 @@ mod servers;
 mod variables;
 
 pub use keys::{Config, schema};
-pub use locate::{ConfigError, FILE_NAME, Loaded, Places, load};
+pub use locate::{ConfigError, FILE_NAME, Loaded, Places, find, load};
 pub use names::server_name;
 pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};

@@ -63,7 +63,8 @@ pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Re
     }
 }
 
-fn find(places: &Places) -> Option<PathBuf> {
+/// Where the config is, if there is one.
+pub fn find(places: &Places) -> Option<PathBuf> {
     let usual = || {
         let home = places.home.as_ref().map(|home| home.join(FILE_NAME));
         // A link that leads nowhere is somebody's config all the same: it is reported, not passed over.

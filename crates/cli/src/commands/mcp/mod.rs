@@ -1,6 +1,8 @@
 //! `pincer mcp`: servers behind Pincer, and Pincer as a server.
 
+mod import;
 mod look;
+mod savings;
 mod serve;
 
 use crate::usage::PlaceArguments;
@@ -9,6 +11,8 @@ use crate::usage_mcp::{McpArguments, McpCommand};
 pub(crate) fn run(places: &PlaceArguments, arguments: &McpArguments) -> u8 {
     match &arguments.command {
         McpCommand::Serve(arguments) => serve::run(places, arguments),
+        McpCommand::Import(arguments) => import::run(places, arguments),
+        McpCommand::Savings { json, scope } => savings::run(places, scope, *json),
         McpCommand::List { cached, json } => look::list(places, *cached, *json),
         McpCommand::Test { name, json } => look::test(places, name, *json),
     }
