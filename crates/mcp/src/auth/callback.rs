@@ -10,12 +10,14 @@ use tokio::net::{TcpListener, TcpStream};
 use url::form_urlencoded;
 
 use super::error::AuthError;
+use crate::http::excerpt;
 
 const PATH: &str = "/callback";
 const MOST_HEAD_BYTES: usize = 16 << 10;
 /// Browsers open connections in advance and say nothing on them.
 const HEAD_PATIENCE: Duration = Duration::from_secs(10);
 const MOST_CONNECTIONS: usize = 32;
+pub(super) const EXCERPT_CHARS: usize = 300;
 
 /// A listener for the browser's return.
 pub(super) struct Callback {
@@ -127,21 +129,10 @@ fn understood(head: &str, state: &str) -> Request {
     }
     if let Some(error) = value("error") {
         let about = value("error_description").map(|about| format!(" ({about})")).unwrap_or_default();
-        return Request::Return(Err(short(&format!("{error}{about}"))));
+        return Request::Return(Err(excerpt(&format!("{error}{about}"), EXCERPT_CHARS)));
     }
     match value("code") {
         Some(code) => Request::Return(Ok(Returned { code: code.into_owned(), issuer: value("iss").map(Into::into) })),
         None => Request::Return(Err("the browser came back without a code".into())),
-    }
-}
-
-/// Somebody else's text, on one line and not too long.
-pub(super) fn short(text: &str) -> String {
-    const MOST: usize = 300;
-    let text = text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty());
-    let text = text.collect::<Vec<_>>().join(" ");
-    match text.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

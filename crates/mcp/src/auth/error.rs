@@ -41,13 +41,13 @@ pub enum AuthError {
     #[error("there can be no web client: {0}")]
     Client(#[source] reqwest::Error),
     /// The login is over.
-    #[error("cannot be used: the login has expired: run `pincer mcp login {server}`")]
+    #[error("the login has expired: run `pincer mcp login {server}`")]
     Expired {
         /// The server.
         server: String,
     },
     /// The login is over, and a new one could not be had now.
-    #[error("cannot be used: the login could not be renewed: {reason}; try again, or run `pincer mcp login {server}`")]
+    #[error("the login could not be renewed: {reason}; try again, or run `pincer mcp login {server}`")]
     Renew {
         /// The server.
         server: String,

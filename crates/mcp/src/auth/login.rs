@@ -10,10 +10,10 @@ use tracing::instrument::WithSubscriber;
 use tracing::subscriber::NoSubscriber;
 
 use super::answer::Granted;
-use super::callback::{Callback, Returned, short};
+use super::callback::{Callback, EXCERPT_CHARS, Returned};
 use super::error::AuthError;
 use super::logins::{Logins, SecretIn, Stored, now};
-use crate::http::{Call, HttpClient, HttpError, Proof, Remote, Speaks};
+use crate::http::{Call, HttpClient, HttpError, Proof, Remote, Speaks, excerpt};
 
 const CLIENT_NAME: &str = "Pincer";
 
@@ -210,7 +210,7 @@ async fn exchanged(
         .exchange_code_for_token_with_issuer(&returned.code, state, returned.issuer.as_deref())
         // rmcp logs the code, and what comes with the token.
         .with_subscriber(NoSubscriber::default());
-    let token = exchange.await.map_err(|error| failed(short(&error.to_string()).replace(&returned.code, "…")))?;
+    let token = exchange.await.map_err(|error| failed(short(&error.to_string().replace(&returned.code, "…"))))?;
     // The traits to look into it are of a crate that rmcp keeps to itself.
     let token = serde_json::to_value(&token).and_then(serde_json::from_value::<Granted>);
     let token = token.map_err(|_| failed("the answer has no token in it".into()))?;
@@ -233,4 +233,8 @@ fn secret_in(metadata: &AuthorizationMetadata) -> SecretIn {
 
 fn discovery(remote: &Remote, error: &RmcpError) -> AuthError {
     AuthError::Discovery { server: remote.name.clone(), reason: short(&error.to_string()) }
+}
+
+fn short(text: &str) -> String {
+    excerpt(text, EXCERPT_CHARS)
 }

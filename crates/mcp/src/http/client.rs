@@ -12,6 +12,7 @@ use rmcp::transport::WWWAuthenticateParams;
 
 use super::cause::failure;
 use super::error::HttpError;
+use super::excerpt::excerpt;
 use super::remote::{Proof, Remote};
 use crate::auth::{Logins, Tokens};
 
@@ -20,7 +21,7 @@ pub(crate) const MOST_ANSWER_BYTES: usize = 16 << 20;
 /// How much of a failure's body is read, and for how long.
 const MOST_FAILURE_BYTES: usize = 64 << 10;
 const FAILURE_PATIENCE: Duration = Duration::from_secs(5);
-const EXCERPT_CHARS: usize = 200;
+pub(super) const EXCERPT_CHARS: usize = 200;
 /// How often and how long we wait when a server has had too many requests.
 const MOST_WAITS: usize = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -57,7 +58,8 @@ impl Call {
     }
 
     pub fn json(mut self, message: &impl serde::Serialize) -> Result<Self, HttpError> {
-        let body = serde_json::to_vec(message).map_err(|error| HttpError::NoMessage { reason: error.to_string() })?;
+        let body = serde_json::to_vec(message)
+            .map_err(|error| HttpError::NoMessage { reason: excerpt(&error.to_string(), EXCERPT_CHARS) })?;
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         self.body = Some(body);
         Ok(self)
@@ -211,14 +213,11 @@ impl HttpClient {
         }
         let held = self.0.tokens.as_ref().and_then(|tokens| tokens.held());
         let secrets = self.0.remote.secrets().chain(held.as_deref()).chain(token);
-        let mut text = text.split(|char: char| char.is_whitespace() || char.is_control()).collect::<Vec<_>>().join(" ");
+        let mut text = text.into_owned();
         for secret in secrets.filter(|secret| secret.len() >= SHORTEST_SECRET) {
             text = text.replace(secret, "…");
         }
-        match text.char_indices().nth(EXCERPT_CHARS) {
-            Some((end, _)) => format!("{}…", text[..end].trim()),
-            None => text.trim().to_owned(),
-        }
+        excerpt(&text, EXCERPT_CHARS)
     }
 }
 

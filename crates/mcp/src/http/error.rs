@@ -29,7 +29,7 @@ pub enum HttpError {
         server: String,
     },
     /// The login cannot be used.
-    #[error(transparent)]
+    #[error("cannot be used: {0}")]
     Login(#[from] AuthError),
     /// The login is for less than what was asked.
     #[error("wants a login with more rights{}: run `pincer mcp login {server}`", scopes(.needed))]

@@ -14,7 +14,7 @@ use sse_stream::Sse;
 pub(super) enum EventError {
     #[error("sent an event of more than {} MiB, which is refused", most >> 20)]
     TooLarge { most: usize },
-    #[error("the stream of events broke off: {}", super::cause::last_cause(.0))]
+    #[error("broke off its stream of events: {}", super::cause::last_cause(.0))]
     Broken(#[source] reqwest::Error),
 }
 

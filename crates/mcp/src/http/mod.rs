@@ -8,6 +8,7 @@ mod cause;
 mod client;
 mod error;
 mod events;
+mod excerpt;
 mod explain;
 mod remote;
 mod sse;
@@ -16,6 +17,7 @@ mod wire;
 
 pub(crate) use client::{Call, HttpClient, builder};
 pub use error::HttpError;
+pub(crate) use excerpt::excerpt;
 pub use explain::{explain_call, explain_start};
 pub(crate) use remote::{Proof, Speaks};
 pub use remote::{Remote, RemoteError};

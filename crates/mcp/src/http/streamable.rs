@@ -20,9 +20,10 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::Sse;
 use tokio::time::Instant;
 
-use super::client::{Call, HttpClient, MOST_ANSWER_BYTES, failure_body, read};
+use super::client::{Call, EXCERPT_CHARS, HttpClient, MOST_ANSWER_BYTES, failure_body, read};
 use super::error::HttpError;
 use super::events::{EventError, events};
+use super::excerpt::excerpt;
 use super::wire::Trouble;
 
 const BOTH: &str = "application/json, text/event-stream";
@@ -105,7 +106,10 @@ impl Streamable {
                 let body = read(&self.http, response).await.map_err(Failure::Client)?;
                 match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, id)),
-                    Err(error) => Err(Failure::Client(HttpError::NoMessage { reason: error.to_string() })),
+                    Err(error) => {
+                        let reason = excerpt(&error.to_string(), EXCERPT_CHARS);
+                        Err(Failure::Client(HttpError::NoMessage { reason }))
+                    }
                 }
             }
             _ => Err(Failure::Client(HttpError::ContentType { kind, wanted: "JSON or events" })),
@@ -158,7 +162,10 @@ impl Streamable {
                     let answer = serde_json::to_string(&answer).map_err(|error| SseError::Body(Box::new(error)))?;
                     Ok(Sse::default().data(answer))
                 }
-                event => event.map_err(|error| noted(&trouble, error)),
+                event => event.map_err(|error| {
+                    trouble.note(&error);
+                    SseError::Body(Box::new(error))
+                }),
             })
             .boxed()
     }
@@ -182,9 +189,9 @@ impl Streamable {
         }
         let response = match self.http.send(call).await {
             Ok(response) => response,
+            // At this it does not ask again either.
             Err(error) if error.is_about_login() => {
-                self.trouble.note(&error);
-                return Err(Failure::AuthRequired(AuthRequiredError::new(String::new())));
+                return Err(Failure::AuthRequired(AuthRequiredError::new(error.to_string())));
             }
             Err(error) => return Err(Failure::Client(error)),
         };
@@ -195,14 +202,12 @@ impl Streamable {
             status if status.is_success() || status.is_client_error() => return Err(Failure::ServerDoesNotSupportSse),
             _ => return Err(Failure::Client(self.http.failed(response).await)),
         }
-        let (trouble, streams) = (self.trouble.clone(), Arc::clone(&self.streams));
+        let streams = Arc::clone(&self.streams);
         let stream = events(response, MOST_ANSWER_BYTES).map(move |event| {
-            event.map_err(|error| {
-                if matches!(error, EventError::TooLarge { .. }) {
-                    streams.oversized.store(true, Ordering::Relaxed);
-                }
-                noted(&trouble, error)
-            })
+            if let Err(EventError::TooLarge { .. }) = &event {
+                streams.oversized.store(true, Ordering::Relaxed);
+            }
+            event.map_err(|error| SseError::Body(Box::new(error)))
         });
         Ok(stream.boxed())
     }
@@ -294,11 +299,6 @@ fn awaited(message: &ClientJsonRpcMessage) -> Option<RequestId> {
 
 fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     response.headers().get(name).and_then(|value| value.to_str().ok())
-}
-
-fn noted(trouble: &Trouble, error: EventError) -> SseError {
-    trouble.note(&error);
-    SseError::Body(Box::new(error))
 }
 
 /// Ends a stream when its time is over.
