@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use common_oauth::authority::Authority;
 use common_oauth::{answer, remote, response, settings, state, tools};
-use pincer_config::keys::McpServer;
-use pincer_mcp::{AuthError, LoggedIn, LoginStatus, Logins, Remote, login, logout, status};
+use pincer_config::keys::{McpServer, McpTransport};
+use pincer_mcp::{AuthError, LoggedIn, LoginStatus, Logins, Remote, Wire, login, logout, status};
 use serde_json::{Value, json};
 
 const EXPIRED: &str = "cannot be used: the login has expired: run `pincer mcp login notes`";
@@ -163,9 +163,11 @@ async fn a_renewal_is_stored_though_nobody_waits_for_it() {
     age(state.path());
     authority.close();
     {
-        let connecting = tools(&remote, &logins);
+        // An old server is asked by whoever makes the wire, who can be gone the next moment.
+        let old = McpServer { transport: Some(McpTransport::Sse), ..settings(&authority.url()) };
+        let old = Remote::new("notes", &old).unwrap();
         tokio::select! {
-            _ = connecting => panic!("it cannot have connected"),
+            _ = Wire::to(&old, &logins) => panic!("it cannot have connected"),
             () = authority.asked() => {}
         }
     }
@@ -358,42 +360,4 @@ async fn no_message_repeats_a_token() {
     authority.book().behaves.echoes = true;
     let error = tools(&remote, &logins).await.unwrap_err();
     assert_eq!(error, "does not allow this (403 Forbidden): you are Bearer …, go away");
-}
-
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[tokio::test]
-async fn no_log_has_a_token_in_it() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .with_ansi(false)
-        .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
-    let (authority, (state, logins)) = (Authority::new().await, state());
-    let (remote, _) = logged_in(&authority, &logins).await;
-    age(state.path());
-    tools(&remote, &logins).await.unwrap();
-    authority.book().refresh.clear();
-    authority.book().access.clear();
-    tools(&remote, &logins).await.unwrap_err();
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    assert!(log.contains("rmcp"), "something was logged");
-    let verifier = authority.book().exchanged[0]["code_verifier"].clone();
-    let lines: Vec<_> = log.lines().filter(|line| line.contains("-secret") || line.contains(&verifier)).collect();
-    assert!(lines.is_empty(), "{lines:#?}");
 }

@@ -16,7 +16,11 @@ pub(super) fn failure(error: reqwest::Error, url: &Url, limit: std::time::Durati
     }
     let host = || url.host_str().unwrap_or_default().to_owned();
     if let Some(tls) = causes(&error).find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
-        return HttpError::Tls { reason: tls.to_string() };
+        let reason = tls.to_string();
+        return match tls {
+            rustls::Error::InvalidCertificate(_) => HttpError::Certificate { reason },
+            _ => HttpError::Tls { reason },
+        };
     }
     let refused = |cause: &(dyn Error + 'static)| {
         cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)

@@ -115,8 +115,14 @@ pub enum HttpError {
         /// The host and port.
         at: String,
     },
+    /// Its certificate is none for us.
+    #[error("has a certificate that is not accepted: {reason}")]
+    Certificate {
+        /// Why.
+        reason: String,
+    },
     /// TLS fails.
-    #[error("cannot be trusted: {reason}")]
+    #[error("does not speak TLS as it should: {reason}")]
     Tls {
         /// Why.
         reason: String,

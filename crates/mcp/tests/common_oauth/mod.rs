@@ -10,7 +10,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use pincer_config::keys::McpServer;
+use pincer_config::keys::{McpServer, McpTransport};
 use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
@@ -18,9 +18,12 @@ use rmcp::service::{RequestContext, RunningService};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleClient, RoleServer, ServiceExt};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+
+pub const MIB: usize = 1 << 20;
 
 /// A server that ends with the test.
 pub struct Served {
@@ -117,4 +120,32 @@ pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, Stri
     let tools = client.list_all_tools().await.map_err(|error| explain_call(&error, &trouble));
     client.cancel().await.unwrap();
     Ok(tools?.into_iter().map(|tool| tool.name.into_owned()).collect())
+}
+
+pub fn streamable(url: &str) -> McpServer {
+    McpServer { transport: Some(McpTransport::Http), ..settings(url) }
+}
+
+pub async fn refused(settings: &McpServer) -> String {
+    let (_state, logins) = state();
+    tools(&Remote::new("notes", settings).unwrap(), &logins).await.unwrap_err()
+}
+
+/// Says `initialize` rightly, and gives everything else to `then`.
+pub async fn begun(then: impl Fn(Value) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
+    let router = Router::new().fallback(move |request: Request<Body>| async move {
+        if request.method() != "POST" {
+            return response(405, &[], "");
+        }
+        let body = axum::body::to_bytes(request.into_body(), MIB).await.unwrap();
+        let message: Value = serde_json::from_slice(&body).unwrap();
+        match message["method"].as_str() {
+            Some("initialize") => json(&serde_json::json!({ "jsonrpc": "2.0", "id": message["id"], "result": {
+                "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "n", "version": "1" },
+            } })),
+            Some("notifications/initialized") => response(202, &[], ""),
+            _ => then(message),
+        }
+    });
+    serve(router).await
 }
