@@ -108,6 +108,7 @@ impl<T: Core> Tool for Typed<T> {
             serde_json::to_value(output).map_err(|error| ToolError {
                 message: format!("the result is no JSON: {error}"),
                 effect: pincer_tools::Effect::Done,
+                detail: None,
             })
         })
     }

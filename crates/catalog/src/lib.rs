@@ -34,5 +34,5 @@ mod search;
 pub use catalog::{Catalog, CompactEntry, DuplicateTool, LookupError};
 pub use entry::{Entry, Flags, IdError, Source, ToolId};
 pub use near::{nearest, shortened};
-pub use policy::{Explanation, Layer, Policy, PolicyError, Profile, Reason, Rules, Selector, Step};
+pub use policy::{Explanation, Layer, Policy, PolicyError, Profile, Reason, Rules, Selector, Step, is_glob_match};
 pub use search::Index;

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use pincer_builtin::{Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
-use pincer_config::keys::{self, Decision};
+use pincer_config::keys::{self, Decision, McpSampling};
 use pincer_config::{Config, Loaded};
+use pincer_mcp::{Places, Servers};
 use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
 use pincer_store::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
@@ -19,6 +20,7 @@ pub(crate) struct Assembly {
     pub door: DoorBuilder,
     pub builtin: Builtin,
     pub plugins: Vec<Arc<PluginProcess>>,
+    pub mcp: Servers,
     pub store: Arc<SqliteStore>,
 }
 
@@ -41,7 +43,12 @@ pub(crate) enum AssemblyError {
 
 impl Assembly {
     /// Puts everything together. `state` is the state directory, where plugins may be too.
-    pub fn new(loaded: &Loaded, state: Option<&Path>, store: Arc<SqliteStore>) -> Result<Self, AssemblyError> {
+    pub fn new(
+        loaded: &Loaded,
+        state: Option<&Path>,
+        store: Arc<SqliteStore>,
+        sampling: McpSampling,
+    ) -> Result<Self, AssemblyError> {
         let config = &loaded.parsed.config;
         let found = found_plugins(loaded, state)?;
         let mut settings = settings(config, loaded.file.as_deref())?;
@@ -66,7 +73,17 @@ impl Assembly {
             door = door.plugin(provide(&found, &process, hook_timeout)?)?;
             plugins.push(process);
         }
-        Ok(Self { door, builtin, plugins, store })
+        let mcp = Servers::new(&config.mcp, &mcp_places(loaded, state), sampling);
+        Ok(Self { door, builtin, plugins, mcp, store })
+    }
+}
+
+/// Where MCP servers work, and where things of theirs are kept.
+pub(crate) fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
+    Places {
+        workspace: workspace(&loaded.parsed.config, loaded.file.as_deref()),
+        beside: loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned),
+        state: state.map(Path::to_owned),
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use pincer_builtin::Builtin;
 use pincer_catalog::{Catalog, Policy};
 use pincer_codemode::{CodeMode, CodeModeResult, ErrorCode, Owner, People, RunScope, RunTools, Settings};
-use pincer_config::{Loaded, Scope};
+use pincer_config::keys::McpSampling;
+use pincer_config::{Config, Loaded, Scope};
+use pincer_mcp::Servers;
 use pincer_plugins::PluginProcess;
 use pincer_store::SqliteStore;
 use pincer_tools::{Context, Door, Event};
@@ -15,8 +17,19 @@ use crate::print::{chain, note};
 use crate::usage::{PlaceArguments, ScopeArguments};
 use crate::{engine, settings, state};
 
-/// Cells that a command runs at a time: its own.
-const LIVE_CELLS: u32 = 4;
+/// What code mode is for.
+#[derive(Clone, Copy)]
+pub(crate) struct Purpose {
+    /// Cells that run at a time.
+    pub live_cells: u32,
+    /// What happens when an MCP server asks for a model's answer, unless the config says.
+    pub sampling: McpSampling,
+}
+
+impl Purpose {
+    /// A command, which runs its own program.
+    pub const COMMAND: Self = Self { live_cells: 4, sampling: McpSampling::Refuse };
+}
 
 /// Code mode as the config describes it, and what must be ended with it.
 pub(crate) struct Ready {
@@ -24,9 +37,10 @@ pub(crate) struct Ready {
     pub door: Arc<Door>,
     pub store: Arc<SqliteStore>,
     loaded: Loaded,
-    policy: Policy,
+    pub policy: Policy,
     builtin: Builtin,
     plugins: Vec<Arc<PluginProcess>>,
+    pub mcp: Arc<Servers>,
 }
 
 /// Why there is no code mode, as a result that says so.
@@ -39,6 +53,7 @@ impl Ready {
     pub fn new(
         places: &PlaceArguments,
         scope: &ScopeArguments,
+        purpose: Purpose,
         events: impl Fn(Event) + Send + Sync + 'static,
     ) -> Result<Self, Box<CodeModeResult>> {
         let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
@@ -48,17 +63,22 @@ impl Ready {
         let directory = state::directory(places.state_dir.as_deref());
         let store = state::open(places.state_dir.as_deref());
         let store = Arc::new(store.map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?);
-        let assembly = Assembly::new(&loaded, directory.as_deref(), Arc::clone(&store))
+        let assembly = Assembly::new(&loaded, directory.as_deref(), Arc::clone(&store), purpose.sampling)
             .map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         let policy = loaded.parsed.config.policy(&config_scope(scope));
         let policy = policy.map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
-        let engine =
-            engine::load_for_code_mode(LIVE_CELLS).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
-        let Assembly { door, builtin, plugins, store } = assembly;
+        let engine = engine::load_for_code_mode(purpose.live_cells)
+            .map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
+        let Assembly { door, builtin, plugins, mcp, store } = assembly;
         let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
+        mcp.attach(&door);
         let owner = Owner::new(directory.unwrap_or_default().join("owners"));
-        let mode = CodeMode::new(engine, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
-        Ok(Self { mode, door, store, loaded, policy, builtin, plugins })
+        let mode = CodeMode::new(engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);
+        Ok(Self { mode, door, store, loaded, policy, builtin, plugins, mcp: Arc::new(mcp) })
+    }
+
+    pub fn config(&self) -> &Config {
+        &self.loaded.parsed.config
     }
 
     /// For whom programs of this session run.
@@ -73,12 +93,13 @@ impl Ready {
         let catalog = Catalog::new(self.door.entries()).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
         let settings = Settings::new(&self.loaded.parsed.config.code_mode(of.agent.as_deref()));
-        Ok(RunScope { tools, settings, context, caller: user(), agent_run: None, people })
+        Ok(RunScope { people, ..RunScope::new(tools, settings, context, user()) })
     }
 
-    /// Ends commands and plugins.
+    /// Ends commands, plugins and servers.
     pub async fn end(&self) {
         self.mode.release();
+        self.mcp.end().await;
         self.builtin.processes().end().await;
         for plugin in &self.plugins {
             plugin.end().await;

@@ -16,6 +16,7 @@ mod refused;
 mod settings;
 mod state;
 mod usage;
+mod usage_mcp;
 
 use std::process::ExitCode;
 
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.places, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
+        Command::Mcp(arguments) => commands::mcp::run(&cli.places, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
         Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),

@@ -113,3 +113,13 @@ impl Progress {
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
+
+/// A line that shows that something is waited for, on a terminal.
+pub(crate) fn waiting(what: &'static str) -> ProgressBar {
+    if !stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}")).with_message(what);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::usage_mcp::McpArguments;
+
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
 #[derive(Parser)]
 #[command(name = "pincer", version, arg_required_else_help = true)]
@@ -93,6 +95,13 @@ Examples:
 
 Exit codes: 0 valid, 2 not.")]
     Config(ConfigArguments),
+    /// MCP: be a server for any client, and look at the servers behind it
+    #[command(after_help = "\
+Examples:
+  pincer mcp serve
+  pincer mcp list
+  pincer mcp test github")]
+    Mcp(McpArguments),
     /// Answer what waits for a person: list questions, allow or deny them; list and revoke grants
     #[command(after_help = "\
 Examples:

@@ -1,12 +1,14 @@
 //! What a program asks for, out of what the sandbox hands over; and the errors it gets for an answer. All of it is the word of
 //! a hostile program.
 
-use pincer_catalog::{Entry, shortened};
+use pincer_catalog::{Entry, Source, shortened};
 use pincer_sandbox::{Answer, Fault, Json, Request};
 use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::{Map, Value};
 
+use crate::attachments;
 use crate::flights::StoredCall;
+use crate::mcp;
 use crate::tools::RunTools;
 
 /// What a program asks for.
@@ -14,6 +16,7 @@ pub(crate) enum Asked {
     Search { query: String, limit: Option<f64> },
     Describe { tool: String },
     Call(ToolCall),
+    Api { server: Option<String>, tool: Option<String>, with_schema: bool },
     Sleep,
     Yield { reason: Option<String> },
 }
@@ -95,6 +98,36 @@ pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> 
             let entry = tools.catalog().get(&tool).ok_or_else(|| unknown(&tool, &format!("Unknown tool: {tool}.")))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
         }
+        mcp::CALL => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let Some(Value::String(id)) = arguments.next() else { return Err(wrong("the tool cannot be told")) };
+            let entry = tools.catalog().get(&id).filter(|entry| entry.id.source() == Source::Mcp);
+            let entry = entry.ok_or_else(|| unknown(&id, &format!("Unknown tool: {id}. It has been taken back.")))?;
+            let input = tools.mcp().input(entry, arguments.collect());
+            let input = input.map_err(|message| wrong(message).with("toolId", id.as_str()))?;
+            Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
+        }
+        mcp::API => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let server = arguments.next().and_then(|server| server.as_str().map(str::to_owned));
+            // The options may stand alone.
+            let (mut tool, mut options) = (arguments.next(), arguments.next());
+            if tool.as_ref().is_some_and(Value::is_object) {
+                options = tool.take();
+            }
+            let tool = tool.and_then(|tool| tool.as_str().map(str::to_owned));
+            let with_schema = options.is_some_and(|options| options.get("schema") == Some(&Value::Bool(true)));
+            Ok(Asked::Api { server, tool, with_schema })
+        }
+        mcp::UNKNOWN => {
+            let arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?;
+            let (server, tool) =
+                serde_json::from_value::<(String, String)>(arguments.into_iter().next().unwrap_or_default())
+                    .map_err(|_| wrong("the tool cannot be told"))?;
+            let id = format!("mcp:{server}:{tool}");
+            let error = CallError::new(ErrorCode::ToolFailed, tools.mcp().unknown(&server, &tool));
+            Err(fault(&id, &error, Effect::None))
+        }
         other => Err(wrong(format!("unsupported code mode bridge method {}", shortened(other, MOST_NAME)))),
     }
 }
@@ -115,7 +148,7 @@ pub(crate) fn unreadable(error: &pincer_sandbox::JsonError) -> Fault {
 }
 
 pub(crate) fn unknown(tool: &str, message: &str) -> Fault {
-    let error = CallError { code: ErrorCode::UnknownTool, message: message.to_owned() };
+    let error = CallError::new(ErrorCode::UnknownTool, message);
     fault(tool, &error, Effect::None)
 }
 
@@ -137,12 +170,12 @@ pub(crate) fn interrupted(tool: &str) -> Fault {
     Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
 }
 
-/// What a call has come to, as its program gets it.
-pub(crate) fn answer(call: &StoredCall, result: &Result<Value, CallError>, effect: Effect) -> Answer {
+/// What a call of a run has come to, as its program gets it.
+pub(crate) fn answer(run: &str, call: &StoredCall, result: &Result<Value, CallError>, effect: Effect) -> Answer {
     let outcome = match result {
-        Ok(value) => Json::of(value).map_err(|error| {
+        Ok(value) => Json::of(&attachments::referred(value, run, call)).map_err(|error| {
             let message = format!("the value of {} cannot be passed on: {error}", call.tool);
-            fault(&call.tool, &CallError { code: ErrorCode::InvalidOutput, message }, effect)
+            fault(&call.tool, &CallError::new(ErrorCode::InvalidOutput, message), effect)
         }),
         Err(error) => Err(fault(&call.tool, error, effect)),
     };
@@ -150,10 +183,10 @@ pub(crate) fn answer(call: &StoredCall, result: &Result<Value, CallError>, effec
 }
 
 /// The same, out of the journal.
-pub(crate) fn recorded(call: &StoredCall, outcome: Option<&str>) -> Answer {
+pub(crate) fn recorded(run: &str, call: &StoredCall, outcome: Option<&str>) -> Answer {
     let read = outcome.and_then(|outcome| pincer_tools::recorded(outcome).ok());
     match read {
-        Some((result, effect)) => answer(call, &result, effect),
+        Some((result, effect)) => answer(run, call, &result, effect),
         None => Answer::fault(call.id, interrupted(&call.tool)),
     }
 }

@@ -2,6 +2,7 @@
 
 use pincer_catalog::{Entry, Source, declare};
 use pincer_config::keys::Language;
+use pincer_tools::ServerState;
 
 use crate::settings::Settings;
 use crate::tools::RunTools;
@@ -40,8 +41,9 @@ pub(crate) fn exec(tools: &RunTools, settings: &Settings) -> String {
         _ => "JavaScript (or, with language: \"typescript\", TypeScript)",
     };
     let mut text = format!("Run a {languages} program that calls tools.\n\n{CONTRACT}");
-    if tools.catalog().count(Source::Mcp) > 0 {
+    if !tools.mcp().is_empty() {
         text.push_str(MCP);
+        text.push_str(&servers(tools));
     }
     let (seconds, kilobytes) = (settings.timeout.as_millis() as f64 / 1000.0, settings.limits.output_bytes / 1024);
     text.push_str(&format!(
@@ -56,6 +58,43 @@ pub(crate) fn exec(tools: &RunTools, settings: &Settings) -> String {
     }
     text.push_str(&index(tools));
     text
+}
+
+/// What a client is told once.
+pub(crate) fn instructions(tools: &RunTools) -> String {
+    let mut text = String::from(
+        "Everything is reached through two tools. exec runs a small JavaScript or TypeScript program that searches and calls \
+         all other tools, in loops and in parallel, and returns a value; wait continues one that had to be suspended. Do as much \
+         as you can in one program, and return only what you need.",
+    );
+    if !tools.mcp().is_empty() {
+        text.push_str(&format!(" Programs reach MCP servers as MCP.server.tool({{…}}).{}", servers(tools)));
+    }
+    let globals: Vec<&str> = tools.namespaces().iter().map(|namespace| namespace.global.as_str()).collect();
+    if !globals.is_empty() {
+        text.push_str(&format!(" Also there: {}.", globals.join(", ")));
+    }
+    text
+}
+
+/// The MCP servers: what the config calls them, and nothing that they say themselves.
+fn servers(tools: &RunTools) -> String {
+    const MOST_CHARS: usize = 1_500;
+    let named = tools.mcp().summary().map(|(name, count, state)| match state {
+        ServerState::Available => format!("{name} ({count})"),
+        ServerState::Starting => format!("{name} (starting)"),
+        ServerState::Down(_) => format!("{name} (down)"),
+    });
+    let (mut text, mut left) = (String::new(), 0);
+    for server in named {
+        match text.len() + server.len() <= MOST_CHARS {
+            true if text.is_empty() => text = server,
+            true => text.extend([", ", &server]),
+            false => left += 1,
+        }
+    }
+    let more = if left > 0 { format!(", and {left} more") } else { String::new() };
+    format!(" Servers, each with its number of tools: {text}{more}.")
 }
 
 /// The functions of `tools` with their inputs and results, as far as there is room. Only trusted tools: the words of others do

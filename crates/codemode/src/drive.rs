@@ -178,6 +178,14 @@ impl Driver {
                 self.flights.queue(id, seq, line, call);
                 return None;
             }
+            Ok(Asked::Api { server, tool, with_schema }) => {
+                self.telemetry.describe_count += 1;
+                self.inner.counting.add(Counted::Describe, 1);
+                match self.scope.tools.mcp().api(server.as_deref(), tool.as_deref(), with_schema) {
+                    Ok(api) => Json::of(&api).map_err(|error| bridge::unreadable(&error)),
+                    Err(message) => Err(bridge::unknown(tool.as_deref().unwrap_or_default(), &message)),
+                }
+            }
             Ok(Asked::Search { query, limit }) => {
                 self.telemetry.search_count += 1;
                 self.inner.counting.add(Counted::Search, 1);
@@ -217,7 +225,7 @@ impl Driver {
                 return Ok(Next::Park);
             }
             let for_people = self.timers.is_empty() && self.only_people_can_help().await?;
-            if for_people && self.scope.people == People::Absent {
+            if for_people && (self.scope.people == People::Absent || self.scope.left.is_cancelled()) {
                 return Ok(Next::Park);
             }
             let until = self.deadline - margin(&self.scope.settings);
@@ -265,6 +273,7 @@ impl Driver {
             () = self.abort.cancelled() => return Err(Ending::aborted()),
             note = self.flights.next() => Some(note),
             () = self.inner.closing.cancelled() => None,
+            () = self.scope.left.cancelled(), if for_people => None,
             () = tokio::time::sleep_until(wake.into()) => None,
         };
         if let Some((call, outcome)) = note.and_then(|note| self.flights.note(note)) {
@@ -291,7 +300,7 @@ impl Driver {
     }
 
     fn answer(&mut self, call: &StoredCall, outcome: Outcome) {
-        self.answers.push(bridge::answer(call, &outcome.result, outcome.effect));
+        self.answers.push(bridge::answer(&self.record.id, call, &outcome.result, outcome.effect));
     }
 
     /// Begins the calls that may run now. What they may change must be known to have been begun: the run is stored first.
@@ -320,7 +329,7 @@ impl Driver {
             match row.state {
                 CallState::Settled => {
                     self.flights.remove(call.id);
-                    self.answers.push(bridge::recorded(&call, row.outcome.as_deref()));
+                    self.answers.push(bridge::recorded(&self.record.id, &call, row.outcome.as_deref()));
                 }
                 CallState::Dispatched if row.repeat != Repeat::Unknown => {
                     self.flights.renumber(call.id, row.seq);
@@ -357,7 +366,7 @@ impl Driver {
         settled.sort_by_key(|(order, ..)| *order);
         for (_, call, outcome) in settled {
             self.flights.remove(call.id);
-            self.answers.push(bridge::recorded(&call, outcome.as_deref()));
+            self.answers.push(bridge::recorded(&self.record.id, &call, outcome.as_deref()));
         }
         Ok(())
     }

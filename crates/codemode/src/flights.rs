@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pincer_sandbox::RequestId;
 use pincer_store::{Millis, now};
-use pincer_tools::{Call, Context, Door, Outcome, RunOwner, UpdateSink};
+use pincer_tools::{BoxFuture, Call, Context, Door, Outcome, Request, RunOwner, UpdateSink};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -38,6 +38,8 @@ pub(crate) struct StoredCall {
 pub(crate) enum Note {
     Asked(RequestId, String),
     Begun(RequestId),
+    /// Its tool has asked whoever called it for something, or has its answer.
+    Asking(RequestId, bool),
     Settled(RequestId, Outcome),
 }
 
@@ -61,6 +63,8 @@ impl Place {
 struct Flight {
     call: StoredCall,
     place: Place,
+    /// Its tool waits for whoever called it.
+    asking: bool,
 }
 
 /// What calls are made with.
@@ -72,6 +76,8 @@ pub(crate) struct Caller {
     pub context: Context,
     /// The id of the `exec` that the calls are part of.
     pub parent: String,
+    /// Whom tools ask that want something of their caller.
+    pub listener: Arc<dyn UpdateSink>,
 }
 
 /// The calls of one run that have not settled.
@@ -102,12 +108,12 @@ impl Flights {
     }
 
     pub fn queue_again(&mut self, call: StoredCall) {
-        self.calls.insert(call.id, Flight { call, place: Place::Queue });
+        self.calls.insert(call.id, Flight { call, place: Place::Queue, asking: false });
     }
 
     /// Takes a call that another process makes.
     pub fn watch(&mut self, call: StoredCall, owner: String) {
-        self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner) });
+        self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
     }
 
     /// Whether calls wait that could begin.
@@ -162,6 +168,10 @@ impl Flights {
                 self.calls.get_mut(&id)?.call.approval = None;
                 None
             }
+            Note::Asking(id, asking) => {
+                self.calls.get_mut(&id)?.asking = asking;
+                None
+            }
             Note::Settled(id, outcome) => Some((self.calls.remove(&id)?.call, outcome)),
         }
     }
@@ -195,7 +205,7 @@ impl Flights {
 
     /// Whether nothing goes on before a person has answered.
     pub fn only_people_can_help(&self) -> bool {
-        let asked = |flight: &Flight| flight.call.approval.is_some();
+        let asked = |flight: &Flight| flight.call.approval.is_some() || flight.asking;
         let waits = |flight: &Flight| asked(flight) || matches!(flight.place, Place::Queue);
         self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
     }
@@ -251,7 +261,7 @@ impl Flights {
 
     /// As the model sees them.
     pub fn pending(&self) -> Vec<PendingToolCall> {
-        let shown = |Flight { call, place }: &Flight| {
+        let shown = |Flight { call, place, .. }: &Flight| {
             let state = match place {
                 _ if call.approval.is_some() => PendingState::Approval,
                 Place::Queue => PendingState::Queued,
@@ -284,7 +294,7 @@ fn begin(
     begun: &Arc<AtomicBool>,
     tell: &UnboundedSender<Note>,
 ) -> JoinHandle<()> {
-    let Caller { door, tools, context, parent } = caller.clone();
+    let Caller { door, tools, context, parent, listener } = caller.clone();
     let id = call.id;
     let asked = Call {
         id: format!("{parent}/{}", call.seq),
@@ -294,7 +304,7 @@ fn begin(
         line: call.line,
     };
     let context = Context { abort, parent_call: Some(parent), ..context };
-    let told = Arc::new(Teller { id, begun: Arc::clone(begun), tell: tell.clone() });
+    let told = Arc::new(Teller { id, begun: Arc::clone(begun), tell: tell.clone(), listener });
     let tell = tell.clone();
     tokio::spawn(async move {
         let outcome = door.call(tools.at_the_door(), &context, asked, told).await;
@@ -307,6 +317,7 @@ struct Teller {
     id: RequestId,
     begun: Arc<AtomicBool>,
     tell: UnboundedSender<Note>,
+    listener: Arc<dyn UpdateSink>,
 }
 
 impl UpdateSink for Teller {
@@ -319,5 +330,14 @@ impl UpdateSink for Teller {
     fn begun(&self) {
         self.begun.store(true, Ordering::SeqCst);
         let _ = self.tell.send(Note::Begun(self.id));
+    }
+
+    fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(async move {
+            let _ = self.tell.send(Note::Asking(self.id, true));
+            let answer = self.listener.ask(request).await;
+            let _ = self.tell.send(Note::Asking(self.id, false));
+            answer
+        })
     }
 }

@@ -27,6 +27,9 @@ pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str
     let site = failure.site?;
     let place = positions.original(site);
     let callee = callee(source?, place)?;
+    if let Some(path) = callee.strip_prefix("MCP.") {
+        return tools.mcp().meant(path).map(|why| format!("`{callee}` is not a function: {why}"));
+    }
     let Some(name) = callee.strip_prefix("tools.") else { return Some(format!("`{callee}` is not a function")) };
     let name = name.trim_matches(['[', ']', '"', '\'', '`']);
     let why = match tools.find(name) {

@@ -11,7 +11,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use pincer_catalog::{Catalog, Policy};
-//! use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, People, RunScope, RunTools, Settings};
+//! use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, RunTools, Settings};
 //! use pincer_sandbox::{Engine, Options};
 //! use pincer_store::SqliteStore;
 //! use pincer_tools::{Context, Door};
@@ -25,7 +25,7 @@
 //! let context = Context { session: "main".into(), ..Context::default() };
 //! let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
 //! let (settings, caller) = (Settings::default(), "me".to_owned());
-//! let scope = RunScope { tools, settings, context, caller, agent_run: None, people: People::Absent };
+//! let scope = RunScope::new(tools, settings, context, caller);
 //!
 //! let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
 //! let result = runtime.block_on(mode.exec(&scope, ExecInput::javascript("const [a, b] = [1, 2]; a + b")));
@@ -35,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod attachments;
 mod bridge;
 mod codemode;
 mod description;
@@ -46,6 +47,7 @@ mod hints;
 mod inner;
 mod input;
 mod live;
+mod mcp;
 mod namespaces;
 mod orphans;
 mod overview;
@@ -74,10 +76,11 @@ pub use orphans::settle_orphans;
 pub use overview::{Overview, overviews};
 pub use owner::{Owner, OwnerError};
 pub use pincer_config::keys::{Durability, Language};
+pub use pincer_sandbox::Output;
 pub use result::{CodeModeResult, Completed, ErrorCode, Failed, PendingState, PendingToolCall, WaitReason, Waiting};
 pub use scope::{People, RunScope};
 pub use settings::{Settings, TIMEOUT_MS};
 pub use slots::fair_turns;
-pub use surface::{Exposure, Surface, SurfaceError, ToolDefinition, VISIBLE, expose};
+pub use surface::{Exposure, Surface, SurfaceError, ToolDefinition, VISIBLE, expose, result_schema};
 pub use telemetry::{CapFailures, Counters, Milliseconds, Sources, Telemetry};
 pub use tools::RunTools;

@@ -257,7 +257,10 @@ impl CodeMode {
             };
             match (row.state, row.repeat) {
                 (CallState::Settled, _) => {
-                    settled.push((row.settled.unwrap_or_default(), bridge::recorded(&call, row.outcome.as_deref())));
+                    settled.push((
+                        row.settled.unwrap_or_default(),
+                        bridge::recorded(&driver.record.id, &call, row.outcome.as_deref()),
+                    ));
                 }
                 (CallState::Dispatched, _) if self.inner.owner.is_alive(&row.owner) => {
                     driver.flights.watch(call, row.owner.clone());

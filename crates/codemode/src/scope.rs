@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use pincer_store::Run;
-use pincer_tools::Context;
+use pincer_tools::{Context, UpdateSink};
+use tokio_util::sync::CancellationToken;
 
 use crate::settings::Settings;
 use crate::tools::RunTools;
@@ -24,6 +25,10 @@ pub struct RunScope {
     pub agent_run: Option<String>,
     /// Whether somebody is there to answer questions.
     pub people: People,
+    /// Whom tools ask that want something of their caller.
+    pub listener: Arc<dyn UpdateSink>,
+    /// Cancelled when whoever was there has left: then nobody is waited for any more.
+    pub left: CancellationToken,
 }
 
 /// Whether somebody is there to answer questions.
@@ -36,6 +41,12 @@ pub enum People {
 }
 
 impl RunScope {
+    /// For a program of this caller that is part of no agent's run, with nobody there.
+    pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context, caller: impl Into<String>) -> Self {
+        let (caller, listener, left) = (caller.into(), Arc::new(()), CancellationToken::new());
+        Self { tools, settings, context, caller, agent_run: None, people: People::Absent, listener, left }
+    }
+
     /// Why a run is none of this scope's, if it is not. Who has no identity is nobody.
     pub(crate) fn refusal(&self, run: &Run) -> Option<&'static str> {
         match () {

@@ -82,6 +82,11 @@ impl Surface {
         Self { tools: vec![exec(tools, settings), wait()] }
     }
 
+    /// What a client is told once of how to use the two, in fewer words than the tools' own descriptions have.
+    pub fn instructions(tools: &RunTools) -> String {
+        description::instructions(tools)
+    }
+
     /// The tools, in the order in which they are shown.
     pub fn tools(&self) -> &[ToolDefinition] {
         &self.tools
@@ -140,4 +145,44 @@ fn wait() -> ToolDefinition {
             "additionalProperties": false,
         }),
     }
+}
+
+/// JSON Schema of what both return. It is for programs that call them: a model has no use for it.
+pub fn result_schema() -> Value {
+    let item = json!({
+        "type": "object",
+        "properties": {
+            "type": { "type": "string", "enum": ["text", "json"] },
+            "text": { "type": "string" },
+            "value": {},
+        },
+        "required": ["type"],
+    });
+    let pending = json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string" },
+            "method": { "type": "string" },
+            "toolId": { "type": "string" },
+            "state": { "type": "string", "enum": ["running", "approval", "queued"] },
+            "since": { "type": "integer" },
+            "approvalId": { "type": "string" },
+        },
+        "required": ["id", "method", "state", "since"],
+    });
+    json!({
+        "type": "object",
+        "properties": {
+            "status": { "type": "string", "enum": ["completed", "waiting", "failed"] },
+            "value": { "description": "completed: what the program returned." },
+            "runId": { "type": "string", "description": "waiting: pass it to wait." },
+            "reason": { "type": "string", "enum": ["pending_tools", "yield"] },
+            "pendingToolCalls": { "type": "array", "items": pending },
+            "error": { "type": "string", "description": "failed: what went wrong, and where." },
+            "code": { "type": "string", "description": "failed: which kind of failure, unless it is the program's own." },
+            "output": { "type": "array", "items": item, "description": "What it printed since the last result." },
+            "telemetry": { "type": "object" },
+        },
+        "required": ["status", "telemetry"],
+    })
 }

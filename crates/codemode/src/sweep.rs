@@ -161,14 +161,19 @@ impl CodeMode {
         self.inner.owner.release();
     }
 
-    /// Suspends what runs, as far as it can be, and ends the calls that go on. Their outcome is then not known to anybody: what
-    /// may be repeated will be.
-    pub async fn shutdown(&self) {
+    /// Suspends what runs, as far as it can be. Nothing new is begun.
+    pub async fn suspend(&self) {
         self.inner.closing.cancel();
         let deadline = tokio::time::Instant::now() + CLOSING;
         while self.inner.live.any_driven() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
+    }
+
+    /// Suspends what runs, as far as it can be, and ends the calls that go on. Their outcome is then not known to anybody: what
+    /// may be repeated will be.
+    pub async fn shutdown(&self) {
+        self.suspend().await;
         for (id, driven) in self.inner.live.ids() {
             if driven {
                 self.inner.live.abort(&id);

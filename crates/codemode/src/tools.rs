@@ -10,6 +10,7 @@ use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::mcp::McpServers;
 use crate::namespaces::{Visible, visible};
 
 /// Functions of `tools` that are not tools.
@@ -28,6 +29,7 @@ pub struct RunTools {
     namespaces: Vec<Visible>,
     refused: Vec<NamespaceError>,
     index: OnceLock<Index>,
+    mcp: McpServers,
 }
 
 /// An entry as `tools.describe` gives it.
@@ -53,7 +55,8 @@ impl RunTools {
         for error in &refused {
             tracing::warn!("a namespace is left out: {error}");
         }
-        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new() }
+        let mcp = McpServers::new(door.servers(), catalog.view(), policy);
+        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new(), mcp }
     }
 
     /// All tools of the run.
@@ -66,7 +69,8 @@ impl RunTools {
         &self.refused
     }
 
-    pub(crate) fn at_the_door(&self) -> &RunCatalog {
+    /// All tools of the run, as the door wants them.
+    pub fn at_the_door(&self) -> &RunCatalog {
         &self.catalog
     }
 
@@ -76,6 +80,10 @@ impl RunTools {
 
     pub(crate) fn namespaces(&self) -> &[Visible] {
         &self.namespaces
+    }
+
+    pub(crate) fn mcp(&self) -> &McpServers {
+        &self.mcp
     }
 
     /// The globals of a program, each by name.
@@ -123,8 +131,8 @@ impl Library for RunTools {
         match name {
             "ALL_TOOLS" => Some(self.all_tools()),
             "tools" => Some(self.tools()),
-            "API" => Some(Scope::Files(Vec::new())),
-            "MCP" => Some(Scope::Object(Vec::new())),
+            "API" => Some(Scope::Files(self.mcp.files())),
+            "MCP" => Some(self.mcp.scope()),
             "namespaces" => {
                 let globals = self.namespaces.iter().map(|namespace| &namespace.global);
                 Some(Scope::Object(globals.map(|name| (name.clone(), Scope::Global(name.clone()))).collect()))
@@ -133,7 +141,7 @@ impl Library for RunTools {
         }
     }
 
-    fn file(&self, _path: &str) -> Option<Arc<str>> {
-        None
+    fn file(&self, path: &str) -> Option<Arc<str>> {
+        self.mcp.file(path)
     }
 }

@@ -57,8 +57,8 @@ async fn search_describe_and_call_work() {
             json!(true),
         ),
         (
-            "return [await API.list(), await API.list('mcp'), Object.keys(MCP), Object.keys(namespaces)]",
-            json!([[], [], [], []]),
+            "return [(await API.list()).map((file) => file.path), await API.list('docs'), Object.keys(MCP), Object.keys(namespaces)]",
+            json!([["mcp/files.d.ts", "mcp/index.d.ts"], [], ["$api", "files"], []]),
         ),
     ] {
         assert_eq!(house.value(code).await, expected, "{code}");

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use common::{engine, entry};
 use pincer_catalog::{Catalog, Flags, Policy};
 use pincer_codemode::{
-    CodeMode, CodeModeResult, Durability, ExecInput, Owner, People, RunScope, RunTools, Settings, WaitInput,
+    CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, WaitInput,
 };
 use pincer_store::{CallState, Journal, RunState, Runs, Snapshots, SqliteStore};
 use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
@@ -51,7 +51,7 @@ fn place(directory: &Path, durability: Durability) -> (CodeMode, RunScope, Arc<S
     let context = Context { session: "main".into(), ..Context::default() };
     let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries()).unwrap(), &Policy::open(), &context));
     let settings = Settings { durability, ..Settings::default() };
-    let scope = RunScope { tools, settings, context, caller: "me".into(), agent_run: None, people: People::Absent };
+    let scope = RunScope::new(tools, settings, context, "me");
     (mode, scope, store)
 }
 

@@ -4,6 +4,8 @@
 //! is checked against that same schema, so that what an editor marks is what Pincer refuses. Everything wrong is told at once,
 //! with its path, its value and the nearest right thing. Numbers outside their range are brought into it and warned of.
 //!
+//! [`add_servers`] changes the text of a file and leaves the rest of it, comments included, as it is.
+//!
 //! This crate reads the one file and nothing else; what the settings do is the business of those who are given them.
 //!
 //! ```
@@ -17,13 +19,17 @@
 //! ```
 
 mod check;
+pub mod edit;
 pub mod keys;
+mod layout;
 mod locate;
 mod names;
 mod policy;
 mod problem;
 mod read;
 mod reference;
+mod render;
+mod servers;
 mod variables;
 
 pub use keys::{Config, schema};
@@ -33,3 +39,5 @@ pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};
 pub use read::{Parsed, document, parse};
 pub use reference::reference;
+pub use render::Keys;
+pub use servers::{EditError, Edited, Existing, add_servers};

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::{Parsed, Problems, parse};
 
 /// A config is written by hand; what is larger is something else.
-const MOST_BYTES: u64 = 1 << 20;
+pub(crate) const MOST_BYTES: u64 = 1 << 20;
 /// What a config is called where nobody names one.
 pub const FILE_NAME: &str = "pincer.json5";
 

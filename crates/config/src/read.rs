@@ -8,6 +8,7 @@ use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAcce
 use serde_json::{Map, Number, Value};
 
 use crate::check::{Check, Path};
+use crate::layout::{Kind, tokens};
 use crate::variables::{Written, expand};
 use crate::{Config, Problem, Problems, Warning, names, schema};
 
@@ -83,13 +84,23 @@ fn typed<T: DeserializeOwned>(
     Ok((typed, warnings))
 }
 
-fn syntax(text: &str) -> Result<Value, Problem> {
+/// What a text says. No key stands twice in it.
+pub(crate) fn syntax(text: &str) -> Result<Value, Problem> {
+    read(text).map(|Unique(value)| value)
+}
+
+/// What a text says that others have written: of a key that stands twice, the last counts.
+pub(crate) fn loose(text: &str) -> Result<Value, Problems> {
+    Ok(read(text)?)
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, Problem> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if let Some(at) = too_deep(text) {
         let message = format!("this is nested more than {MOST_DEPTH} deep");
         return Err(Problem::new(place(Position::from_offset(at, text)), message));
     }
-    json5::from_str::<Unique>(text).map(|Unique(value)| value).map_err(|error| {
+    json5::from_str(text).map_err(|error| {
         // Without a position, the text has come to its end.
         let at = place(error.position().unwrap_or_else(|| Position::from_offset(text.len(), text)));
         let reason = error.to_string();
@@ -107,43 +118,14 @@ fn place(at: Position) -> String {
 /// Where brackets nest too deeply. Brackets in strings and comments are none.
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
-    let mut bytes = text.bytes().enumerate().peekable();
-    while let Some((at, byte)) = bytes.next() {
-        match byte {
-            b'[' | b'{' => {
-                depth += 1;
-                if depth > MOST_DEPTH {
-                    return Some(at);
-                }
-            }
-            b']' | b'}' => depth = depth.saturating_sub(1),
-            b'"' | b'\'' => {
-                while let Some((_, inner)) = bytes.next() {
-                    match inner {
-                        b'\\' => drop(bytes.next()),
-                        _ if inner == byte => break,
-                        _ => {}
-                    }
-                }
-            }
-            b'/' if bytes.peek().is_some_and(|(_, next)| *next == b'/') => {
-                // The other line ends of JSON5 end a comment too: brackets behind them count, which errs to the safe side.
-                let rest = &text[at..];
-                let end = rest.find(['\n', '\r', '\u{2028}', '\u{2029}']).map_or(text.len(), |end| at + end);
-                while bytes.peek().is_some_and(|(next, _)| *next < end) {
-                    bytes.next();
-                }
-            }
-            b'/' if bytes.peek().is_some_and(|(_, next)| *next == b'*') => {
-                let end = text[at + 2..].find("*/").map_or(text.len(), |end| at + end + 4);
-                while bytes.peek().is_some_and(|(next, _)| *next < end) {
-                    bytes.next();
-                }
-            }
+    tokens(text, 0).find_map(|token| {
+        match token.kind {
+            Kind::Mark(b'[' | b'{') => depth += 1,
+            Kind::Mark(b']' | b'}') => depth = depth.saturating_sub(1),
             _ => {}
         }
-    }
-    None
+        (depth > MOST_DEPTH).then_some(token.start)
+    })
 }
 
 /// JSON in which no key stands twice: of two `deny` lists, one would silently be gone.

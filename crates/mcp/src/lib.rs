@@ -1,7 +1,47 @@
-//! MCP servers as a source of tools.
+//! MCP servers as a source of tools: programs and addresses that speak the Model Context Protocol.
+//!
+//! A server is started when it is needed and started again when it falls; what it has is kept, so that it is known while the
+//! server is away. Its tools, resources and prompts are registered at the one door like any other tool, under ids
+//! `mcp:<server>:<tool>`. What a server says is somebody else's word: names, descriptions and schemas are taken as data, and
+//! messages that are too long, broken or late fail a call and nothing else.
+//!
+//! The protocol is the official SDK's (`rmcp`); this crate adds what a server must not be able to do to us. It does not know
+//! code mode, and Pincer as a server is another crate's business.
+//!
+//! ```no_run
+//! # async fn example(door: std::sync::Arc<pincer_tools::Door>) {
+//! use pincer_config::keys::{Mcp, McpSampling};
+//! use pincer_mcp::{Places, Servers};
+//!
+//! let servers = Servers::new(&Mcp::default(), &Places::default(), McpSampling::Refuse);
+//! servers.attach(&door);
+//! servers.ready_for("return await MCP.time.now({})").await;
+//! servers.end().await;
+//! # }
+//! ```
 
 mod auth;
+mod connection;
+mod handler;
 mod http;
+mod inflight;
+mod limits;
+mod lines;
+mod listing;
+mod log;
+mod mention;
+mod outage;
+mod server;
+mod servers;
+mod settings;
+mod told;
+mod tool;
 
 pub use auth::{AuthError, LoggedIn, LoginStatus, Logins, login, logout, status};
 pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
+pub use listing::Listing;
+pub use server::{Health, Seen, Server};
+pub use servers::{Places, Servers};
+pub use settings::ServerSettings;
+pub use told::{Notice, Told};
+pub use tool::Operation;

@@ -65,6 +65,16 @@ async fn an_error_of_the_protocol_is_shown_whatever_its_status() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_no_message_fails_its_request_at_once() {
+    for (kind, body) in [("text/event-stream", "id: 1\ndata: {\"jsonrpc\":\n\n"), ("application/json", "{\"jsonrpc\":")]
+    {
+        let server = begun(move |_| response(200, &[("content-type", kind)], body)).await;
+        let said = refused(&settings(&server.origin)).await;
+        assert!(said.contains("what is not an MCP message: EOF while parsing"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_of_the_config_that_is_refused_is_named() {
     let server = answer(|_| response(401, &[], "")).await;
     let mut settings = settings(&server.origin);

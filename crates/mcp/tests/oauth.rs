@@ -167,7 +167,7 @@ async fn a_renewal_is_stored_though_nobody_waits_for_it() {
         let old = McpServer { transport: Some(McpTransport::Sse), ..settings(&authority.url()) };
         let old = Remote::new("notes", &old).unwrap();
         tokio::select! {
-            _ = Wire::to(&old, &logins) => panic!("it cannot have connected"),
+            _ = Wire::to(&old, Some(&logins)) => panic!("it cannot have connected"),
             () = authority.asked() => {}
         }
     }

@@ -12,7 +12,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::routing::{get, post};
 use common_oauth::authority::Authority;
-use common_oauth::{Served, answer, listener, remote, response, serve_at, settings, state, tools};
+use common_oauth::{Served, answer, list, listener, remote, response, serve_at, settings, state, tools};
 use futures_util::stream;
 use pincer_config::keys::{McpServer, McpTransport};
 use pincer_mcp::{Logins, Remote, Wire, explain_call, login};
@@ -147,11 +147,11 @@ async fn a_server_of_unknown_kind_is_taken_for_an_old_one_when_it_answers_like_o
 #[tokio::test]
 async fn an_old_server_is_found_though_something_newer_was_asked_first() {
     let (server, (_state, logins)) = (Old::default().serve().await, state());
-    let wire = Wire::to(&remote(&format!("{}/sse", server.origin)), &logins).await.unwrap();
+    let wire = Wire::to(&remote(&format!("{}/sse", server.origin)), Some(&logins)).await.unwrap();
     let newest = ProtocolVersion::V_2026_07_28;
     let mode = ClientLifecycleMode::Auto { preferred_versions: vec![newest], legacy_version: None };
     let client = ().serve_with_lifecycle(wire, mode).await.unwrap();
-    assert_eq!(client.list_all_tools().await.unwrap().len(), 1);
+    assert_eq!(list(&client).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
@@ -199,10 +199,10 @@ async fn messages_go_to_no_other_origin() {
 #[tokio::test]
 async fn a_connection_ends_with_its_stream() {
     let (server, (_state, logins)) = (Old { at_list: AtList::Ends, ..Old::default() }.serve().await, state());
-    let wire = Wire::to(&old(&server.origin), &logins).await.unwrap();
+    let wire = Wire::to(&old(&server.origin), Some(&logins)).await.unwrap();
     let trouble = wire.trouble();
     let client = ().serve(wire).await.unwrap();
-    let error = client.list_all_tools().await.unwrap_err();
+    let error = list(&client).await.unwrap_err();
     assert_eq!(explain_call(&error, &trouble), "ended its stream of events");
     client.waiting().await.unwrap();
 }
@@ -267,10 +267,10 @@ async fn logins_are_for_old_servers_too_and_are_renewed_between_messages() {
     let remote = old(&server.origin);
     login_for(&format!("{}/sse", server.origin), &authority, &logins, state.path()).await;
     *wants.lock().unwrap() = authority.book().access[0].clone();
-    let client = ().serve(Wire::to(&remote, &logins).await.unwrap()).await.unwrap();
+    let client = ().serve(Wire::to(&remote, Some(&logins)).await.unwrap()).await.unwrap();
     // From now on only the next token is good.
     *wants.lock().unwrap() = "access-secret-4".into();
-    let tools = tokio::time::timeout(Duration::from_secs(10), client.list_all_tools()).await.unwrap().unwrap();
+    let tools = tokio::time::timeout(Duration::from_secs(10), list(&client)).await.unwrap().unwrap();
     assert_eq!(tools.len(), 1);
     assert_eq!(authority.refreshes(), 1);
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use pincer_process::{Group, Start};
-use pincer_tools::{Effect, ToolError, UpdateSink, clean_environment};
+use pincer_tools::{ToolError, UpdateSink, clean_environment};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -197,5 +197,5 @@ impl PluginProcess {
 
 /// A wrong answer: the call was made, and what came of it nobody knows.
 pub(crate) fn wrong(message: String) -> ToolError {
-    ToolError { message, effect: Effect::Unknown }
+    ToolError::unknown(message)
 }

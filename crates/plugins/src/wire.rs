@@ -63,7 +63,7 @@ impl RpcError {
             Some("done") => Effect::Done,
             _ => Effect::Unknown,
         };
-        ToolError { message: self.message, effect }
+        ToolError { message: self.message, effect, detail: None }
     }
 }
 

@@ -18,6 +18,7 @@
   const PlainTypeError = TypeError;
   const PlainMap = Map;
   const PlainPromise = Promise;
+  const PlainProxy = Proxy;
   const { withResolvers } = Promise;
   const PlainString = String;
   const PlainNumber = Number;
@@ -233,7 +234,7 @@
   // ---- Globals ------------------------------------------------------------------------------------------------------
 
   // A node is ["data", json] | ["call", method] | ["bound", method, first] | ["object", {name: node}] | ["array", [node]] |
-  // ["files", [[path, description, bytes]]] | ["global", name].
+  // ["open", {name: node}, method, first] | ["files", [[path, description, bytes]]] | ["global", name].
   const build = (name, node) => {
     const kind = node[0], body = node[1];
     switch (kind) {
@@ -258,8 +259,25 @@
     const object = create(null);
     const keys = ownKeys(body);
     for (let i = 0; i < keys.length; i++) defineProperty(object, keys[i], constant(build(keys[i], body[keys[i]])));
-    return freeze(object);
+    return kind === "open" ? openObject(object, node[2], node[3]) : freeze(object);
   };
+
+  // An object of which nobody knows yet what is in it: whatever is called, the host says what came of it. It is no promise,
+  // and has no members to list.
+  const openObject = (known, method, first) => new PlainProxy(known, freeze({
+    __proto__: null,
+    get: (_, key) => {
+      if (getOwnPropertyDescriptor(known, key) !== undefined) return known[key];
+      if (typeof key !== "string" || key === "then" || key === "toJSON") return undefined;
+      const call = named(key, (...args) => request(call, method, args, freeze([first, key])));
+      return call;
+    },
+    set: () => false,
+    defineProperty: () => false,
+    deleteProperty: () => false,
+    setPrototypeOf: () => false,
+    preventExtensions: () => false,
+  }));
 
   // Globals that are made when the program first uses them: most programs need few of them, and none of what nobody needed
   // is in a snapshot.

@@ -41,6 +41,9 @@ pub enum Scope {
     Bound(String, Json),
     /// An object with parts of its own.
     Object(Vec<(String, Scope)>),
+    /// An object with parts of its own, of which every other member is a function too: a call becomes a request with this
+    /// method, and what the host sets together with the member's name as first argument. For what is not known yet.
+    Open(Vec<(String, Scope)>, String, Json),
     /// A list with parts of its own.
     Array(Vec<Scope>),
     /// An object with `list` and `read` for these files, which the guest answers by itself.
@@ -120,6 +123,14 @@ fn write_node(scope: &Scope, out: &mut String) {
         Scope::Object(parts) => {
             out.push_str(r#"["object","#);
             write_object(parts, out);
+        }
+        Scope::Open(parts, method, first) => {
+            out.push_str(r#"["open","#);
+            write_object(parts, out);
+            out.push(',');
+            out.push_str(&quoted(method));
+            out.push(',');
+            out.push_str(first.as_str());
         }
         Scope::Array(items) => {
             out.push_str(r#"["array",["#);

@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::approvals::call_digest;
-use crate::door::{Door, DoorStore, Failed, Teller};
+use crate::door::{Door, DoorStore, Failed};
 use crate::hooks::{ApprovalDemand, Standing};
+use crate::telling::Teller;
 use crate::{Answer, Call, Context, ErrorCode, EventKind, UpdateSink};
 
 /// How often a question is looked up that another process may have answered.
@@ -141,8 +142,9 @@ impl Door {
                     store.expire_approvals(now())?;
                     let state = store.approval(&asked)?.state;
                     if state == ApprovalState::Pending && granted(store)? {
-                        store.resolve(&asked, Decision::Cancel, &[], "a grant", now())?;
-                        return Ok(None);
+                        // It may have been answered a moment ago, by the very answer that grants this: that one is to be used.
+                        let settled = store.resolve(&asked, Decision::Cancel, &[], "a grant", now())?.approval.state;
+                        return Ok((settled != ApprovalState::Cancelled).then_some(settled));
                     }
                     Ok(Some(state))
                 })

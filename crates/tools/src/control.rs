@@ -7,8 +7,9 @@ use pincer_catalog::{Entry, ToolId};
 use serde_json::Value;
 
 use crate::asking::Question;
-use crate::door::{Door, Teller};
+use crate::door::Door;
 use crate::hooks::{BeforeToolCall, Merged, ask_all};
+use crate::telling::Teller;
 use crate::{Call, CallError, Context, ErrorCode, UpdateSink};
 
 /// A call of a control tool.

@@ -1,5 +1,6 @@
 //! The function through which any tool runs.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -18,9 +19,10 @@ use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, te
 use crate::outcome::record;
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
+use crate::telling::{Teller, TellingSink};
 use crate::{
-    ApprovalRule, BoxFuture, CallError, Context, Effect, ErrorCode, Event, EventKind, EventSink, Namespace, Outcome,
-    Plugin, Redactor, RegisterError, RuleDecision, RunOwner, ToolCall, ToolError, UpdateSink,
+    ApprovalRule, BoxFuture, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Namespace, Outcome, Plugin,
+    Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, ToolError, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -140,10 +142,26 @@ impl Door {
         self.change(|registry| registry.remove_namespaces(|_, namespace| namespace.id == id))
     }
 
+    /// Takes what an MCP server has, in place of what it had. Calls that have begun go on.
+    pub fn set_server(&self, server: Server) {
+        self.change(|registry| registry.set_server(server));
+    }
+
+    /// The MCP servers and how they are, by name.
+    pub fn servers(&self) -> BTreeMap<String, ServerState> {
+        self.registry().servers().clone()
+    }
+
+    /// Differs whenever something else is registered: whoever keeps what they made of it looks here.
+    pub fn version(&self) -> u64 {
+        self.registry().version()
+    }
+
     fn change<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         let mut current = self.registry.write().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&current);
         let done = change(&mut registry);
+        registry.changed();
         *current = Arc::new(registry);
         done
     }
@@ -206,9 +224,10 @@ impl Door {
         teller: &Teller<'_>,
     ) -> Result<Value, Failed> {
         let id = entry.id.to_string();
-        let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}."));
+        // It was in the catalog when the run began.
+        let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}. It has been taken back."));
         let registered = registry.tool(&id).ok_or_else(unknown)?;
-        if let Some(complaint) = registered.input.input_complaint(&id, &call.input) {
+        if let Some(complaint) = registered.input().and_then(|input| input.input_complaint(&id, &call.input)) {
             return Err(Failed::before(ErrorCode::InvalidInput, complaint));
         }
         let (input, demand, standing) = self.hooks_say(registry, entry, registered, &call, context).await?;
@@ -267,7 +286,7 @@ impl Door {
         };
         // What the hooks made of the input must fit as well.
         if params != call.input
-            && let Some(complaint) = registered.input.complaint(&params)
+            && let Some(complaint) = registered.input().and_then(|input| input.complaint(&params))
         {
             let message = format!("the hooks changed the input of {} to one that does not fit: {complaint}", entry.id);
             return Err(Failed::before(ErrorCode::Blocked, message));
@@ -325,7 +344,7 @@ impl Door {
                 return match done {
                     Some(Ok(value)) => Ok(value),
                     Some(Err(error)) => Err(Failed {
-                        error: CallError::new(ErrorCode::ToolFailed, error.message),
+                        error: CallError { detail: error.detail, ..CallError::new(ErrorCode::ToolFailed, error.message) },
                         effect: looks_only(error.effect),
                     }),
                     None => Err(Failed {
@@ -445,45 +464,4 @@ fn is_larger(value: &Value, bytes: usize) -> bool {
         }
     }
     serde_json::to_writer(Counter(bytes), value).is_err()
-}
-
-/// Tells what happens to one call.
-pub(crate) struct Teller<'a> {
-    pub door: &'a Door,
-    pub call: String,
-    pub entry: Arc<Entry>,
-    pub context: Context,
-}
-
-impl Teller<'_> {
-    pub fn tell(&self, what: EventKind) {
-        self.door.parts.events.event(self.event(what));
-    }
-
-    fn event(&self, what: EventKind) -> Event {
-        Event {
-            call: self.call.clone(),
-            parent: self.context.parent_call.clone(),
-            tool: self.entry.id.to_string(),
-            session: self.context.session.clone(),
-            run: self.context.run.as_ref().map(|run| run.id.clone()),
-            what,
-        }
-    }
-}
-
-/// Passes a tool's reports on, and tells them as events too.
-struct TellingSink {
-    events: Arc<dyn EventSink>,
-    redactor: Redactor,
-    event: Event,
-    updates: Arc<dyn UpdateSink>,
-}
-
-impl UpdateSink for TellingSink {
-    fn update(&self, update: Value) {
-        let shown = self.redactor.redact(&update);
-        self.events.event(Event { what: EventKind::Update { update: shown }, ..self.event.clone() });
-        self.updates.update(update);
-    }
 }

@@ -23,6 +23,8 @@ mod redact;
 mod register;
 mod registry;
 mod schema;
+mod server;
+mod telling;
 mod tool;
 
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
@@ -39,4 +41,5 @@ pub use redact::{Redactor, clean_environment};
 pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;
 pub use schema::{SchemaError, check_schema};
-pub use tool::{BoxFuture, Effect, FnTool, Tool, ToolCall, ToolError, UpdateSink};
+pub use server::{OPERATIONS, Server, ServerState};
+pub use tool::{BoxFuture, Effect, FnTool, Request, Tool, ToolCall, ToolError, UpdateSink};

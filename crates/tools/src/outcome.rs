@@ -26,6 +26,9 @@ pub struct CallError {
     pub code: ErrorCode,
     /// What happened, to what, and what to do.
     pub message: String,
+    /// What else the tool says of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<Value>,
 }
 
 /// Which kind of failure.
@@ -82,7 +85,8 @@ pub fn recorded(outcome: &str) -> Result<(Result<Value, CallError>, Effect), ser
 }
 
 impl CallError {
-    pub(crate) fn new(code: ErrorCode, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+    /// With nothing else to say of it.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), detail: None }
     }
 }

@@ -1,7 +1,7 @@
 //! What is registered at a door. A call works with the state it found when it began.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::Entry;
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::hooks::{Hook, Observer};
 use crate::plugin::check_namespaces;
 use crate::schema::Checked;
-use crate::{Namespace, Plugin, SchemaError, Tool};
+use crate::{Namespace, Plugin, SchemaError, Server, ServerState, Tool};
 
 /// Why something cannot be registered.
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +45,15 @@ pub enum RegisterError {
 pub(crate) struct Registered {
     pub entry: Entry,
     pub tool: Arc<dyn Tool>,
-    pub input: Checked,
+    input: Input,
     pub output: Option<Checked>,
+}
+
+/// What an input is checked with.
+enum Input {
+    Known(Checked),
+    /// Of somebody else: looked at when it is first needed, and not used if it cannot be.
+    Stranger(OnceLock<Option<Checked>>),
 }
 
 impl Registered {
@@ -57,7 +64,20 @@ impl Registered {
         };
         let input = schema("input", &entry.input_schema)?;
         let output = entry.output_schema.as_ref().map(|output| schema("output", output)).transpose()?;
-        Ok(Self { entry, tool, input, output })
+        Ok(Self { entry, tool, input: Input::Known(input), output })
+    }
+
+    /// A tool of somebody else: its schemas are never an error of ours.
+    fn of_stranger(entry: Entry, tool: Arc<dyn Tool>) -> Self {
+        Self { entry, tool, input: Input::Stranger(OnceLock::new()), output: None }
+    }
+
+    /// What its input is checked with, if it can be.
+    pub fn input(&self) -> Option<&Checked> {
+        match &self.input {
+            Input::Known(checked) => Some(checked),
+            Input::Stranger(checked) => checked.get_or_init(|| Checked::of_stranger(&self.entry.input_schema)).as_ref(),
+        }
     }
 }
 
@@ -77,6 +97,9 @@ pub(crate) struct Registry {
     hooks: Vec<Owned<Hook>>,
     observers: Vec<Owned<Observer>>,
     namespaces: Vec<Owned<Namespace>>,
+    servers: BTreeMap<String, ServerState>,
+    /// Grows with every change.
+    version: u64,
 }
 
 impl Registry {
@@ -131,6 +154,36 @@ impl Registry {
         let before = self.namespaces.len();
         self.namespaces.retain(|owned| !owned.plugin.as_deref().is_some_and(|plugin| which(plugin, &owned.it)));
         self.namespaces.len() < before
+    }
+
+    /// Takes what an MCP server has, in place of what it had. Of two tools with one id the first stays.
+    pub fn set_server(&mut self, server: Server) {
+        let Server { name, state, tools } = server;
+        let theirs = |id: &str| id.strip_prefix("mcp:").is_some_and(|id| id.split(':').next() == Some(name.as_str()));
+        self.tools.retain(|id, _| !theirs(id));
+        self.order.retain(|owned| !theirs(&owned.it));
+        for (entry, tool) in tools {
+            let id = entry.id.to_string();
+            if theirs(&id) && !self.tools.contains_key(&id) {
+                self.tools.insert(id.clone(), Arc::new(Registered::of_stranger(entry, tool)));
+                self.order.push(Owned { plugin: None, it: id });
+            }
+        }
+        self.servers.insert(name, state);
+    }
+
+    /// The MCP servers, by name.
+    pub fn servers(&self) -> &BTreeMap<String, ServerState> {
+        &self.servers
+    }
+
+    /// Differs whenever something else is registered.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub fn changed(&mut self) {
+        self.version += 1;
     }
 
     /// Takes everything back that a plugin has brought; `false` if there was nothing.

@@ -1,5 +1,7 @@
 //! Inputs and outputs against their schemas, with messages that help.
 
+use std::collections::HashMap;
+
 use jsonschema::Validator;
 use pincer_catalog::{declare, nearest, shortened};
 use serde_json::Value;
@@ -29,6 +31,12 @@ impl Checked {
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
         let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(error.to_string()))?;
         Ok(Self { validator, schema: schema.clone() })
+    }
+
+    /// Ready to check with, if it can be: somebody else's schema may be none, point elsewhere, or take longer than anybody
+    /// would wait. Then the values are for their owner to check.
+    pub fn of_stranger(schema: &Value) -> Option<Self> {
+        affordable(schema).then(|| Self::new(schema).ok()).flatten()
     }
 
     /// What is wrong with a value, in a sentence; nothing if it fits.
@@ -81,5 +89,71 @@ impl Checked {
         }
         meant.dedup();
         meant
+    }
+}
+
+/// What checking a value may take, in parts of the schema that are looked at.
+const MOST_WORK: u64 = 100_000;
+
+/// Whether a schema stays small when its references are followed: forty definitions that each name the next one twice are a
+/// few kilobytes, and a million million parts.
+fn affordable(schema: &Value) -> bool {
+    fn work<'s>(whole: &'s Value, part: &'s Value, known: &mut HashMap<&'s str, u64>, depth: u32) -> u64 {
+        const MOST_DEPTH: u32 = 200;
+        if depth > MOST_DEPTH {
+            return MOST_WORK + 1;
+        }
+        match part {
+            Value::Array(items) => {
+                items.iter().fold(1, |sum: u64, item| sum.saturating_add(work(whole, item, known, depth + 1)))
+            }
+            Value::Object(members) => members.iter().fold(1, |sum: u64, (key, member)| {
+                let target = member.as_str().filter(|_| key == "$ref" || key == "$dynamicRef");
+                let more = match target.map(|target| (target, target.strip_prefix('#'))) {
+                    None => work(whole, member, known, depth + 1),
+                    Some((target, Some(pointer))) => match known.get(target) {
+                        Some(known) => *known,
+                        None => {
+                            // A circle is noticed by whoever checks.
+                            known.insert(target, 1);
+                            let more = whole.pointer(pointer).map_or(1, |part| work(whole, part, known, depth + 1));
+                            known.insert(target, more);
+                            more
+                        }
+                    },
+                    Some((_, None)) => 1,
+                };
+                sum.saturating_add(more)
+            }),
+            _ => 1,
+        }
+    }
+    work(schema, schema, &mut HashMap::new(), 0) <= MOST_WORK
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_schema_of_a_stranger_is_only_used_if_it_can_be() {
+        let doubled: serde_json::Map<String, Value> = (0..40)
+            .map(|i| {
+                let next = json!({ "$ref": format!("#/$defs/d{}", i + 1) });
+                (format!("d{i}"), json!({ "allOf": [next, next] }))
+            })
+            .collect();
+        for (schema, used) in [
+            (json!({ "type": "object", "required": ["a"] }), true),
+            (json!({ "$ref": "#" }), true),
+            (json!({ "$ref": "#/$defs/a", "$defs": { "a": { "anyOf": [{ "$ref": "#/$defs/a" }] } } }), true),
+            (json!({ "$ref": "#/$defs/d0", "$defs": doubled }), false),
+            (json!({ "$ref": "http://127.0.0.1:1/schema" }), false),
+            (json!({ "type": 5 }), false),
+            (json!("object"), false),
+        ] {
+            assert_eq!(Checked::of_stranger(&schema).is_some(), used, "{schema}");
+        }
     }
 }

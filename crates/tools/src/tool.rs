@@ -47,6 +47,23 @@ pub trait UpdateSink: Send + Sync {
 
     /// The call is noted, and its tool runs from now on.
     fn begun(&self) {}
+
+    /// The tool asks whoever called it for something, such as an answer to a question of its own. `None` if nobody is there
+    /// to give it.
+    fn ask(&self, _request: Request) -> BoxFuture<'_, Option<Value>> {
+        Box::pin(std::future::ready(None))
+    }
+}
+
+/// What a tool asks its caller for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Who asks: the name of an MCP server.
+    pub from: String,
+    /// For what, in the words of MCP: `elicitation/create`, `sampling/createMessage`.
+    pub method: &'static str,
+    /// With which parameters.
+    pub params: Value,
 }
 
 /// Ignores all reports.
@@ -62,17 +79,19 @@ pub struct ToolError {
     pub message: String,
     /// Whether something may have been changed all the same.
     pub effect: Effect,
+    /// What else there is to know, for callers that understand it: the error of an MCP server, as it was sent.
+    pub detail: Option<Value>,
 }
 
 impl ToolError {
     /// A failure before anything was done.
     pub fn before(message: impl Into<String>) -> Self {
-        Self { message: message.into(), effect: Effect::None }
+        Self { message: message.into(), effect: Effect::None, detail: None }
     }
 
     /// A failure in the middle: nobody knows what was done.
     pub fn unknown(message: impl Into<String>) -> Self {
-        Self { message: message.into(), effect: Effect::Unknown }
+        Self { message: message.into(), effect: Effect::Unknown, detail: None }
     }
 }
 

@@ -52,6 +52,30 @@ pub fn method(entry: &Entry, name: &str, indent: &str) -> TypeText {
     }
 }
 
+/// The declaration of a namespace at `path` whose functions are these entries, each under the name given with it. A function
+/// resolves to the type that `result` makes of what its entry declares. `more` are further members, indented by two spaces.
+pub fn namespace<'e>(
+    path: &str,
+    functions: impl IntoIterator<Item = (&'e str, &'e Entry)>,
+    result: impl Fn(Option<&str>) -> String,
+    more: &str,
+) -> String {
+    let (mut definitions, mut members) = (String::new(), String::new());
+    for (name, entry) in functions {
+        let prefix = literal::type_name(name);
+        let input = type_of(&entry.input_schema, &prefix, "  ");
+        let output = entry.output_schema.as_ref().map(|schema| type_of(schema, &format!("{prefix}Result"), "  "));
+        definitions.push_str(&input.definitions);
+        definitions.extend(output.iter().map(|output| output.definitions.as_str()));
+        let optional = if requires_nothing(&entry.input_schema) { "?" } else { "" };
+        let (doc, result) =
+            (comment(&entry.description, "  "), result(output.as_ref().map(|output| output.text.as_str())));
+        members.push_str(&format!("{doc}  function {name}(input{optional}: {}): Promise<{result}>;\n", input.text));
+    }
+    let definitions: String = definitions.lines().map(|line| format!("  {line}\n")).collect();
+    format!("declare namespace {path} {{\n{more}{definitions}{members}}}\n")
+}
+
 /// The declaration of an object called `object` whose methods are these entries, each under the name given with it.
 pub fn object<'e>(object: &str, methods: impl IntoIterator<Item = (&'e str, &'e Entry)>) -> String {
     let (mut definitions, mut members) = (String::new(), String::new());

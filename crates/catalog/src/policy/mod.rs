@@ -15,7 +15,7 @@ use std::fmt;
 use serde::Serialize;
 
 pub use groups::Profile;
-pub use selector::Selector;
+pub use selector::{Selector, is_glob_match};
 
 use crate::{Catalog, Entry, Source};
 

@@ -59,7 +59,7 @@ impl Selector {
                 let implied = pattern == "write" && is_core(entry, "apply_patch");
                 implied
                     || self.matches_full(pattern, entry)
-                    || names_its_own(entry) && glob(pattern, &lower_name(entry))
+                    || names_its_own(entry) && is_glob_match(pattern, &lower_name(entry))
             }
         }
     }
@@ -69,7 +69,7 @@ impl Selector {
         match &self.kind {
             Kind::Group(group) => group.has(entry),
             Kind::AllMcp => entry.id.source() == Source::Mcp,
-            Kind::Pattern(pattern) => self.matches_full(pattern, entry) || glob(pattern, &lower_name(entry)),
+            Kind::Pattern(pattern) => self.matches_full(pattern, entry) || is_glob_match(pattern, &lower_name(entry)),
         }
     }
 
@@ -79,8 +79,10 @@ impl Selector {
         match entry.id.source() {
             Source::Plugin if pattern == owner => true,
             // A glob over bare names, such as `get_*`, must not reach into a server; `*` alone means everything.
-            Source::Mcp if pattern.contains("__") => glob(pattern, &format!("{owner}__{}", lower_name(entry))),
-            _ => pattern.contains(':') && glob(pattern, &entry.id.to_string().to_lowercase()) || pattern == "*",
+            Source::Mcp if pattern.contains("__") => is_glob_match(pattern, &format!("{owner}__{}", lower_name(entry))),
+            _ => {
+                pattern.contains(':') && is_glob_match(pattern, &entry.id.to_string().to_lowercase()) || pattern == "*"
+            }
         }
     }
 }
@@ -105,7 +107,7 @@ fn lower_name(entry: &Entry) -> String {
 }
 
 /// Whether `text` is what `pattern` describes, where `*` is any text. Linear in their lengths, times the stars.
-pub(crate) fn glob(pattern: &str, text: &str) -> bool {
+pub fn is_glob_match(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
@@ -139,7 +141,7 @@ mod tests {
             ("web_*", "web", false),
             ("mcp:github:*", "mcp:github:a:b", true),
         ] {
-            assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
+            assert_eq!(is_glob_match(pattern, text), expected, "{pattern} {text}");
         }
     }
 }

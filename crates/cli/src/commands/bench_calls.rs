@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Flags, Policy, Source, ToolId};
 use pincer_codemode::{
-    CodeMode, CodeModeResult, Durability, ExecInput, Owner, People, RunScope, RunTools, Settings, Surface, WaitInput,
-    overviews,
+    CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
 };
 use pincer_store::SqliteStore;
 use pincer_tools::{Context, Door, FnTool, ToolCall, ToolError};
@@ -117,8 +116,7 @@ impl Bench {
         let context = Context { session: "bench".into(), ..Context::default() };
         let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
         let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope =
-            RunScope { tools, settings, context, caller: "bench".into(), agent_run: None, people: People::Absent };
+        let scope = RunScope::new(tools, settings, context, "bench");
         Ok(Self { mode, scope, store, called, directory })
     }
 

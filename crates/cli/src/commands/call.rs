@@ -52,7 +52,7 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
             return FAILED;
         }
     };
-    let Assembly { door, builtin, plugins, store } = assembly;
+    let Assembly { door, builtin, plugins, mcp, store } = assembly;
     let (tell, questions) = unbounded_channel();
     let (report_update, reporting) = reporter();
     let events = move |event: Event| match event.what {
@@ -60,10 +60,12 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
         EventKind::ApprovalRequested { approval } => drop(tell.send(approval)),
         _ => {}
     };
-    let door = door.events(Arc::new(events)).build(store.clone());
+    let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
     let scope = RunCatalog::new(catalog, &Policy::open());
     let ended = runtime.block_on(async {
+        mcp.attach(&door);
         let ended = attend(&door, &scope, &store, asked, input, questions).await;
+        mcp.end().await;
         builtin.processes().end().await;
         for plugin in &plugins {
             plugin.end().await;

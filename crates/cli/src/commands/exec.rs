@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
-use crate::codemode::Ready;
+use crate::codemode::{Purpose, Ready};
 use crate::commands::runs::LEAST_PREFIX;
 use crate::interrupt::{Interrupted, Interruptions};
 use crate::print::{exit_code, line, note, value};
@@ -95,13 +95,16 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             let _ = tell.send(approval);
         }
     };
-    let ready = match Ready::new(places, &arguments.scope, events) {
+    let ready = match Ready::new(places, &arguments.scope, Purpose::COMMAND, events) {
         Ok(ready) => ready,
         Err(refused) => {
             show_refused(&refused, arguments.json);
             return ended(worker, code_of(&refused));
         }
     };
+    if let Job::Exec(input) = &job {
+        ready.mcp.ready_for(&input.code).await;
+    }
     let scope = match ready.scope(&arguments.session, &arguments.scope, people) {
         Ok(scope) => scope,
         Err(refused) => {
@@ -264,7 +267,7 @@ fn read(file: &Path) -> Result<String, String> {
 }
 
 /// A result that is not about a run.
-fn show_refused(result: &CodeModeResult, json: bool) {
+pub(crate) fn show_refused(result: &CodeModeResult, json: bool) {
     print(result, json, |_| String::new());
 }
 

@@ -9,6 +9,7 @@ pub(crate) mod config;
 pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod exec;
+pub(crate) mod mcp;
 pub(crate) mod plugins;
 pub(crate) mod runs;
 pub(crate) mod tools;

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use pincer_catalog::names::unambiguous;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare, shortened};
+use pincer_config::keys::McpSampling;
+use pincer_mcp::{Health, Servers};
 use serde_json::{Value, json};
 
 use crate::assembly::Assembly;
@@ -49,12 +51,37 @@ fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, Vi
         }
     };
     let store = state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?;
-    let assembly = Assembly::new(&loaded, state::directory(places.state_dir.as_deref()).as_deref(), Arc::new(store))
-        .map_err(|error| told(WRONG_USAGE)(&error))?;
+    let assembly = Assembly::new(
+        &loaded,
+        state::directory(places.state_dir.as_deref()).as_deref(),
+        Arc::new(store),
+        McpSampling::Refuse,
+    )
+    .map_err(|error| told(WRONG_USAGE)(&error))?;
     let policy = loaded.parsed.config.policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
-    let all = Catalog::new(assembly.door.entries()).map_err(|error| told(WRONG_USAGE)(&error))?;
+    know(&assembly.mcp).map_err(|error| told(FAILED)(&error))?;
+    let entries = assembly.door.entries().into_iter().chain(assembly.mcp.entries());
+    let all = Catalog::new(entries).map_err(|error| told(WRONG_USAGE)(&error))?;
     let left = policy.apply(&all);
     Ok((assembly, View { all, policy, left }))
+}
+
+/// Asks the MCP servers of which nobody knows what they have, and says which are down.
+fn know(servers: &Servers) -> std::io::Result<()> {
+    if servers.iter().all(|server| server.seen().listing.is_some()) {
+        return Ok(());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        servers.ready().await;
+        servers.end().await;
+    });
+    for server in servers.iter() {
+        if let Health::Down(why) = server.seen().health {
+            note(&format!("warning: the MCP server {} is down: it {why}", server.name()));
+        }
+    }
+    Ok(())
 }
 
 /// What to print, for programs and for people.

@@ -147,14 +147,8 @@ impl House {
     pub fn scope(&self) -> RunScope {
         let context = Context { session: "main".into(), agent: Some("writer".into()), ..Context::default() };
         let catalog = Catalog::new(self.door.entries()).expect("different ids");
-        RunScope {
-            tools: Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context)),
-            settings: Settings::default(),
-            context,
-            caller: "me".into(),
-            agent_run: None,
-            people: People::Absent,
-        }
+        let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
+        RunScope::new(tools, Settings::default(), context, "me")
     }
 
     /// A scope in which nothing waits for long.

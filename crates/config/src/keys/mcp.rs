@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +76,27 @@ impl Default for McpServer {
             elicitation: McpElicitation::Ask,
         }
     }
+}
+
+impl McpServer {
+    /// As it stands in a config: without what would be so anyway.
+    pub fn written(&self) -> Value {
+        let mut written = serde_json::to_value(self).unwrap_or_default();
+        strip(&mut written, &serde_json::to_value(Self::default()).unwrap_or_default());
+        written
+    }
+}
+
+/// Takes out what is the default, and objects of which nothing is left.
+fn strip(value: &mut Value, default: &Value) {
+    let (Some(members), Some(defaults)) = (value.as_object_mut(), default.as_object()) else { return };
+    members.retain(|key, member| match defaults.get(key) {
+        Some(default) => {
+            strip(member, default);
+            member != default && member.as_object().is_none_or(|left| !left.is_empty())
+        }
+        None => true,
+    });
 }
 
 /// How a server is reached.

@@ -15,9 +15,10 @@ use super::error::HttpError;
 use super::excerpt::excerpt;
 use super::remote::{Proof, Remote};
 use crate::auth::{Logins, Tokens};
+use crate::limits::MOST_MESSAGE_BYTES;
 
 /// How much of an answer is read, and how large an event may be.
-pub(crate) const MOST_ANSWER_BYTES: usize = 16 << 20;
+pub(crate) const MOST_ANSWER_BYTES: usize = MOST_MESSAGE_BYTES;
 /// How much of a failure's body is read, and for how long.
 const MOST_FAILURE_BYTES: usize = 64 << 10;
 const FAILURE_PATIENCE: Duration = Duration::from_secs(5);

@@ -1,12 +1,11 @@
 //! What rmcp's errors mean, in one sentence that goes on from the server's name.
 
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::error::HttpError;
-use super::streamable::TOO_LARGE;
 use super::wire::{Trouble, WireError};
 
 /// Why there is no connection.
@@ -44,11 +43,16 @@ pub fn explain_call(error: &ServiceError, trouble: &Trouble) -> String {
     }
 }
 
+/// Why a message was not sent.
+pub(crate) fn explain_send(error: &DynamicTransportError) -> String {
+    transport(error, &Trouble::default())
+}
+
 fn answered(data: &ErrorData) -> String {
-    if data.code == TOO_LARGE {
-        data.message.to_string()
-    } else {
-        format!("answered with error {}: {}", data.code.0, data.message)
+    // Of what a server sends this is not the right answer to anything: it is what stands for an answer that cannot be used.
+    match data.code {
+        ErrorCode::PARSE_ERROR => data.message.to_string(),
+        code => format!("answered with error {}: {}", code.0, data.message),
     }
 }
 

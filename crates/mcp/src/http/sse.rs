@@ -5,13 +5,14 @@ use futures_util::stream::BoxStream;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use rmcp::RoleClient;
-use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::client::{Call, HttpClient, MOST_ANSWER_BYTES, shown};
 use super::error::HttpError;
 use super::events::{EventError, events};
+use super::raw;
 use super::wire::Trouble;
 
 /// A connection to an old server. It ends with its stream.
@@ -19,7 +20,9 @@ pub(super) struct Sse {
     http: HttpClient,
     /// Where messages are sent.
     endpoint: Url,
-    events: Option<BoxStream<'static, Result<sse_stream::Sse, EventError>>>,
+    events: Option<Events>,
+    /// The greeting is rmcp's to read; what comes after is taken as it is.
+    greeted: bool,
     trouble: Trouble,
     over: CancellationToken,
     _over: DropGuard,
@@ -32,7 +35,24 @@ impl Sse {
         let opened = tokio::time::timeout(limit, opened(&http)).await;
         let (endpoint, events) = opened.unwrap_or(Err(HttpError::Timeout { limit }))?;
         let over = CancellationToken::new();
-        Ok(Self { http, endpoint, events: Some(events), trouble, _over: over.clone().drop_guard(), over })
+        Ok(Self {
+            http,
+            endpoint,
+            events: Some(events),
+            greeted: false,
+            trouble,
+            _over: over.clone().drop_guard(),
+            over,
+        })
+    }
+
+    fn read(&mut self, text: &str) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+        if self.greeted {
+            return raw::message(text);
+        }
+        let message = serde_json::from_str(text)?;
+        self.greeted = matches!(message, JsonRpcMessage::Response(_));
+        Ok(message)
     }
 }
 
@@ -98,7 +118,7 @@ impl Transport<RoleClient> for Sse {
             if !matches!(event.event.as_deref(), None | Some("" | "message")) {
                 continue;
             }
-            match serde_json::from_str(&event.data.unwrap_or_default()) {
+            match self.read(&event.data.unwrap_or_default()) {
                 Ok(message) => return Some(message),
                 Err(error) => {
                     tracing::warn!(server = self.http.remote().name, %error, "an event is not an MCP message")

@@ -9,9 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
-use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpClientTransport,
@@ -24,6 +22,7 @@ use super::client::{Call, EXCERPT_CHARS, HttpClient, MOST_ANSWER_BYTES, failure_
 use super::error::HttpError;
 use super::events::{EventError, events};
 use super::excerpt::excerpt;
+use super::raw::{Opening, sealed, sealed_text};
 use super::wire::Trouble;
 
 const BOTH: &str = "application/json, text/event-stream";
@@ -36,13 +35,10 @@ const BETWEEN_STREAMS: Duration = Duration::from_millis(200);
 /// How many requests may be without an answer at once.
 const MOST_CONCURRENT: usize = 64;
 
-/// The code of the error that stands for an answer that is too large: one that JSON-RPC keeps for itself and gives no meaning.
-pub(super) const TOO_LARGE: ErrorCode = ErrorCode(-32_768);
-
 type Failure = StreamableHttpError<HttpError>;
 
 /// The transport of a server that speaks streamable HTTP.
-pub(super) fn transport(http: HttpClient, trouble: Trouble) -> StreamableHttpClientTransport<Streamable> {
+pub(super) fn transport(http: HttpClient, trouble: Trouble) -> Opening<StreamableHttpClientTransport<Streamable>> {
     let mut backoff = ExponentialBackoff::default();
     backoff.max_delay = Some(LONGEST_BACKOFF);
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.remote().url.as_str())
@@ -50,7 +46,7 @@ pub(super) fn transport(http: HttpClient, trouble: Trouble) -> StreamableHttpCli
         .max_concurrent_requests(MOST_CONCURRENT);
     config.retry_config = Arc::new(backoff);
     let streams = Arc::new(Streams { last: tokio::sync::Mutex::new(None), oversized: AtomicBool::new(false) });
-    StreamableHttpClientTransport::with_client(Streamable { http, trouble, streams }, config)
+    Opening(StreamableHttpClientTransport::with_client(Streamable { http, trouble, streams }, config))
 }
 
 /// What rmcp's worker sends with.
@@ -99,17 +95,24 @@ impl Streamable {
         let Some(awaited) = awaited else { return Ok(StreamableHttpPostResponse::Accepted) };
         match kind.as_deref() {
             Some(kind) if kind.starts_with(EVENTS) => {
-                let stream = self.answering(response, awaited);
-                Ok(StreamableHttpPostResponse::Sse(bounded(stream, self.patience(&message)), id))
+                let stream = if begins(&message) {
+                    bounded(self.greeting(response, awaited), self.patience(&message))
+                } else {
+                    self.answering(response, awaited)
+                };
+                Ok(StreamableHttpPostResponse::Sse(stream, id))
             }
             Some(kind) if kind.starts_with(JSON) => {
                 let body = read(&self.http, response).await.map_err(Failure::Client)?;
-                match serde_json::from_slice::<ServerJsonRpcMessage>(&body) {
+                // The greeting is rmcp's to read.
+                let answer = if begins(&message) {
+                    serde_json::from_slice(&body)
+                } else {
+                    sealed(&String::from_utf8_lossy(&body))
+                };
+                match answer {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, id)),
-                    Err(error) => {
-                        let reason = excerpt(&error.to_string(), EXCERPT_CHARS);
-                        Err(Failure::Client(HttpError::NoMessage { reason }))
-                    }
+                    Err(error) => Err(Failure::Client(HttpError::NoMessage { reason: told(&error) })),
                 }
             }
             _ => Err(Failure::Client(HttpError::ContentType { kind, wanted: "JSON or events" })),
@@ -150,24 +153,31 @@ impl Streamable {
         }
     }
 
-    /// The events that answer a request. One that is too large becomes an error that answers it: rmcp would only say that the
-    /// stream has ended, or ask for the same again.
+    /// The events that answer a request. What cannot be used becomes an error that answers it: rmcp would only say that the stream
+    /// has ended, or ask for the same again, or say nothing and wait.
     fn answering(&self, response: Response, awaited: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
+        let failed = awaited.clone();
+        let events = self.greeting(response, awaited);
+        let sealed = events.map(move |event| match event {
+            Ok(event) if carries_message(&event) => match sealed_text(event.data.clone().unwrap_or_default()) {
+                Ok(data) => Ok(Sse { data: Some(data), ..event }),
+                Err(error) => instead(&failed, format!("sent what is not an MCP message: {}", told(&error))),
+            },
+            event => event,
+        });
+        sealed.boxed()
+    }
+
+    fn greeting(&self, response: Response, awaited: RequestId) -> BoxStream<'static, Result<Sse, SseError>> {
         let trouble = self.trouble.clone();
-        events(response, MOST_ANSWER_BYTES)
-            .map(move |event| match event {
-                Err(error @ EventError::TooLarge { .. }) => {
-                    let data = ErrorData::new(TOO_LARGE, error.to_string(), None);
-                    let answer = ServerJsonRpcMessage::error(data, Some(awaited.clone()));
-                    let answer = serde_json::to_string(&answer).map_err(|error| SseError::Body(Box::new(error)))?;
-                    Ok(Sse::default().data(answer))
-                }
-                event => event.map_err(|error| {
-                    trouble.note(&error);
-                    SseError::Body(Box::new(error))
-                }),
-            })
-            .boxed()
+        let events = events(response, MOST_ANSWER_BYTES).map(move |event| match event {
+            Err(error @ EventError::TooLarge { .. }) => instead(&awaited, error.to_string()),
+            event => event.map_err(|error| {
+                trouble.note(&error);
+                SseError::Body(Box::new(error))
+            }),
+        });
+        events.boxed()
     }
 
     async fn stream(
@@ -207,7 +217,12 @@ impl Streamable {
             if let Err(EventError::TooLarge { .. }) = &event {
                 streams.oversized.store(true, Ordering::Relaxed);
             }
-            event.map_err(|error| SseError::Body(Box::new(error)))
+            let mut event = event.map_err(|error| SseError::Body(Box::new(error)))?;
+            if carries_message(&event) {
+                // What is no message is passed over, as rmcp does.
+                event.data = event.data.map(|data| sealed_text(data).unwrap_or_default());
+            }
+            Ok(event)
         });
         Ok(stream.boxed())
     }
@@ -223,13 +238,8 @@ impl Streamable {
     /// How long a message may take. Calls are timed by whoever makes them; what begins a session, and what needs no answer, is
     /// awaited by rmcp even when nobody is there any more.
     fn patience(&self, message: &ClientJsonRpcMessage) -> Option<Duration> {
-        let begins = |request: &ClientRequest| {
-            matches!(request, ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_))
-        };
-        match message {
-            JsonRpcMessage::Request(request) if !begins(&request.request) => None,
-            _ => Some(self.http.remote().connect_timeout),
-        }
+        let waits = matches!(message, JsonRpcMessage::Request(_)) && !begins(message);
+        (!waits).then_some(self.http.remote().connect_timeout)
     }
 }
 
@@ -288,6 +298,28 @@ fn add(call: &mut Call, headers: HashMap<HeaderName, HeaderValue>, session: Opti
     if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
         call.headers_mut().insert("mcp-session-id", session);
     }
+}
+
+/// Whether a message begins a session.
+fn begins(message: &ClientJsonRpcMessage) -> bool {
+    matches!(message, JsonRpcMessage::Request(request)
+        if matches!(request.request, ClientRequest::InitializeRequest(_) | ClientRequest::DiscoverRequest(_)))
+}
+
+fn carries_message(event: &Sse) -> bool {
+    matches!(event.event.as_deref(), None | Some("" | "message"))
+        && event.data.as_ref().is_some_and(|data| !data.trim().is_empty())
+}
+
+/// An event that answers a request in place of what came.
+fn instead(request: &RequestId, why: String) -> Result<Sse, SseError> {
+    let answer = ServerJsonRpcMessage::error(ErrorData::parse_error(why, None), Some(request.clone()));
+    let answer = serde_json::to_string(&answer).map_err(|error| SseError::Body(Box::new(error)))?;
+    Ok(Sse::default().data(answer))
+}
+
+fn told(error: &serde_json::Error) -> String {
+    excerpt(&error.to_string(), EXCERPT_CHARS)
 }
 
 fn awaited(message: &ClientJsonRpcMessage) -> Option<RequestId> {

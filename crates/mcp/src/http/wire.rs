@@ -51,9 +51,10 @@ impl Wire {
     }
 
     /// The way to a server with an address. `logins` has what `pincer mcp login` has stored. Nothing is sent yet, except to a
-    /// server that is said to be an old one: there, a stream has to come first.
-    pub async fn to(remote: &Remote, logins: &Logins) -> Result<Self, HttpError> {
-        let http = HttpClient::new(remote, Some(logins))?;
+    /// server that is said to be an old one: there, a stream has to come first. Results are rmcp's custom ones, with all that was
+    /// sent; only that of the greeting has a type.
+    pub async fn to(remote: &Remote, logins: Option<&Logins>) -> Result<Self, HttpError> {
+        let http = HttpClient::new(remote, logins)?;
         let trouble = Trouble::default();
         let carrier: Box<dyn Carry> = match remote.speaks {
             Speaks::Streamable => Box::new(Carrier(streamable::transport(http, trouble.clone()))),

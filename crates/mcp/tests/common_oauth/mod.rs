@@ -13,8 +13,8 @@ use axum::http::{Request, Response};
 use pincer_config::keys::{McpServer, McpTransport};
 use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start};
 use rmcp::handler::server::ServerHandler;
-use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
-use rmcp::service::{RequestContext, RunningService};
+use rmcp::model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool};
+use rmcp::service::{RequestContext, RunningService, ServiceError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleClient, RoleServer, ServiceExt};
@@ -107,19 +107,29 @@ pub fn state() -> (TempDir, Logins) {
 pub type Client = RunningService<RoleClient, ()>;
 
 pub async fn connect(remote: &Remote, logins: &Logins) -> Result<Client, String> {
-    let wire = Wire::to(remote, logins).await.map_err(|error| error.to_string())?;
+    let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
     let trouble = wire.trouble();
     ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))
 }
 
 /// Connects and asks for the tools.
 pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, String> {
-    let wire = Wire::to(remote, logins).await.map_err(|error| error.to_string())?;
+    let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
     let trouble = wire.trouble();
     let client = ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))?;
-    let tools = client.list_all_tools().await.map_err(|error| explain_call(&error, &trouble));
+    let tools = list(&client).await.map_err(|error| explain_call(&error, &trouble));
     client.cancel().await.unwrap();
-    Ok(tools?.into_iter().map(|tool| tool.name.into_owned()).collect())
+    tools
+}
+
+/// The names of a server's tools. Results come as they were sent.
+pub async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+    let ServerResult::CustomResult(result) = client.send_request(request).await? else {
+        panic!("it is not as it was sent")
+    };
+    let names = result.0["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    Ok(names.collect())
 }
 
 pub fn streamable(url: &str) -> McpServer {

@@ -1,0 +1,132 @@
+//! `pincer mcp serve`: Pincer as an MCP server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_codemode::Settings;
+use pincer_config::keys::McpSampling;
+use pincer_mcp_server::{Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
+use pincer_tools::EventSink;
+use tokio_util::sync::CancellationToken;
+
+use crate::codemode::{Purpose, Ready, user};
+use crate::commands::exec::show_refused;
+use crate::interrupt::Interruptions;
+use crate::print::{chain, note};
+use crate::usage::PlaceArguments;
+use crate::usage_mcp::{ServeArguments, SurfaceArgument};
+use crate::{DONE, FAILED, WRONG_USAGE};
+
+/// Cells that run at a time, for all clients together.
+const LIVE_CELLS: u32 = 64;
+/// How long tools that are in the middle of something have when the client has gone.
+const LINGER: Duration = Duration::from_secs(30);
+
+pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(&format!("error: the server cannot be started: {error}"));
+            return FAILED;
+        }
+    };
+    let code = runtime.block_on(serve(places, arguments));
+    // Standard input may still be read.
+    runtime.shutdown_background();
+    code
+}
+
+async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
+    let surface = match arguments.surface {
+        SurfaceArgument::Code => Surface::Code,
+        SurfaceArgument::Direct => Surface::Direct,
+        SurfaceArgument::Search => Surface::Search,
+    };
+    let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
+    let requests = Requests::default();
+    let events = requests.clone();
+    let purpose = Purpose { live_cells: LIVE_CELLS, sampling };
+    let ready = match Ready::new(places, &arguments.scope, purpose, move |event| events.event(event)) {
+        Ok(ready) => ready,
+        Err(refused) => {
+            show_refused(&refused, false);
+            return WRONG_USAGE;
+        }
+    };
+    ready.mcp.warm_up();
+    let face = Face::new(FaceParts {
+        mode: ready.mode.clone(),
+        door: Arc::clone(&ready.door),
+        servers: Arc::clone(&ready.mcp),
+        approvals: ready.store.clone(),
+        requests,
+        policy: ready.policy.clone(),
+        settings: Settings::new(&ready.config().code_mode(arguments.scope.agent.as_deref())),
+        session: arguments.session.clone(),
+        user: User(user()),
+        surface,
+    });
+    let end = CancellationToken::new();
+    let served = match arguments.http {
+        None => tokio::spawn(stdio(face, end.clone())),
+        Some(address) => {
+            let serve = &ready.config().mcp.serve;
+            let settings = HttpSettings {
+                address,
+                tokens: serve.tokens.clone(),
+                allowed_hosts: serve.allowed_hosts.clone(),
+                allowed_origins: serve.allowed_origins.clone(),
+            };
+            let server = match HttpServer::bind(settings).await {
+                Ok(server) => server,
+                Err(error) => {
+                    note(&format!("error: {}", chain(&error)));
+                    ready.end().await;
+                    return WRONG_USAGE;
+                }
+            };
+            note(&format!("listening on {}", server.url()));
+            let end = end.clone();
+            tokio::spawn(async move { server.serve(face, end).await.map_err(|error| chain(&error)) })
+        }
+    };
+    let served = attended(served, &end).await;
+    // Programs are suspended, and what is in the middle of something may finish.
+    let _ = tokio::time::timeout(LINGER, async {
+        ready.mode.suspend().await;
+        ready.mode.linger().await;
+    })
+    .await;
+    ready.mode.shutdown().await;
+    ready.end().await;
+    match served {
+        Ok(()) => DONE,
+        Err(error) => {
+            note(&format!("error: {error}"));
+            FAILED
+        }
+    }
+}
+
+async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
+    serve_stdio(face, end).await.map_err(|error| format!("the client did not begin as an MCP client does: {error}"))
+}
+
+/// Until it is over, or somebody wants it to be.
+async fn attended(
+    mut served: tokio::task::JoinHandle<Result<(), String>>,
+    end: &CancellationToken,
+) -> Result<(), String> {
+    let mut interrupted = Interruptions::listen();
+    let broken = |_| Err("the server broke down".to_owned());
+    tokio::select! {
+        biased;
+        served = &mut served => return served.unwrap_or_else(broken),
+        _ = interrupted.next() => end.cancel(),
+    }
+    // Clients that keep their streams open are not waited for.
+    match tokio::time::timeout(Duration::from_secs(2), served).await {
+        Ok(served) => served.unwrap_or_else(broken),
+        Err(_) => Ok(()),
+    }
+}

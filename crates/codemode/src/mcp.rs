@@ -1,0 +1,370 @@
+//! The MCP servers of one run, as its programs see them: `MCP`, its `$api()`, and the declarations under `API`.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use pincer_catalog::names::camel_names;
+use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId, declare, nearest, shortened};
+use pincer_sandbox::{File, Json, Scope};
+use pincer_tools::{OPERATIONS, ServerState};
+use serde_json::{Map, Value, json};
+
+/// Members of a server that are not its tools.
+const TAKEN: [&str; 4] = ["$api", "$serverName", "resources", "prompts"];
+/// What requests of `MCP` are called.
+pub(crate) const CALL: &str = "mcp";
+pub(crate) const API: &str = "mcp_api";
+pub(crate) const UNKNOWN: &str = "mcp_unknown";
+/// Names of tools that an error offers.
+const NEAR: usize = 3;
+
+/// What all declarations rest on.
+const HEADER: &str = "\
+/** What a tool of an MCP server gives, as the server sent it; unwrap(result) gives its data, or throws if it is an error.
+ * Images and other binary data are references { mimeType, bytes, ref }: return them, and whoever asked gets the data. */
+type McpToolResult<T = unknown> = {
+  content?: unknown[];
+  structuredContent?: T;
+  isError?: boolean;
+  [key: string]: unknown;
+};
+type McpApiHeader = { kind: \"mcp_api\"; scope: string; header: string; [key: string]: unknown };
+";
+
+/// The servers of a run, by the names that programs have for them.
+pub(crate) struct McpServers {
+    servers: Vec<McpServer>,
+    files: OnceLock<BTreeMap<String, (String, Arc<str>)>>,
+}
+
+/// One server.
+struct McpServer {
+    /// As programs write it.
+    identifier: String,
+    /// As the config has it.
+    name: String,
+    state: ServerState,
+    /// Its tools, by the names that programs have for them.
+    tools: BTreeMap<String, Arc<Entry>>,
+    /// What else can be done with it: where it stands, and what it is.
+    operations: Vec<([&'static str; 2], Arc<Entry>)>,
+}
+
+impl McpServers {
+    /// Those with tools in `view`, and those of which nobody knows the tools and that the policy does not rule out.
+    pub fn new(mut states: BTreeMap<String, ServerState>, view: &Catalog, policy: &Policy) -> Self {
+        let mut by_owner: BTreeMap<&str, Vec<&Arc<Entry>>> = BTreeMap::new();
+        for entry in view.iter().filter(|entry| entry.id.source() == Source::Mcp) {
+            by_owner.entry(entry.id.owner()).or_default().push(entry);
+            if !states.contains_key(entry.id.owner()) {
+                states.insert(entry.id.owner().to_owned(), ServerState::Available);
+            }
+        }
+        let names: Vec<&str> = states.keys().map(String::as_str).collect();
+        let identifiers = camel_names(&names, &["$api"]);
+        let servers = states.iter().zip(identifiers).filter_map(|((name, state), identifier)| {
+            let entries = by_owner.remove(name.as_str()).unwrap_or_default();
+            let absent = entries.is_empty() && (*state == ServerState::Available || !may_have(policy, name));
+            (!absent).then(|| McpServer::new(identifier, name, state, entries))
+        });
+        Self { servers: servers.collect(), files: OnceLock::new() }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.servers.is_empty()
+    }
+
+    /// The servers as a model is told of them: what programs call each, how many tools it has, and whether it is down.
+    pub fn summary(&self) -> impl Iterator<Item = (&str, usize, &ServerState)> {
+        self.servers.iter().map(|server| (server.identifier.as_str(), server.tools.len(), &server.state))
+    }
+
+    /// The global `MCP`.
+    pub fn scope(&self) -> Scope {
+        let servers = self.servers.iter().map(|server| (server.identifier.clone(), server.scope()));
+        let api = ("$api".to_owned(), Scope::Bound(API.into(), Json::null()));
+        Scope::Object(std::iter::once(api).chain(servers).collect())
+    }
+
+    /// The files of `API`.
+    pub fn files(&self) -> Vec<File> {
+        let file = |(path, (description, text)): (&String, &(String, Arc<str>))| File {
+            path: path.clone(),
+            description: description.clone(),
+            bytes: text.len(),
+        };
+        self.declared().iter().map(file).collect()
+    }
+
+    pub fn file(&self, path: &str) -> Option<Arc<str>> {
+        self.declared().get(path).map(|(_, text)| Arc::clone(text))
+    }
+
+    fn declared(&self) -> &BTreeMap<String, (String, Arc<str>)> {
+        self.files.get_or_init(|| {
+            if self.servers.is_empty() {
+                return BTreeMap::new();
+            }
+            let index = ("mcp/index.d.ts".to_owned(), ("All MCP servers".to_owned(), self.index().into()));
+            let servers = self.servers.iter().map(|server| {
+                (format!("mcp/{}.d.ts", server.identifier), (server.about(), server.declarations().into()))
+            });
+            std::iter::once(index).chain(servers).collect()
+        })
+    }
+
+    fn index(&self) -> String {
+        let lines: String = self
+            .servers
+            .iter()
+            .map(|server| {
+                format!(
+                    "// MCP.{}: {}; API.read(\"mcp/{}.d.ts\")\n",
+                    server.identifier,
+                    server.about(),
+                    server.identifier
+                )
+            })
+            .collect();
+        let members: String =
+            self.servers.iter().map(|server| format!("  const {}: unknown;\n", server.identifier)).collect();
+        format!(
+            "{HEADER}\n{lines}declare namespace MCP {{\n  /** All servers. */\n  function $api(): Promise<McpApiHeader>;\n{members}}}\n"
+        )
+    }
+
+    /// What `$api()` gives: of all servers, of one, or of one of its tools.
+    pub fn api(&self, server: Option<&str>, tool: Option<&str>, with_schema: bool) -> Result<Value, String> {
+        let Some(name) = server else {
+            let servers: Vec<Value> = self.servers.iter().map(McpServer::shown).collect();
+            let note = "Read API.read(\"mcp/SERVER.d.ts\"), or call MCP.SERVER.$api(), for the tools of one.";
+            return Ok(
+                json!({ "kind": "mcp_api", "scope": "root", "header": self.index(), "servers": servers, "note": note }),
+            );
+        };
+        let server = self.servers.iter().find(|server| server.name == name);
+        server
+            .ok_or_else(|| format!("there is no MCP server {} any more", shortened(name, 100)))?
+            .api(tool, with_schema)
+    }
+
+    /// Why there is no such tool of a server whose tools nobody knows.
+    pub fn unknown(&self, server: &str, tool: &str) -> String {
+        match self.servers.iter().find(|known| known.name == server) {
+            Some(server) => match &server.state {
+                ServerState::Down(why) => format!("the MCP server {} is down: it {why}", server.name),
+                ServerState::Starting => {
+                    format!("the MCP server {} is still being connected to: try again", server.name)
+                }
+                ServerState::Available => server.no_tool(tool),
+            },
+            None => format!("there is no MCP server {} any more", shortened(server, 100)),
+        }
+    }
+
+    /// What a program probably meant that called `MCP.…` and found no function there.
+    pub fn meant(&self, path: &str) -> Option<String> {
+        let mut parts = path.split('.');
+        let (identifier, tool) = (parts.next()?, parts.next());
+        match self.servers.iter().find(|server| server.identifier == identifier) {
+            Some(server) => Some(server.no_tool(tool.unwrap_or(""))),
+            None => {
+                let known: Vec<&str> = self.servers.iter().map(|server| server.identifier.as_str()).collect();
+                Some(format!("there is no MCP server {identifier}; there are: {}", known.join(", ")))
+            }
+        }
+    }
+
+    /// An input for a tool, out of what a program passed: one object or nothing, with the defaults of the schema filled in.
+    /// What is wrong with it otherwise, before anybody is bothered with it.
+    pub fn input(&self, entry: &Entry, arguments: Vec<Value>) -> Result<Value, String> {
+        let called = || self.called(entry);
+        let mut arguments = arguments.into_iter();
+        let mut input = match (arguments.next(), arguments.next()) {
+            (None | Some(Value::Null), None) => Map::new(),
+            (Some(Value::Object(input)), None) => input,
+            _ => return Err(format!("{} takes one object: {}({{ … }})", called(), called())),
+        };
+        let schema = &entry.input_schema;
+        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
+            for (key, property) in properties.iter().filter(|(_, property)| property.get("default").is_some()) {
+                if !input.contains_key(key) {
+                    input.insert(key.clone(), property["default"].clone());
+                }
+            }
+        }
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let missing: Vec<String> =
+            required.filter(|key| !input.contains_key(*key)).map(|key| format!("`{}`", shortened(key, 100))).collect();
+        match &missing[..] {
+            [] => Ok(Value::Object(input)),
+            missing => {
+                Err(format!("{} needs {}. Expected input: {}", called(), missing.join(" and "), declare::hint(schema)))
+            }
+        }
+    }
+
+    /// How programs call a tool.
+    fn called(&self, entry: &Entry) -> String {
+        let server = self.servers.iter().find(|server| server.name == entry.id.owner());
+        let found = server.and_then(|server| {
+            let tool = server.tools.iter().find(|(_, tool)| tool.id == entry.id).map(|(name, _)| name.clone());
+            let operation =
+                || server.operations.iter().find(|(_, it)| it.id == entry.id).map(|(path, _)| path.join("."));
+            Some(format!("MCP.{}.{}", server.identifier, tool.or_else(operation)?))
+        });
+        found.unwrap_or_else(|| entry.id.to_string())
+    }
+}
+
+/// Whether a policy could leave a tool of this server.
+fn may_have(policy: &Policy, server: &str) -> bool {
+    ToolId::new(Source::Mcp, server, "*").is_ok_and(|id| policy.admits(&Entry::new(id, "")))
+}
+
+impl McpServer {
+    fn new(identifier: String, name: &str, state: &ServerState, entries: Vec<&Arc<Entry>>) -> Self {
+        let operation =
+            |entry: &Entry| OPERATIONS.iter().find(|(known, _)| *known == entry.id.name()).map(|(_, path)| *path);
+        let (operations, tools): (Vec<&Arc<Entry>>, Vec<_>) =
+            entries.into_iter().partition(|entry| operation(entry).is_some());
+        let names: Vec<&str> = tools.iter().map(|entry| entry.id.name()).collect();
+        let tools = camel_names(&names, &TAKEN).into_iter().zip(tools.into_iter().cloned()).collect();
+        let operations =
+            operations.into_iter().filter_map(|entry| Some((operation(entry)?, Arc::clone(entry)))).collect();
+        Self { identifier, name: name.to_owned(), state: state.clone(), tools, operations }
+    }
+
+    fn scope(&self) -> Scope {
+        let text = |text: &str| Json::of(&text).unwrap_or_else(|_| Json::null());
+        let call = |entry: &Entry| Scope::Bound(CALL.into(), text(&entry.id.to_string()));
+        let mut members = vec![
+            ("$api".to_owned(), Scope::Bound(API.into(), text(&self.name))),
+            ("$serverName".to_owned(), Scope::Data(text(&self.name))),
+        ];
+        for group in ["resources", "prompts"] {
+            let inner = self.operations.iter().filter(|(path, _)| path[0] == group);
+            let inner: Vec<_> = inner.map(|(path, entry)| (path[1].to_owned(), call(entry))).collect();
+            if !inner.is_empty() {
+                members.push((group.to_owned(), Scope::Object(inner)));
+            }
+        }
+        members.extend(self.tools.iter().map(|(name, entry)| (name.clone(), call(entry))));
+        match self.tools.is_empty() && self.operations.is_empty() {
+            true => Scope::Open(members, UNKNOWN.into(), text(&self.name)),
+            false => Scope::Object(members),
+        }
+    }
+
+    fn about(&self) -> String {
+        let count = self.tools.len();
+        let tools = format!("{count} tool{}", if count == 1 { "" } else { "s" });
+        match &self.state {
+            ServerState::Available => tools,
+            ServerState::Starting => "is being connected to".into(),
+            ServerState::Down(why) if self.tools.is_empty() => format!("DOWN: it {}", one_line(why)),
+            ServerState::Down(why) => format!("{tools}, but DOWN: it {}", one_line(why)),
+        }
+    }
+
+    fn shown(&self) -> Value {
+        let mut shown =
+            json!({ "identifier": self.identifier, "serverName": self.name, "toolCount": self.tools.len() });
+        match &self.state {
+            ServerState::Available => {}
+            ServerState::Starting => shown["state"] = "starting".into(),
+            ServerState::Down(why) => {
+                (shown["state"], shown["reason"]) = ("down".into(), why.as_str().into());
+            }
+        }
+        shown
+    }
+
+    fn declarations(&self) -> String {
+        format!("{HEADER}\n{}", self.namespace(|_| true))
+    }
+
+    /// The namespace of the server, with those of its tools that `keep` keeps.
+    fn namespace(&self, keep: impl Fn(&str) -> bool) -> String {
+        let state = match self.state {
+            ServerState::Available => String::new(),
+            _ => format!("// {}\n", self.about()),
+        };
+        let mut more = String::from(
+            "  /** This header; with the name of a tool, that of the tool. */\n  \
+             function $api(toolName?: string, options?: { schema?: boolean }): Promise<McpApiHeader>;\n",
+        );
+        for group in ["resources", "prompts"] {
+            let of = self.operations.iter().filter(|(path, _)| path[0] == group);
+            let functions: Vec<_> = of.map(|(path, entry)| (path[1], entry.as_ref())).collect();
+            if !functions.is_empty() {
+                let inner = declare::namespace(group, functions, |_| "unknown".into(), "");
+                // Within a namespace that is declared, everything is.
+                let inner = inner.strip_prefix("declare ").unwrap_or(&inner).to_owned();
+                more.extend(inner.lines().map(|line| format!("  {line}\n")));
+            }
+        }
+        let tools =
+            self.tools.iter().filter(|(name, _)| keep(name)).map(|(name, entry)| (name.as_str(), entry.as_ref()));
+        let result =
+            |output: Option<&str>| output.map_or("McpToolResult".into(), |output| format!("McpToolResult<{output}>"));
+        state + &declare::namespace(&format!("MCP.{}", self.identifier), tools, result, &more)
+    }
+
+    fn api(&self, tool: Option<&str>, with_schema: bool) -> Result<Value, String> {
+        let wanted = match tool {
+            None => None,
+            Some(asked) => {
+                let found = self.tools.iter().find(|(name, entry)| *name == asked || entry.id.name() == asked);
+                Some(found.ok_or_else(|| self.no_tool(asked))?.0.clone())
+            }
+        };
+        let keep = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+        let operations = self.operations.iter().filter(|_| wanted.is_none()).map(|(path, entry)| {
+            let method = path.join(".");
+            json!({
+                "method": method, "path": format!("MCP.{}.{method}", self.identifier), "mcpTool": entry.id.name(),
+                "operation": method, "description": entry.description,
+            })
+        });
+        let tools = self.tools.iter().filter(|(name, _)| keep(name)).map(|(name, entry)| {
+            json!({
+                "method": name, "path": format!("MCP.{}.{name}", self.identifier), "mcpTool": entry.id.name(),
+                "operation": "tool", "description": entry.description,
+            })
+        });
+        let mut shown = json!({
+            "kind": "mcp_api",
+            "scope": if wanted.is_some() { "tool" } else { "server" },
+            "server": self.shown(),
+            "header": self.namespace(keep),
+            "tools": tools.chain(operations).collect::<Vec<_>>(),
+            "note": "Call a tool with one object; unwrap(result) gives its data, or throws.",
+        });
+        if with_schema {
+            let schemas = self.tools.iter().filter(|(name, _)| keep(name));
+            let schemas: Map<String, Value> =
+                schemas.map(|(name, entry)| (name.clone(), entry.input_schema.clone())).collect();
+            shown["schemas"] = schemas.into();
+        }
+        Ok(shown)
+    }
+
+    fn no_tool(&self, asked: &str) -> String {
+        let names = self
+            .tools
+            .iter()
+            .flat_map(|(name, entry)| [(name.clone(), name.clone()), (entry.id.name().to_owned(), name.clone())]);
+        let near = nearest(asked, names, NEAR);
+        let asked = shortened(asked, 100);
+        let meant = match &near[..] {
+            [] => format!("API.read(\"mcp/{}.d.ts\") tells which there are", self.identifier),
+            near => format!("did you mean {}?", near.join(", ")),
+        };
+        format!("the MCP server {} has no tool {asked}: {meant}", self.name)
+    }
+}
+
+fn one_line(text: &str) -> String {
+    shortened(&text.replace(['\n', '\r', '\u{2028}', '\u{2029}'], " "), 300)
+}

@@ -1,0 +1,117 @@
+//! `exec` and `wait`, as a client calls them.
+
+use pincer_codemode::{
+    CodeModeResult, ErrorCode, ExecInput, InputError, People, RunScope, Surface as CodeSurface, WaitInput,
+    result_schema,
+};
+use pincer_tools::Context;
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock};
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::attend::{Attendant, Ended, Nobody};
+use crate::connection::Connection;
+use crate::face::Face;
+use crate::people;
+use crate::text::text;
+
+impl Face {
+    /// `exec` and `wait`, as they are listed.
+    pub(crate) fn code_definitions(&self) -> Value {
+        let surface = CodeSurface::of(&self.tools(), &self.parts.settings);
+        let tools = surface.tools().iter().map(|tool| {
+            let mut shown = serde_json::to_value(tool).unwrap_or_default();
+            let title = if tool.name == "exec" { "Run a program" } else { "Continue a program" };
+            shown["title"] = title.into();
+            shown["outputSchema"] = result_schema();
+            // What a program does is up to its tools.
+            shown["annotations"] = json!({
+                "title": title, "readOnlyHint": false, "destructiveHint": true, "idempotentHint": false, "openWorldHint": true,
+            });
+            shown
+        });
+        tools.collect()
+    }
+
+    pub(crate) fn instructions(&self) -> String {
+        CodeSurface::instructions(&self.tools())
+    }
+}
+
+impl Connection {
+    pub(crate) async fn exec(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
+        let input = match ExecInput::parse(arguments) {
+            Ok(input) => input,
+            Err(error) => return shown(&wrong(&error), Vec::new()),
+        };
+        self.face.parts.servers.ready_for(&input.code).await;
+        self.attended(request, |scope| async move { self.face.parts.mode.exec(&scope, input).await }).await
+    }
+
+    pub(crate) async fn wait(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
+        let input = match WaitInput::parse(arguments) {
+            Ok(input) => input,
+            Err(error) => return shown(&wrong(&error), Vec::new()),
+        };
+        self.attended(request, |scope| async move { self.face.parts.mode.wait(&scope, &input).await }).await
+    }
+
+    /// Runs something for a request, and stays with it: progress, questions, cancellation.
+    async fn attended<F: Future<Output = CodeModeResult>>(
+        &self,
+        request: RequestContext<RoleServer>,
+        run: impl FnOnce(RunScope) -> F,
+    ) -> CallToolResult {
+        let parts = &self.face.parts;
+        let id = format!("exec_{}", Uuid::now_v7());
+        let attended = parts.requests.attend(&id);
+        let client = request.client_capabilities();
+        let abort = CancellationToken::new();
+        let context = Context {
+            session: parts.session.clone(),
+            channel: Some("mcp".into()),
+            parent_call: Some(id),
+            abort: abort.clone(),
+            ..Context::default()
+        };
+        let scope = RunScope::new(self.face.tools(), parts.settings.clone(), context, self.user(&request).0);
+        let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
+        let scope = RunScope { people, listener: attended.sink.clone(), ..scope };
+        let attendant = Attendant {
+            face: &self.face,
+            request: &request,
+            client,
+            nobody: Nobody::IsFine,
+            abort: &abort,
+            left: &scope.left,
+        };
+        let result = match attendant.until(attended, run(scope.clone())).await {
+            Ended::With(result) => result,
+            // It is left to itself only where that is asked for.
+            Ended::Unanswered(id) => CodeModeResult::refused(ErrorCode::Aborted, format!("nobody could answer {id}")),
+        };
+        let attachments = parts.mode.attachments(&scope, &result).await.unwrap_or_default();
+        shown(&result, attachments)
+    }
+}
+
+fn wrong(error: &InputError) -> CodeModeResult {
+    let code = match error {
+        InputError::Wrong(_) => ErrorCode::InvalidInput,
+        InputError::Language(_) => ErrorCode::UnsupportedLanguage,
+    };
+    CodeModeResult::refused(code, error.to_string())
+}
+
+/// A result as clients get it: for models to read, for programs to use, and with what its references stand for.
+fn shown(result: &CodeModeResult, attachments: Vec<Value>) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(text(result))];
+    content.extend(attachments.into_iter().filter_map(|block| serde_json::from_value::<ContentBlock>(block).ok()));
+    let mut shown = CallToolResult::success(content);
+    shown.structured_content = serde_json::to_value(result).ok();
+    shown.is_error = Some(matches!(result, CodeModeResult::Failed(_)));
+    shown
+}

@@ -1,0 +1,288 @@
+//! One client, and what it may ask for.
+#![expect(deprecated, reason = "clients of today set log levels and subscribe, whatever comes later")]
+
+use std::sync::Arc;
+
+use axum::http;
+use pincer_mcp::Operation;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, GetPromptRequestParams,
+    GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, Tool, UnsubscribeRequestParams,
+};
+use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::{RoleServer, ServerHandler, serve_server};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::face::{Face, Surface, User};
+
+/// The handler of one connection.
+pub(crate) struct Connection {
+    pub face: Arc<Face>,
+    /// Tells it from others.
+    number: u64,
+}
+
+impl Connection {
+    pub fn new(face: Arc<Face>) -> Self {
+        let number = face.next_connection();
+        Self { face, number }
+    }
+
+    /// Who makes a request.
+    pub fn user(&self, context: &RequestContext<RoleServer>) -> User {
+        let parts = context.extensions.get::<http::request::Parts>();
+        parts.and_then(|parts| parts.extensions.get::<User>()).unwrap_or(&self.face.parts.user).clone()
+    }
+
+    fn is_direct(&self) -> bool {
+        self.face.parts.surface == Surface::Direct
+    }
+}
+
+impl Face {
+    /// The tools that clients are shown, as they are told.
+    pub(crate) fn definitions(&self) -> Value {
+        match self.parts.surface {
+            Surface::Code => self.code_definitions(),
+            Surface::Direct => self.direct_definitions(),
+            Surface::Search => self.search_definitions(),
+        }
+    }
+
+    /// What clients are told they can do here: with servers passed on, what any of them can.
+    fn capabilities(&self) -> ServerCapabilities {
+        let mut can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
+        if self.parts.surface == Surface::Direct {
+            for listing in self.parts.servers.iter().filter_map(|server| server.seen().listing) {
+                let theirs = &listing.info.capabilities;
+                can.completions = can.completions.or_else(|| theirs.completions.clone());
+                can.logging = can.logging.or_else(|| theirs.logging.clone());
+                can.prompts = can.prompts.or_else(|| theirs.prompts.clone());
+                can.resources = match (can.resources, theirs.resources.clone()) {
+                    (Some(mut ours), Some(theirs)) => {
+                        ours.subscribe = ours.subscribe.or(theirs.subscribe);
+                        ours.list_changed = ours.list_changed.or(theirs.list_changed);
+                        Some(ours)
+                    }
+                    (ours, theirs) => ours.or(theirs),
+                };
+            }
+        }
+        can
+    }
+}
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let us = Implementation::new("pincer", env!("CARGO_PKG_VERSION")).with_title("Pincer");
+        let info = ServerConfig::new(self.face.capabilities()).with_server_info(us);
+        match self.face.parts.surface {
+            Surface::Code => info.with_instructions(self.face.instructions()),
+            Surface::Direct | Surface::Search => info,
+        }
+    }
+
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        // Two tools can be shown at once; all of them only when they are known.
+        if self.face.parts.surface != Surface::Code {
+            self.face.parts.servers.ready().await;
+        }
+        self.negotiate_initialize(&request)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.face.joined(context.peer);
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let definitions = match self.face.definitions() {
+            Value::Array(definitions) => definitions,
+            _ => Vec::new(),
+        };
+        // A tool that the SDK cannot read is left out, and not the list with it.
+        let tools = definitions.into_iter().filter_map(|tool| serde_json::from_value::<Tool>(tool).ok());
+        Ok(ListToolsResult::with_all_items(tools.collect()))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let arguments = Value::Object(request.arguments.unwrap_or_default());
+        match (self.face.parts.surface, &*request.name) {
+            (Surface::Code, "exec") => Ok(self.exec(&arguments, context).await.into()),
+            (Surface::Code, "wait") => Ok(self.wait(&arguments, context).await.into()),
+            (Surface::Code, other) => {
+                Err(ErrorData::invalid_params(format!("there is no tool {other}: there are exec and wait"), None))
+            }
+            (Surface::Direct, name) => self.call_direct(name, arguments, context).await.map(Into::into),
+            (Surface::Search, name) => self.call_search(name, arguments, context).await.map(Into::into),
+        }
+    }
+
+    async fn list_resources(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        if !self.is_direct() {
+            return Ok(ListResourcesResult::default());
+        }
+        Ok(ListResourcesResult::with_all_items(self.list_all(Operation::ListResources, "resources", &context).await))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        if !self.is_direct() {
+            return Ok(ListResourceTemplatesResult::default());
+        }
+        let templates = self.list_all(Operation::ListTemplates, "resourceTemplates", &context).await;
+        Ok(ListResourceTemplatesResult::with_all_items(templates))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        if !self.is_direct() {
+            return Err(ErrorData::method_not_found::<rmcp::model::ReadResourceRequestMethod>());
+        }
+        self.resource::<ReadResourceResult>(&request.uri, &context).await.map(Into::into)
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        if !self.is_direct() {
+            return Ok(ListPromptsResult::default());
+        }
+        let prompts = self.prompts(&context).await.into_iter().filter_map(|(name, _, mut item)| {
+            item["name"] = name.into();
+            serde_json::from_value::<Prompt>(item).ok()
+        });
+        Ok(ListPromptsResult::with_all_items(prompts.collect()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        if !self.is_direct() {
+            return Err(ErrorData::method_not_found::<rmcp::model::GetPromptRequestMethod>());
+        }
+        let arguments = request.arguments.map(Value::Object);
+        self.prompt::<GetPromptResult>(&request.name, arguments, &context).await.map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        if !self.is_direct() {
+            return Err(ErrorData::method_not_found::<rmcp::model::CompleteRequestMethod>());
+        }
+        let params = serde_json::to_value(request).unwrap_or_default();
+        self.completion(params, &context).await
+    }
+
+    async fn set_level(
+        &self,
+        request: SetLevelRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if !self.is_direct() {
+            return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
+        }
+        let level = serde_json::to_value(request.level).unwrap_or_default();
+        for server in self.face.parts.servers.iter() {
+            let keeps_a_log = server.seen().listing.is_some_and(|listing| listing.info.capabilities.logging.is_some());
+            if keeps_a_log {
+                // A server that is down has nothing to tell.
+                let _ = server.set_log_level(level.clone()).await;
+            }
+        }
+        Ok(())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let has = self.who_has(&request.uri, &context).await;
+        let (true, Some(server)) = (self.is_direct(), has.first()) else {
+            return Err(ErrorData::resource_not_found(format!("Resource not found: {}", request.uri), None));
+        };
+        if self.face.subscriptions.add(&request.uri, self.number, context.peer.clone()) {
+            server
+                .subscribe(&request.uri)
+                .await
+                .map_err(|error| ErrorData::internal_error(error.message, error.detail))?;
+        }
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.face.subscriptions.remove(&request.uri, self.number)
+            && let Some(server) = self.who_has(&request.uri, &context).await.first()
+        {
+            let _ = server.unsubscribe(&request.uri).await;
+        }
+        Ok(())
+    }
+}
+
+/// Serves one client on standard input and output, until it closes them or `end` is cancelled.
+pub async fn serve_stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), ServerInitializeError> {
+    let transport = AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout());
+    let service = tokio::select! {
+        biased;
+        () = end.cancelled() => return Ok(()),
+        service = serve_server(Connection::new(face), transport) => service,
+    };
+    let service = match service {
+        Ok(service) => service,
+        // Whoever closes the pipe before the first word wants nothing.
+        Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    let stop = service.cancellation_token();
+    let waiting = service.waiting();
+    tokio::pin!(waiting);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => {}
+        () = end.cancelled() => {
+            stop.cancel();
+            let _ = waiting.await;
+        }
+    }
+    Ok(())
+}

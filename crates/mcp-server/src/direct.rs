@@ -1,0 +1,158 @@
+//! Every tool under its own name, for clients that do not want code mode: one endpoint, one policy, one door.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pincer_catalog::{Entry, Source};
+use pincer_codemode::RunTools;
+use pincer_tools::{Call, CallError, Context, ErrorCode as DoorCode, Outcome};
+use rmcp::RoleServer;
+use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
+use rmcp::service::RequestContext;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::attend::{Attendant, Ended, Nobody};
+use crate::connection::Connection;
+use crate::face::Face;
+use crate::names::{is_tool, keeps, unique};
+
+/// The tools of all sources, by the names under which clients see them.
+pub(crate) fn named(tools: &RunTools) -> BTreeMap<String, Arc<Entry>> {
+    let entries: Vec<&Arc<Entry>> = tools.catalog().iter().filter(|entry| is_tool(entry)).collect();
+    let names = unique(entries.iter().map(|entry| (entry.id.owner(), entry.id.name(), keeps(entry))));
+    names.into_iter().zip(entries.into_iter().cloned()).collect()
+}
+
+impl Face {
+    /// All tools, as they are listed: those of servers as the servers describe them.
+    pub(crate) fn direct_definitions(&self) -> Value {
+        let definitions = named(&self.tools()).into_iter().map(|(name, entry)| {
+            let mut shown = self.original(&entry).unwrap_or_else(|| definition(&entry));
+            shown["name"] = name.into();
+            shown
+        });
+        definitions.collect()
+    }
+
+    /// A tool as its server describes it.
+    fn original(&self, entry: &Entry) -> Option<Value> {
+        let server = (entry.id.source() == Source::Mcp).then(|| self.parts.servers.get(entry.id.owner()))??;
+        let listing = server.seen().listing?;
+        listing.tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(entry.id.name())).cloned()
+    }
+}
+
+fn definition(entry: &Entry) -> Value {
+    let mut shown = json!({
+        "name": entry.id.name(), "description": entry.description, "inputSchema": entry.input_schema,
+        "annotations": { "readOnlyHint": entry.flags.read_only, "idempotentHint": entry.flags.idempotent },
+    });
+    if let Some(label) = &entry.label {
+        shown["title"] = label.as_str().into();
+    }
+    // What a result has beside its text must be an object.
+    if let Some(output) = entry.output_schema.as_ref().filter(|schema| schema.get("type") == Some(&json!("object"))) {
+        shown["outputSchema"] = output.clone();
+    }
+    shown
+}
+
+impl Connection {
+    /// Calls a tool by the name under which the client sees it.
+    pub(crate) async fn call_direct(
+        &self,
+        name: &str,
+        arguments: Value,
+        request: RequestContext<RoleServer>,
+    ) -> Result<CallToolResult, ErrorData> {
+        let tools = self.face.tools();
+        let Some(entry) = named(&tools).remove(name) else {
+            return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
+        };
+        let ended = self.call_at_the_door(&tools, &entry.id.to_string(), arguments, request).await;
+        call_result(&entry, ended)
+    }
+
+    /// Makes a call for a request, and stays with it.
+    pub(crate) async fn call_at_the_door(
+        &self,
+        tools: &Arc<RunTools>,
+        tool: &str,
+        input: Value,
+        request: RequestContext<RoleServer>,
+    ) -> Ended<Outcome> {
+        let parts = &self.face.parts;
+        let id = format!("call_{}", Uuid::now_v7());
+        let attended = parts.requests.attend(&id);
+        let (abort, left) = (CancellationToken::new(), CancellationToken::new());
+        let context = Context {
+            session: parts.session.clone(),
+            sender: Some(self.user(&request).0),
+            channel: Some("mcp".into()),
+            abort: abort.clone(),
+            ..Context::default()
+        };
+        let call = Call { id, seq: 0, tool: tool.to_owned(), input, line: None };
+        let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
+        let client = request.client_capabilities();
+        let (face, nobody) = (&*self.face, Nobody::IsTheEnd);
+        let attendant = Attendant { face, request: &request, client, nobody, abort: &abort, left: &left };
+        attendant.until(attended, going).await
+    }
+}
+
+/// What a call came to, as clients get it.
+pub(crate) fn call_result(entry: &Entry, ended: Ended<Outcome>) -> Result<CallToolResult, ErrorData> {
+    match ended {
+        Ended::With(Outcome { result: Ok(value), .. }) => Ok(result_of(entry, value)),
+        Ended::With(Outcome { result: Err(error), .. }) => failed(error),
+        Ended::Unanswered(id) => Ok(CallToolResult::error(vec![ContentBlock::text(unanswered(entry, &id))])),
+    }
+}
+
+/// What a tool gave, as clients get it. A server's result is passed on as it was sent.
+fn result_of(entry: &Entry, value: Value) -> CallToolResult {
+    if entry.id.source() == Source::Mcp {
+        let text = value.to_string();
+        return serde_json::from_value(value)
+            .unwrap_or_else(|_| CallToolResult::success(vec![ContentBlock::text(text)]));
+    }
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+    result.structured_content = value.is_object().then_some(value);
+    result
+}
+
+/// A failure for a model to read; that of a server's own protocol as it was sent.
+fn failed(error: CallError) -> Result<CallToolResult, ErrorData> {
+    match sent(&error) {
+        Some(sent) => Err(sent),
+        None => Ok(CallToolResult::error(vec![ContentBlock::text(error.message)])),
+    }
+}
+
+/// The error of a server, as it was sent.
+fn sent(error: &CallError) -> Option<ErrorData> {
+    let detail = error.detail.as_ref()?;
+    let code = ErrorCode(i32::try_from(detail.get("code")?.as_i64()?).ok()?);
+    let message = detail.get("message")?.as_str()?.to_owned();
+    Some(ErrorData::new(code, message, detail.get("data").cloned()))
+}
+
+/// A failure of something that is no tool.
+pub(crate) fn error_of(error: CallError) -> ErrorData {
+    sent(&error).unwrap_or_else(|| match error.code {
+        DoorCode::UnknownTool | DoorCode::InvalidInput => ErrorData::invalid_params(error.message, None),
+        _ => ErrorData::internal_error(error.message, None),
+    })
+}
+
+fn unanswered(entry: &Entry, question: &str) -> String {
+    format!(
+        "{} waits for a person: tell them to run `pincer approvals allow {question}` (or deny), and then call it again with the \
+         same input",
+        entry.id
+    )
+}

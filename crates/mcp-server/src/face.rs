@@ -1,0 +1,146 @@
+//! What all connections share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pincer_catalog::{Catalog, Policy};
+use pincer_codemode::{CodeMode, RunTools, Settings};
+use pincer_mcp::Servers;
+use pincer_store::Approvals;
+use pincer_tools::{Context, Door};
+use rmcp::RoleServer;
+use rmcp::service::Peer;
+
+use crate::notices::{Subscriptions, pass_on};
+use crate::requests::Requests;
+
+/// What clients are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Surface {
+    /// `exec` and `wait`.
+    #[default]
+    Code,
+    /// Every tool of every source under its own name, with the resources and prompts of the servers.
+    Direct,
+    /// `tool_search`, `tool_describe` and `tool_call`.
+    Search,
+}
+
+/// Who calls. Set on requests by whoever has checked it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User(pub String);
+
+/// What a face is made of.
+pub struct FaceParts {
+    /// Runs programs.
+    pub mode: CodeMode,
+    /// The one door.
+    pub door: Arc<Door>,
+    /// The MCP servers behind it.
+    pub servers: Arc<Servers>,
+    /// Where questions are.
+    pub approvals: Arc<dyn Approvals + Send + Sync>,
+    /// What the door was given for its events.
+    pub requests: Requests,
+    /// What clients may have.
+    pub policy: Policy,
+    /// What programs may use.
+    pub settings: Settings,
+    /// The session that everything belongs to.
+    pub session: String,
+    /// Who calls, if nothing else is said.
+    pub user: User,
+    /// What clients are shown.
+    pub surface: Surface,
+}
+
+/// What all connections share.
+pub struct Face {
+    pub(crate) parts: FaceParts,
+    /// The tools, as long as the door has not changed.
+    tools: Mutex<Option<(u64, Arc<RunTools>)>>,
+    /// The clients that are there.
+    peers: Mutex<Vec<Peer<RoleServer>>>,
+    pub(crate) subscriptions: Subscriptions,
+    connections: AtomicU64,
+}
+
+/// Changes that come together are told together.
+const TOGETHER: Duration = Duration::from_millis(100);
+
+impl Face {
+    /// Begins to tell clients when what they are shown changes.
+    pub fn new(parts: FaceParts) -> Arc<Self> {
+        let face = Arc::new(Self {
+            parts,
+            tools: Mutex::default(),
+            peers: Mutex::default(),
+            subscriptions: Subscriptions::default(),
+            connections: AtomicU64::new(0),
+        });
+        tokio::spawn(watch(Arc::downgrade(&face), face.parts.servers.changes()));
+        if face.parts.surface == Surface::Direct {
+            tokio::spawn(pass_on(Arc::downgrade(&face), face.parts.servers.listen()));
+        }
+        face
+    }
+
+    /// A number for a connection.
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.connections.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The tools as programs have them.
+    pub(crate) fn tools(&self) -> Arc<RunTools> {
+        let version = self.parts.door.version();
+        let mut kept = lock(&self.tools);
+        match &*kept {
+            Some((of, tools)) if *of == version => Arc::clone(tools),
+            _ => {
+                let catalog = Catalog::new(self.parts.door.entries()).unwrap_or_default();
+                let context = Context { session: self.parts.session.clone(), ..Context::default() };
+                let tools = Arc::new(RunTools::new(&self.parts.door, &catalog, &self.parts.policy, &context));
+                *kept = Some((version, Arc::clone(&tools)));
+                tools
+            }
+        }
+    }
+
+    pub(crate) fn joined(&self, peer: Peer<RoleServer>) {
+        let mut peers = lock(&self.peers);
+        peers.retain(|peer| !peer.is_transport_closed());
+        peers.push(peer);
+    }
+
+    /// The clients that are there.
+    pub(crate) fn peers(&self) -> Vec<Peer<RoleServer>> {
+        let mut peers = lock(&self.peers);
+        peers.retain(|peer| !peer.is_transport_closed());
+        peers.clone()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells clients when the list of tools reads differently.
+async fn watch(face: std::sync::Weak<Face>, mut changes: tokio::sync::watch::Receiver<u64>) {
+    let mut shown = None;
+    loop {
+        let Some(face) = face.upgrade() else { return };
+        let now = face.definitions().to_string();
+        if shown.as_ref().is_some_and(|shown| *shown != now) {
+            for peer in face.peers() {
+                let _ = peer.notify_tool_list_changed().await;
+            }
+        }
+        shown = Some(now);
+        drop(face);
+        if changes.changed().await.is_err() {
+            return;
+        }
+        tokio::time::sleep(TOGETHER).await;
+    }
+}

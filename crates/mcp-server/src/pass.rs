@@ -1,0 +1,179 @@
+//! Resources, prompts, completions and subscriptions of all servers, as one server's. All of it goes through the door.
+
+use std::sync::Arc;
+
+use pincer_catalog::{Source, ToolId};
+use pincer_mcp::{Operation, Server};
+use rmcp::RoleServer;
+use rmcp::model::ErrorData;
+use rmcp::service::RequestContext;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use crate::attend::Ended;
+use crate::connection::Connection;
+use crate::direct::error_of;
+use crate::names::{Keeps, unique};
+
+/// Pages that are taken of one server.
+const MOST_PAGES: usize = 100;
+
+impl Connection {
+    /// The servers that can do this and that the client may use for it.
+    fn able(&self, operation: Operation) -> Vec<Arc<Server>> {
+        let tools = self.face.tools();
+        let may = |server: &&Arc<Server>| {
+            let id = ToolId::new(Source::Mcp, server.name(), operation.name());
+            id.is_ok_and(|id| tools.catalog().get(&id.to_string()).is_some())
+        };
+        self.face.parts.servers.iter().filter(may).cloned().collect()
+    }
+
+    async fn operate(
+        &self,
+        server: &Server,
+        operation: Operation,
+        input: Value,
+        request: &RequestContext<RoleServer>,
+    ) -> Result<Value, ErrorData> {
+        let id = format!("{}:{}:{}", Source::Mcp, server.name(), operation.name());
+        match self.call_at_the_door(&self.face.tools(), &id, input, request.clone()).await {
+            Ended::With(outcome) => outcome.result.map_err(error_of),
+            Ended::Unanswered(question) => {
+                let why =
+                    format!("a person must approve this: `pincer approvals allow {question}`, and then ask again");
+                Err(ErrorData::internal_error(why, None))
+            }
+        }
+    }
+
+    /// All items that servers list, each with its server. A server that cannot be asked is left out.
+    async fn listed(
+        &self,
+        operation: Operation,
+        key: &str,
+        request: &RequestContext<RoleServer>,
+    ) -> Vec<(Arc<Server>, Value)> {
+        let mut items = Vec::new();
+        for server in self.able(operation) {
+            let mut cursor: Option<String> = None;
+            for _ in 0..MOST_PAGES {
+                let input = cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+                let Ok(mut page) = self.operate(&server, operation, input, request).await else { break };
+                if let Some(Value::Array(found)) = page.get_mut(key).map(Value::take) {
+                    items.extend(found.into_iter().map(|item| (Arc::clone(&server), item)));
+                }
+                match page.get("nextCursor").and_then(Value::as_str) {
+                    Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
+                    _ => break,
+                }
+            }
+        }
+        items
+    }
+
+    /// All items of one kind, as clients get them.
+    pub(crate) async fn list_all<T: DeserializeOwned>(
+        &self,
+        operation: Operation,
+        key: &str,
+        request: &RequestContext<RoleServer>,
+    ) -> Vec<T> {
+        let items = self.listed(operation, key, request).await;
+        items.into_iter().filter_map(|(_, item)| serde_json::from_value(item).ok()).collect()
+    }
+
+    /// All prompts, under names that are theirs alone, each with its server and its name there.
+    pub(crate) async fn prompts(&self, request: &RequestContext<RoleServer>) -> Vec<(String, Arc<Server>, Value)> {
+        let items = self.listed(Operation::ListPrompts, "prompts", request).await;
+        let name = |item: &Value| item.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let own: Vec<String> = items.iter().map(|(_, item)| name(item)).collect();
+        let things =
+            items.iter().zip(&own).map(|((server, _), name)| (server.name(), name.as_str(), Keeps::OwnersFirst));
+        let names = unique(things);
+        names.into_iter().zip(items).map(|(name, (server, item))| (name, server, item)).collect()
+    }
+
+    /// A prompt by the name under which clients see it.
+    pub(crate) async fn prompt<T: DeserializeOwned>(
+        &self,
+        name: &str,
+        arguments: Option<Value>,
+        request: &RequestContext<RoleServer>,
+    ) -> Result<T, ErrorData> {
+        let found = self.prompts(request).await.into_iter().find(|(known, ..)| known == name);
+        let (_, server, item) =
+            found.ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
+        let mut input = json!({ "name": item.get("name") });
+        if let Some(arguments) = arguments {
+            input["arguments"] = arguments;
+        }
+        read(self.operate(&server, Operation::GetPrompt, input, request).await?)
+    }
+
+    /// A resource, from whichever server has it: the one that lists it, or the first that knows it.
+    pub(crate) async fn resource<T: DeserializeOwned>(
+        &self,
+        uri: &str,
+        request: &RequestContext<RoleServer>,
+    ) -> Result<T, ErrorData> {
+        let mut last = None;
+        for server in self.who_has(uri, request).await {
+            match self.operate(&server, Operation::ReadResource, json!({ "uri": uri }), request).await {
+                Ok(contents) => return read(contents),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| {
+            ErrorData::resource_not_found(format!("Resource not found: {uri}"), Some(json!({ "uri": uri })))
+        }))
+    }
+
+    /// The servers that may have a resource: that which lists it first.
+    pub(crate) async fn who_has(&self, uri: &str, request: &RequestContext<RoleServer>) -> Vec<Arc<Server>> {
+        let mut able = self.able(Operation::ReadResource);
+        if able.len() > 1 {
+            let listed = self.listed(Operation::ListResources, "resources", request).await;
+            let owner = listed.iter().find(|(_, item)| item.get("uri").and_then(Value::as_str) == Some(uri));
+            if let Some((owner, _)) = owner {
+                able.sort_by_key(|server| server.name() != owner.name());
+            }
+        }
+        able
+    }
+
+    /// How an argument may go on, by whoever has the prompt or the template.
+    pub(crate) async fn completion<T: DeserializeOwned>(
+        &self,
+        mut params: Value,
+        request: &RequestContext<RoleServer>,
+    ) -> Result<T, ErrorData> {
+        let mut able = self.able(Operation::Complete);
+        if let Some(name) = params.pointer("/ref/name").and_then(Value::as_str).map(str::to_owned) {
+            let found = self.prompts(request).await.into_iter().find(|(known, ..)| *known == name);
+            let (_, server, item) =
+                found.ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
+            params["ref"]["name"] = item.get("name").cloned().unwrap_or_default();
+            able.retain(|other| other.name() == server.name());
+        } else if let Some(uri) = params.pointer("/ref/uri").and_then(Value::as_str) {
+            let templates = self.listed(Operation::ListTemplates, "resourceTemplates", request).await;
+            let owner = templates.iter().find(|(_, item)| item.get("uriTemplate").and_then(Value::as_str) == Some(uri));
+            if let Some((owner, _)) = owner {
+                able.retain(|other| other.name() == owner.name());
+            }
+        }
+        if let Some(params) = params.as_object_mut() {
+            params.remove("_meta");
+        }
+        match able.first() {
+            Some(server) => read(self.operate(server, Operation::Complete, params, request).await?),
+            None => Err(ErrorData::invalid_params("there is nobody who could complete this", None)),
+        }
+    }
+}
+
+/// What a server gave, as the SDK has it.
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+    serde_json::from_value(value)
+        .map_err(|error| ErrorData::internal_error(format!("the server's answer cannot be read: {error}"), None))
+}

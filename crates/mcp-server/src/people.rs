@@ -1,0 +1,131 @@
+//! Questions to the person at the client: approvals of ours, and what tools of servers ask for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_store::{Approval, ApprovalState};
+use pincer_tools::{Answer, Door, Request, granted_always};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientCapabilities, ClientResult, CustomRequest, ElicitRequest, ElicitRequestParams, ElicitResult,
+    ElicitationAction, ElicitationSchema, ServerRequest,
+};
+use rmcp::service::{Peer, PeerRequestOptions};
+use serde_json::{Value, json};
+
+/// How long a person has. Whoever does not answer in this time has gone.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Whether a client can ask its user to fill in a form.
+pub(crate) fn can_ask(client: Option<&ClientCapabilities>) -> bool {
+    let Some(elicitation) = client.and_then(|client| client.elicitation.as_ref()) else { return false };
+    // Clients of earlier revisions say nothing of forms and mean them.
+    elicitation.form.is_some() || elicitation.url.is_none()
+}
+
+/// Asks for an approval, and stores the answer. `false` if there is none: the question stays open.
+pub(crate) async fn approve(peer: &Peer<RoleServer>, door: &Arc<Door>, approval: &Approval) -> bool {
+    if approval.state != ApprovalState::Pending {
+        return true;
+    }
+    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
+    let choices = choices(approval);
+    let Some(params) = form(&asked(approval, &request), &choices) else { return false };
+    let Some(answer) = elicit(peer, params).await else { return false };
+    let chosen = answer.content.as_ref().and_then(|content| content.get("decision")?.as_str());
+    let decision = match answer.action {
+        ElicitationAction::Accept => {
+            choices.iter().find(|(name, _)| Some(name.as_str()) == chosen).map_or(Answer::Deny, |(_, answer)| *answer)
+        }
+        // Whoever closes the question has not said yes.
+        _ => Answer::Deny,
+    };
+    door.answer(&approval.id, decision, "mcp").await.is_ok()
+}
+
+fn choices(approval: &Approval) -> Vec<(String, Answer)> {
+    let mut choices = vec![("allow".to_owned(), Answer::AllowOnce)];
+    if approval.run.is_some() {
+        choices.extend([10, 100].map(|count| (format!("allow the next {count}"), Answer::AllowNext(count))));
+    }
+    if !granted_always(approval).is_empty() {
+        choices.push(("always allow".to_owned(), Answer::AllowAlways));
+    }
+    choices.push(("deny".to_owned(), Answer::Deny));
+    choices
+}
+
+/// What the person reads: all of the input, as everywhere.
+fn asked(approval: &Approval, request: &Value) -> String {
+    let demand = &request["demand"];
+    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
+    let line = request["line"].as_u64().map_or_else(String::new, |line| format!(" (line {line} of the program)"));
+    let more = demand["description"].as_str().map_or_else(String::new, |more| format!("\n{more}"));
+    format!("{title}{line}\n{} {}{more}", approval.tool, request["input"])
+}
+
+fn form(message: &str, choices: &[(String, Answer)]) -> Option<ElicitRequestParams> {
+    let names: Vec<&str> = choices.iter().map(|(name, _)| name.as_str()).collect();
+    let schema = json!({
+        "type": "object",
+        "properties": { "decision": { "type": "string", "title": "Decision", "enum": names } },
+        "required": ["decision"],
+    });
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+    Some(ElicitRequestParams::FormElicitationParams { meta: None, message: message.to_owned(), requested_schema })
+}
+
+async fn elicit(peer: &Peer<RoleServer>, params: ElicitRequestParams) -> Option<ElicitResult> {
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
+    let handle = peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(PATIENCE)).await.ok()?;
+    match handle.await_response().await.ok()? {
+        ClientResult::ElicitResult(answer) => Some(answer),
+        _ => None,
+    }
+}
+
+/// Whether a person is told which server asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Naming {
+    /// In front of the question.
+    Server,
+    /// The question is passed on as it was sent.
+    AsSent,
+}
+
+/// Asks the client for what a tool of a server wants of it. The person is told who asks.
+pub(crate) async fn pass(
+    peer: &Peer<RoleServer>,
+    client: Option<&ClientCapabilities>,
+    request: Request,
+    naming: Naming,
+) -> Option<Value> {
+    let Request { from, method, mut params } = request;
+    match method {
+        "elicitation/create" => {
+            let wants_url = params.get("mode").and_then(Value::as_str) == Some("url");
+            let elicitation = client?.elicitation.as_ref()?;
+            if wants_url && elicitation.url.is_none() || !wants_url && !can_ask(client) {
+                return None;
+            }
+            if let (Naming::Server, Some(message)) = (naming, params.get("message").and_then(Value::as_str)) {
+                params["message"] = format!("{from}: {message}").into();
+            }
+        }
+        "sampling/createMessage" => {
+            client?.sampling.as_ref()?;
+        }
+        _ => return None,
+    }
+    passed(peer, method, params).await
+}
+
+/// Passes a request on as it is: what the SDK does not know of it is not lost.
+pub(crate) async fn passed(peer: &Peer<RoleServer>, method: &str, params: Value) -> Option<Value> {
+    let request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+    let handle = peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(PATIENCE)).await.ok()?;
+    match handle.await_response().await.ok()? {
+        ClientResult::CustomResult(result) => Some(result.0),
+        other => serde_json::to_value(other).ok(),
+    }
+}

@@ -1,0 +1,358 @@
+//! The wire to a server that is a program: one JSON message per line, on its standard input and output.
+//!
+//! The SDK has such a transport too, but it drops what it cannot read without a word, and whoever waits for that answer waits
+//! for ever. Here a message that is too long or broken fails the request it answers; and results are kept as they were sent.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{CustomResult, ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerResult};
+use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::sync::Mutex as AsyncMutex;
+
+use crate::limits::MOST_MESSAGE_BYTES;
+
+/// How much of a message that cannot be kept is looked at, at either end, to find out whose answer it was.
+const EXCERPT: usize = 1024;
+
+type Message = RxJsonRpcMessage<RoleClient>;
+
+/// One life of the wire.
+pub(crate) struct Lines<R, W> {
+    reader: BufReader<R>,
+    line: Line,
+    writer: Arc<AsyncMutex<Option<W>>>,
+    /// The handshake is the SDK's business; what comes after is taken as it is.
+    greeted: bool,
+    notes: Arc<Notes>,
+}
+
+/// What there is to say of what came over the wire.
+#[derive(Default)]
+pub(crate) struct Notes(Mutex<Said>);
+
+#[derive(Default)]
+struct Said {
+    /// Why the wire was given up.
+    wrong: Option<String>,
+    /// The last line that was no message.
+    noise: Option<String>,
+}
+
+impl Notes {
+    pub fn wrong(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).wrong.clone()
+    }
+
+    pub fn noise(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).noise.clone()
+    }
+
+    fn set_wrong(&self, wrong: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).wrong.get_or_insert(wrong);
+    }
+
+    fn set_noise(&self, line: &[u8]) {
+        let excerpt = String::from_utf8_lossy(&line[..line.len().min(200)]).into_owned();
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).noise = Some(excerpt);
+    }
+}
+
+/// A line on its way in. What has come of it survives when nobody waits for the rest for a moment.
+#[derive(Default)]
+struct Line {
+    bytes: Vec<u8>,
+    /// It is longer than it may be: these are its last bytes, and how many there were.
+    over: Option<(Vec<u8>, usize)>,
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
+    pub fn new(reader: R, writer: W, notes: Arc<Notes>) -> Self {
+        Self {
+            reader: BufReader::with_capacity(64 << 10, reader),
+            line: Line::default(),
+            writer: Arc::new(AsyncMutex::new(Some(writer))),
+            greeted: false,
+            notes,
+        }
+    }
+
+    /// The next whole line is in `self.line`; `false` at the end.
+    async fn next_line(&mut self) -> bool {
+        loop {
+            let buffer = match self.reader.fill_buf().await {
+                Ok(buffer) if !buffer.is_empty() => buffer,
+                _ => return false,
+            };
+            let (used, whole) = match buffer.iter().position(|byte| *byte == b'\n') {
+                Some(at) => (at + 1, true),
+                None => (buffer.len(), false),
+            };
+            self.line.take(&buffer[..used]);
+            self.reader.consume(used);
+            if whole {
+                return true;
+            }
+        }
+    }
+
+    /// What the line is, and nothing is left of it. `None` if it is nothing.
+    fn message(&mut self) -> Result<Option<Message>, String> {
+        let Line { bytes, over } = std::mem::take(&mut self.line);
+        if let Some((tail, total)) = over {
+            let wrong = format!("sent a message of {total} bytes; {MOST_MESSAGE_BYTES} are the most");
+            return failed_request(&bytes, &tail, wrong).map(Some);
+        }
+        let line = bytes.trim_ascii();
+        if line.is_empty() {
+            return Ok(None);
+        }
+        if !self.greeted {
+            return Ok(self.greeting(line));
+        }
+        match serde_json::from_slice::<Answer>(line) {
+            Ok(Answer { id, result: Some(result), .. }) => {
+                let result = ServerResult::CustomResult(CustomResult::new(result));
+                Ok(Some(Message::Response(JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result })))
+            }
+            Ok(Answer { id, error: Some(error), .. }) => {
+                let error = lenient_error(error);
+                Ok(Some(Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(id), error })))
+            }
+            _ => match serde_json::from_slice::<Message>(line) {
+                Ok(message) => Ok(Some(message)),
+                // What was meant as a message and is none has an addressee.
+                Err(error) if error.is_syntax() || error.is_eof() => {
+                    if !contains(line, b"\"jsonrpc\"") {
+                        self.notes.set_noise(line);
+                        return Ok(None);
+                    }
+                    let excerpt = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+                    let tail = &line[line.len().saturating_sub(EXCERPT)..];
+                    failed_request(line, tail, format!("sent a message that is not JSON ({error}): {excerpt}"))
+                        .map(Some)
+                }
+                Err(_) => {
+                    self.notes.set_noise(line);
+                    Ok(None)
+                }
+            },
+        }
+    }
+
+    fn greeting(&mut self, line: &[u8]) -> Option<Message> {
+        match serde_json::from_slice::<Message>(line) {
+            Ok(message) => {
+                self.greeted |= matches!(message, Message::Response(_));
+                Some(message)
+            }
+            Err(_) => {
+                self.notes.set_noise(line);
+                None
+            }
+        }
+    }
+}
+
+/// An answer, taken as it is.
+#[derive(Deserialize)]
+struct Answer {
+    id: RequestId,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<Value>,
+    /// A request has one.
+    #[serde(rename = "method", default)]
+    _method: Option<Never>,
+}
+
+/// Nothing deserialises to this.
+enum Never {}
+
+impl<'de> Deserialize<'de> for Never {
+    fn deserialize<D: serde::Deserializer<'de>>(_: D) -> Result<Self, D::Error> {
+        Err(serde::de::Error::custom("a request"))
+    }
+}
+
+/// A result that is `null` is one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// Servers put all sorts of things there.
+fn lenient_error(error: Value) -> ErrorData {
+    match serde_json::from_value(error.clone()) {
+        Ok(error) => error,
+        Err(_) => ErrorData::internal_error(error.to_string(), None),
+    }
+}
+
+impl Line {
+    fn take(&mut self, part: &[u8]) {
+        if let Some((tail, total)) = &mut self.over {
+            *total += part.len();
+            tail.extend_from_slice(&part[part.len().saturating_sub(EXCERPT)..]);
+            tail.drain(..tail.len().saturating_sub(EXCERPT));
+        } else if self.bytes.len() + part.len() > MOST_MESSAGE_BYTES {
+            let total = self.bytes.len() + part.len();
+            // The beginning is enough from now on.
+            self.bytes.truncate(EXCERPT);
+            self.bytes.shrink_to_fit();
+            self.over = Some((part[part.len().saturating_sub(EXCERPT)..].to_vec(), total));
+        } else {
+            self.bytes.extend_from_slice(part);
+        }
+    }
+}
+
+/// An error in place of an answer that cannot be used. If nobody can tell whose answer it was, the wire is of no more use.
+fn failed_request(head: &[u8], tail: &[u8], wrong: String) -> Result<Message, String> {
+    match addressee(head, tail) {
+        Some(id) => {
+            let error = ErrorData::parse_error(wrong, None);
+            Ok(Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(RequestId::Number(id)), error }))
+        }
+        None => Err(wrong),
+    }
+}
+
+/// The request that a message answers, told from its beginning or its end: there the id stands.
+fn addressee(head: &[u8], tail: &[u8]) -> Option<i64> {
+    let head = String::from_utf8_lossy(&head[..head.len().min(EXCERPT)]);
+    let body = ["\"result\"", "\"error\"", "\"params\""].iter().filter_map(|key| head.find(key)).min();
+    let before = &head[..body.unwrap_or(head.len())];
+    if let Some(id) = before.find("\"id\"").and_then(|at| number(&before[at + 4..])) {
+        return Some(id.0);
+    }
+    let tail = String::from_utf8_lossy(tail);
+    let (id, rest) = number(&tail[tail.rfind("\"id\"")? + 4..])?;
+    let ends = rest.trim_start().strip_prefix('}').or_else(|| rest.trim_start().strip_prefix(",\"jsonrpc\""));
+    ends.map(|_| id)
+}
+
+/// The number behind a colon, and what follows it.
+fn number(text: &str) -> Option<(i64, &str)> {
+    let text = text.trim_start().strip_prefix(':')?.trim_start();
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    Some((text[..digits].parse().ok()?, &text[digits..]))
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}
+
+impl<R, W> Transport<RoleClient> for Lines<R, W>
+where
+    R: AsyncRead + Send + Unpin,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+        let writer = Arc::clone(&self.writer);
+        async move {
+            let mut line = serde_json::to_vec(&message)?;
+            line.push(b'\n');
+            let mut writer = writer.lock().await;
+            let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+            writer.write_all(&line).await?;
+            writer.flush().await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<Message> {
+        while self.next_line().await {
+            match self.message() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(wrong) => {
+                    self.notes.set_wrong(wrong);
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), io::Error> {
+        self.writer.lock().await.take();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_answer_a_broken_message_was_is_told_from_its_ends() {
+        for (head, tail, expected) in [
+            (r#"{"jsonrpc":"2.0","id":7,"result":{"#, "", Some(7)),
+            (r#"{ "id" : 12 , "jsonrpc": "2.0""#, "", Some(12)),
+            (r#"{"result":{"id":3,"x":"#, r#""}]},"jsonrpc":"2.0","id":9}"#, Some(9)),
+            (r#"{"result":{"id":3"#, r#"}},"id":9,"jsonrpc":"2.0"}"#, Some(9)),
+            (r#"{"result":{"id":3"#, r#"… "id":4 …"#, None),
+            (r#"{"jsonrpc":"2.0","method":"x","params":{"id":5}}"#, "", None),
+            ("", "", None),
+        ] {
+            assert_eq!(addressee(head.as_bytes(), tail.as_bytes()), expected, "{head} {tail}");
+        }
+    }
+
+    async fn received(text: &str) -> (Vec<String>, Option<String>) {
+        let notes = Arc::new(Notes::default());
+        let mut lines = Lines::new(text.as_bytes(), tokio::io::sink(), Arc::clone(&notes));
+        lines.greeted = true;
+        let mut found = Vec::new();
+        while let Some(message) = lines.receive().await {
+            found.push(serde_json::to_string(&message).unwrap_or_default());
+        }
+        (found, notes.wrong())
+    }
+
+    #[tokio::test]
+    async fn results_are_kept_as_they_were_sent_and_noise_is_passed_over() {
+        let sent = concat!(
+            "server is up\n{ pretty: 'print' }\n{\"level\":\"info\"}\n\n",
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"hologram","x":1}],"extra":null}}"#,
+            "\r\n",
+            r#"{"jsonrpc":"2.0","id":2,"error":{"code":"high","message":5}}"#,
+            "\n",
+            r#"{"jsonrpc":"2.0","id":3,"result":null}"#,
+            "\n",
+            r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
+            "\nincomplete",
+        );
+        let (found, wrong) = received(sent).await;
+        assert_eq!(wrong, None);
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert!(found[0].contains(r#""content":[{"type":"hologram","x":1}],"extra":null"#), "{}", found[0]);
+        assert!(found[1].contains("high"), "{}", found[1]);
+        assert!(found[2].contains(r#""result":null"#), "{}", found[2]);
+        assert!(found[3].contains("list_changed"), "{}", found[3]);
+    }
+
+    #[tokio::test]
+    async fn a_message_that_is_broken_or_too_long_fails_its_own_request() {
+        let huge = format!(r#"{{"jsonrpc":"2.0","id":8,"result":"{}"}}"#, "x".repeat(MOST_MESSAGE_BYTES));
+        let sent = format!(
+            "{{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{{\n{huge}\n{{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":1}}\n"
+        );
+        let (found, wrong) = received(&sent).await;
+        assert_eq!((found.len(), wrong), (3, None), "{found:?}");
+        assert!(found[0].contains(r#""id":7"#) && found[0].contains("not JSON"), "{}", found[0]);
+        assert!(found[1].contains(r#""id":8"#) && found[1].contains("are the most"), "{}", found[1]);
+        let (found, wrong) =
+            received("{\"jsonrpc\":\"2.0\",\"result\":{\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":1}\n").await;
+        assert!(found.is_empty() && wrong.is_some_and(|wrong| wrong.contains("not JSON")));
+    }
+}

@@ -1,0 +1,67 @@
+//! What a server writes to its standard error: a file of its own, and the last words for an error.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::limits::{MOST_LOG_BYTES, STDERR_BYTES};
+
+/// The last words of a server.
+#[derive(Clone, Default)]
+pub(crate) struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+
+impl LastWords {
+    /// What it said last, or nothing.
+    pub fn text(&self) -> Option<String> {
+        let said: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let said = String::from_utf8_lossy(&said);
+        let said = said.trim();
+        (!said.is_empty()).then(|| said.to_owned())
+    }
+
+    fn add(&self, part: &[u8]) {
+        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend(part);
+        let over = said.len().saturating_sub(STDERR_BYTES);
+        said.drain(..over);
+    }
+}
+
+/// Where the log of a server is.
+pub(crate) fn log_file(state: &Path, server: &str) -> PathBuf {
+    state.join("logs").join("mcp").join(format!("{server}.log"))
+}
+
+/// Takes down what a server writes until it writes no more. Without a file the last words are kept all the same.
+pub(crate) async fn listen(stderr: impl AsyncRead + Unpin, file: Option<PathBuf>, words: LastWords) {
+    let mut stderr = stderr;
+    let mut log = file.and_then(|file| open(&file));
+    let mut buffer = vec![0; 8 << 10];
+    while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
+        words.add(&buffer[..count]);
+        if let Some(file) = &mut log
+            && file.write_all(&buffer[..count]).is_err()
+        {
+            log = None;
+        }
+    }
+}
+
+/// Appends; begins anew when the file has grown too large.
+fn open(file: &Path) -> Option<File> {
+    std::fs::create_dir_all(file.parent()?).ok()?;
+    let large = std::fs::metadata(file).is_ok_and(|about| about.len() > MOST_LOG_BYTES);
+    let mut options = OpenOptions::new();
+    options.create(true).mode(0o600);
+    if large {
+        options.write(true).truncate(true)
+    } else {
+        options.append(true)
+    };
+    options.open(file).ok()
+}

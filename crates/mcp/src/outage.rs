@@ -1,0 +1,53 @@
+//! That a server was down a moment ago, for processes that are over in a moment themselves: they need not wait for it again.
+
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::settings::ServerSettings;
+
+/// For so long it is not waited for.
+const REMEMBERED_MS: u64 = 60_000;
+
+/// That a server was down.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Outage {
+    digest: String,
+    at: u64,
+    pub reason: String,
+}
+
+impl Outage {
+    /// What is known of the last minute.
+    pub fn stored(state: &Path, settings: &ServerSettings) -> Option<Self> {
+        let text = std::fs::read(file(state, &settings.name)).ok()?;
+        let outage: Self = serde_json::from_slice(&text).ok()?;
+        let fresh = now().checked_sub(outage.at).is_some_and(|age| age < REMEMBERED_MS);
+        (fresh && outage.digest == settings.digest()).then_some(outage)
+    }
+
+    /// Notes it, as far as that can be done.
+    pub fn store(state: Option<&Path>, settings: &ServerSettings, reason: &str) {
+        let Some(state) = state else { return };
+        let outage = Self { digest: settings.digest(), at: now(), reason: reason.to_owned() };
+        let file = file(state, &settings.name);
+        let _ = file.parent().map(std::fs::create_dir_all);
+        let _ = serde_json::to_vec(&outage).map(|text| std::fs::write(file, text));
+    }
+
+    /// It is there again.
+    pub fn forget(state: Option<&Path>, server: &str) {
+        if let Some(state) = state {
+            let _ = std::fs::remove_file(file(state, server));
+        }
+    }
+}
+
+fn file(state: &Path, server: &str) -> PathBuf {
+    state.join("mcp").join(format!("{server}.down.json"))
+}
+
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
+}

@@ -1,0 +1,389 @@
+//! A server for as long as Pincer runs: started when it is needed, started again when it falls, and known while it is away.
+
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use pincer_tools::{Door, Effect, ServerState, ToolError};
+use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData};
+use serde_json::Value;
+use tokio::sync::{Mutex, watch};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::connection::{Connection, ENDED, Failure};
+use crate::inflight::Caller;
+use crate::listing::Listing;
+use crate::outage::Outage;
+use crate::settings::ServerSettings;
+use crate::told::{Hub, Notice, Told};
+use crate::tool::registered;
+
+/// The second start after a fall waits so long, the next ones twice as long each.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+const LONGEST_DELAY: Duration = Duration::from_secs(60);
+/// A call waits so long for the next start; beyond that it is told that the server is down.
+const WORTH_WAITING: Duration = Duration::from_secs(2);
+
+/// What all servers share.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub hub: Hub,
+    /// Where listings, logs and tokens are kept.
+    pub state: Option<PathBuf>,
+    /// Where tools are registered, once it is there.
+    pub door: Arc<OnceLock<Weak<Door>>>,
+    /// Counts what has become known.
+    pub changes: watch::Sender<u64>,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self { hub: Hub::default(), state: None, door: Arc::default(), changes: watch::channel(0).0 }
+    }
+}
+
+/// A server.
+pub struct Server {
+    settings: Arc<ServerSettings>,
+    host: Host,
+    life: Mutex<Life>,
+    seen: RwLock<Seen>,
+    /// Changes with `seen`.
+    news: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Life {
+    running: Option<Arc<Connection>>,
+    falls: u32,
+    not_before: Option<Instant>,
+    why: Option<String>,
+}
+
+/// What is known of a server.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// What it has, or had when it was last there.
+    pub listing: Option<Arc<Listing>>,
+    /// How it is.
+    pub health: Health,
+    /// How long it last took to connect.
+    pub connected_in: Option<Duration>,
+    /// How long it last took to list its tools.
+    pub listed_in: Option<Duration>,
+}
+
+/// How a server is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Health {
+    /// Nobody has needed it yet.
+    #[default]
+    Cold,
+    /// It is being connected to.
+    Connecting,
+    /// It is there.
+    Up,
+    /// It is not there. This is why.
+    Down(String),
+}
+
+impl Server {
+    pub(crate) fn new(settings: ServerSettings, host: Host) -> Arc<Self> {
+        let state = host.state.as_deref();
+        let listing = state.and_then(|state| Listing::stored(state, &settings)).map(Arc::new);
+        let outage = state.and_then(|state| Outage::stored(state, &settings));
+        let health = outage.map_or(Health::Cold, |outage| Health::Down(outage.reason));
+        let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
+        Arc::new(Self { settings: Arc::new(settings), host, life: Mutex::default(), seen, news: watch::channel(0).0 })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.settings.name
+    }
+
+    /// What the config says of it.
+    pub fn settings(&self) -> &ServerSettings {
+        &self.settings
+    }
+
+    /// What is known of it.
+    pub fn seen(&self) -> Seen {
+        self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Asks it what it has, and starts it for that if need be.
+    pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Listing>, String> {
+        let connection = self.connection(Patience::None).await?;
+        self.list(&connection).await
+    }
+
+    /// Waits until it is known what it has, or that it is down; at most so long.
+    pub(crate) async fn settled(self: &Arc<Self>, most: Duration) {
+        let known = |seen: Seen| seen.listing.is_some() || matches!(seen.health, Health::Down(_));
+        if known(self.seen()) {
+            return;
+        }
+        let server = Arc::clone(self);
+        let mut news = self.news.subscribe();
+        tokio::spawn(async move { server.refresh().await });
+        let waiting = async { while !known(self.seen()) && news.changed().await.is_ok() {} };
+        let _ = tokio::time::timeout(most, waiting).await;
+    }
+
+    /// Makes a request of it.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        caller: Option<Caller>,
+        abort: &CancellationToken,
+    ) -> Result<Value, ToolError> {
+        let made = self.attempt(request.clone(), caller.clone(), abort).await;
+        // A connection that was found over when it was needed has done nothing.
+        let made = match made {
+            Err(Failure::NotMade(_)) => self.attempt(request, caller, abort).await,
+            made => made,
+        };
+        made.map_err(|failure| self.explain(failure))
+    }
+
+    async fn attempt(
+        self: &Arc<Self>,
+        request: ClientRequest,
+        caller: Option<Caller>,
+        abort: &CancellationToken,
+    ) -> Result<Value, Failure> {
+        let connecting = self.connection(Patience::Some);
+        let connection = tokio::select! {
+            biased;
+            () = abort.cancelled() => return Err(Failure::Aborted),
+            connection = connecting => connection.map_err(Failure::NotMade)?,
+        };
+        let made = connection.request(request, self.settings.call_timeout(), caller, abort).await;
+        if matches!(made, Ok(_) | Err(Failure::Refused(_))) {
+            self.life.lock().await.falls = 0;
+        }
+        made
+    }
+
+    fn explain(&self, failure: Failure) -> ToolError {
+        match failure {
+            Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
+            Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
+            Failure::Late(limit) => {
+                ToolError::unknown(self.says(&format!("did not answer within {} ms", limit.as_millis())))
+            }
+            Failure::Aborted => ToolError::unknown("the call was aborted"),
+            Failure::Refused(error) => {
+                let effect = match error.code {
+                    ErrorCode::INVALID_PARAMS | ErrorCode::METHOD_NOT_FOUND | ErrorCode::INVALID_REQUEST => {
+                        Effect::None
+                    }
+                    _ => Effect::Unknown,
+                };
+                ToolError { message: self.says(&refusal(&error)), effect, detail: serde_json::to_value(&error).ok() }
+            }
+        }
+    }
+
+    /// A sentence that names the server.
+    pub(crate) fn says(&self, what: &str) -> String {
+        format!("the MCP server {} {what}", self.settings.name)
+    }
+
+    /// The connection; a new one if there is none.
+    pub(crate) async fn connection(self: &Arc<Self>, patience: Patience) -> Result<Arc<Connection>, String> {
+        let mut life = self.life.lock().await;
+        if let Some(connection) = life.running.take() {
+            match connection.over() {
+                None => {
+                    life.running = Some(Arc::clone(&connection));
+                    return Ok(connection);
+                }
+                Some(why) => life.fell(why.to_string()),
+            }
+        }
+        let wait = life.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(Instant::now()));
+        if patience == Patience::Some && wait > WORTH_WAITING {
+            let why = life.why.clone().unwrap_or_default();
+            return Err(format!("{why} (it is tried again in {} s)", wait.as_secs() + 1));
+        }
+        if patience == Patience::Some {
+            tokio::time::sleep(wait).await;
+        }
+        self.set(|seen| {
+            if !matches!(seen.health, Health::Down(_)) {
+                seen.health = Health::Connecting;
+            }
+        });
+        let began = Instant::now();
+        match Connection::open(&self.settings, &self.host).await {
+            Ok(connection) => {
+                let connection = Arc::new(connection);
+                life.running = Some(Arc::clone(&connection));
+                drop(life);
+                self.set(|seen| {
+                    (seen.health, seen.connected_in) = (Health::Up, Some(began.elapsed()));
+                });
+                Outage::forget(self.host.state.as_deref(), self.name());
+                tokio::spawn(Arc::clone(self).attend(Arc::clone(&connection)));
+                Ok(connection)
+            }
+            Err(why) => {
+                life.fell(why.clone());
+                self.down(&why);
+                Err(why)
+            }
+        }
+    }
+
+    fn down(&self, why: &str) {
+        self.set(|seen| seen.health = Health::Down(why.to_owned()));
+        Outage::store(self.host.state.as_deref(), &self.settings, why);
+    }
+
+    /// Stays with a connection: lists what is there as soon as it is, and again whenever it changes; says so when it is over.
+    async fn attend(self: Arc<Self>, connection: Arc<Connection>) {
+        let mut notices = self.host.hub.listen();
+        let _ = self.list(&connection).await;
+        // Held weakly from here on: nobody but the server itself keeps a connection alive.
+        let mut over = connection.watch();
+        let held = Arc::downgrade(&connection);
+        drop(connection);
+        loop {
+            let notice = tokio::select! {
+                biased;
+                _ = over.wait_for(Option::is_some) => break,
+                notice = notices.recv() => notice,
+            };
+            let ours = match notice {
+                Ok(Notice { server, told: Told::ToolsChanged }) => *server == *self.name(),
+                Ok(_) => false,
+                // Some were missed: this may have been among them.
+                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => true,
+                Err(_) => break,
+            };
+            if ours && let Some(connection) = held.upgrade() {
+                let _ = self.list(&connection).await;
+            }
+        }
+        let why = over.borrow().clone();
+        if let Some(why) = why {
+            self.set(|seen| {
+                if seen.health == Health::Up {
+                    seen.health = if *why == *ENDED { Health::Cold } else { Health::Down(why.to_string()) };
+                }
+            });
+        }
+    }
+
+    async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, String> {
+        let began = Instant::now();
+        let listing = match Listing::of(connection, &self.settings).await {
+            Ok(listing) => Arc::new(listing),
+            Err(failure) => {
+                let why = match failure {
+                    Failure::NotMade(why) | Failure::Lost(why) => why,
+                    Failure::Late(limit) => format!("did not list its tools within {} ms", limit.as_millis()),
+                    Failure::Refused(error) => format!("cannot list its tools: it {}", refusal(&error)),
+                    Failure::Aborted => "was ended".into(),
+                };
+                if self.seen().listing.is_none() {
+                    self.down(&why);
+                }
+                return Err(why);
+            }
+        };
+        let before = self.seen().listing;
+        if !before.is_some_and(|before| before.says_the_same(&listing))
+            && let Some(state) = &self.host.state
+        {
+            listing.store(state, self.name());
+        }
+        self.set(|seen| {
+            (seen.listing, seen.listed_in) = (Some(Arc::clone(&listing)), Some(began.elapsed()));
+        });
+        Ok(listing)
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Seen)) {
+        change(&mut self.seen.write().unwrap_or_else(PoisonError::into_inner));
+        self.news.send_modify(|count| *count += 1);
+    }
+
+    /// Told whenever something is known of it that was not.
+    pub(crate) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
+    }
+
+    /// Registers what it has at the door.
+    pub(crate) fn register(self: &Arc<Self>) {
+        let Some(door) = self.host.door.get().and_then(Weak::upgrade) else { return };
+        let seen = self.seen();
+        let state = match &seen.health {
+            Health::Down(why) => ServerState::Down(why.clone()),
+            Health::Cold | Health::Connecting if seen.listing.is_none() => ServerState::Starting,
+            _ => ServerState::Available,
+        };
+        let tools = seen.listing.as_deref().map(|listing| registered(self, listing)).unwrap_or_default();
+        door.set_server(pincer_tools::Server { name: self.name().to_owned(), state, tools });
+    }
+
+    /// What it has now is at the door.
+    pub(crate) fn changed(&self) {
+        self.host.changes.send_modify(|count| *count += 1);
+    }
+
+    /// Tells it from which level on it is to send its log, if it keeps one.
+    pub async fn set_log_level(self: &Arc<Self>, level: Value) -> Result<(), ToolError> {
+        self.ask_for("logging/setLevel", serde_json::json!({ "level": level })).await
+    }
+
+    /// Asks it to tell when a resource changes.
+    pub async fn subscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
+        self.ask_for("resources/subscribe", serde_json::json!({ "uri": uri })).await
+    }
+
+    /// Asks it to tell no more.
+    pub async fn unsubscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
+        self.ask_for("resources/unsubscribe", serde_json::json!({ "uri": uri })).await
+    }
+
+    async fn ask_for(self: &Arc<Self>, method: &str, params: Value) -> Result<(), ToolError> {
+        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
+        self.request(request, None, &CancellationToken::new()).await.map(drop)
+    }
+
+    /// Ends it, if it runs.
+    pub async fn end(&self) {
+        let running = self.life.lock().await.running.take();
+        if let Some(connection) = running {
+            connection.end().await;
+        }
+    }
+}
+
+/// Whether to wait for a server that has fallen before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// As long as is worth it.
+    Some,
+    /// It is tried at once.
+    None,
+}
+
+impl Life {
+    /// The first time it is started again at once, then later and later.
+    fn fell(&mut self, why: String) {
+        let delay =
+            if self.falls == 0 { Duration::ZERO } else { FIRST_DELAY * 2_u32.saturating_pow((self.falls - 1).min(10)) };
+        self.falls += 1;
+        self.not_before = Some(Instant::now() + delay.min(LONGEST_DELAY));
+        self.why = Some(why);
+    }
+}
+
+fn refusal(error: &ErrorData) -> String {
+    format!("says: {} ({})", error.message, error.code.0)
+}

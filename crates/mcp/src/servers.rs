@@ -1,0 +1,164 @@
+//! All servers of a config.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use pincer_catalog::Entry;
+use pincer_config::keys::{Mcp, McpSampling};
+use pincer_tools::Door;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinSet;
+
+use crate::mention::{Mention, mentioned};
+use crate::server::{Host, Server};
+use crate::settings::ServerSettings;
+use crate::told::Notice;
+use crate::tool::registered;
+
+/// Programs that ask about all servers wait at most so long for those that nobody has heard of yet.
+const FOR_ALL: Duration = Duration::from_secs(5);
+/// A stored listing that is older is asked for again when there is time.
+const STALE_MS: u64 = 24 * 3600 * 1000;
+
+/// All servers of a config. Ended with [`Servers::end`].
+pub struct Servers {
+    servers: BTreeMap<String, Arc<Server>>,
+    host: Host,
+}
+
+/// Where servers work, and where things of theirs are kept.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// Where programs are started that say nothing else, and what servers are told to be our root.
+    pub workspace: PathBuf,
+    /// From where relative paths are seen.
+    pub beside: Option<PathBuf>,
+    /// Where listings, logs and tokens are kept. Nowhere if absent.
+    pub state: Option<PathBuf>,
+}
+
+impl Servers {
+    /// The servers of a config that are enabled. Nothing is started. `sampling` is for those that do not say.
+    pub fn new(config: &Mcp, places: &Places, sampling: McpSampling) -> Self {
+        let host = Host { state: places.state.clone(), ..Host::default() };
+        let enabled = config.servers.iter().filter(|(_, server)| server.enabled);
+        let servers = enabled.map(|(name, config)| {
+            let directory = match &config.cwd {
+                Some(cwd) => places.beside.as_deref().unwrap_or(Path::new("")).join(cwd),
+                None => places.workspace.clone(),
+            };
+            let sampling = config.sampling.unwrap_or(sampling);
+            let settings = ServerSettings { name: name.clone(), config: config.clone(), directory, sampling };
+            (name.clone(), Server::new(settings, host.clone()))
+        });
+        Self { servers: servers.collect(), host: host.clone() }
+    }
+
+    /// Registers them at the door, now and whenever something of them changes.
+    pub fn attach(&self, door: &Arc<Door>) {
+        if self.host.door.set(Arc::downgrade(door)).is_err() {
+            return;
+        }
+        for server in self.servers.values() {
+            server.register();
+            let (held, mut news): (Weak<Server>, _) = (Arc::downgrade(server), server.news());
+            tokio::spawn(async move {
+                while news.changed().await.is_ok() {
+                    match held.upgrade() {
+                        Some(server) => {
+                            server.register();
+                            server.changed();
+                        }
+                        None => return,
+                    }
+                }
+            });
+        }
+    }
+
+    /// Counts what becomes known of servers, once it is at the door.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.host.changes.subscribe()
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Server>> {
+        self.servers.values()
+    }
+
+    /// The one with this name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Server>> {
+        self.servers.get(name)
+    }
+
+    /// What servers tell without being asked, from now on.
+    pub fn listen(&self) -> broadcast::Receiver<Notice> {
+        self.host.hub.listen()
+    }
+
+    /// Begins to ask those that nobody has heard of, or not for a day. Returns at once.
+    pub fn warm_up(&self) {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        for server in self.servers.values() {
+            let fresh = server.seen().listing.is_some_and(|listing| now.saturating_sub(listing.at) < STALE_MS);
+            if !fresh {
+                let server = Arc::clone(server);
+                tokio::spawn(async move { server.refresh().await });
+            }
+        }
+    }
+
+    /// Sees to it that what a program talks about is known before it runs, as far as that can be had: servers that it names
+    /// are waited for as long as they may take, all of them only for a moment.
+    pub async fn ready_for(&self, code: &str) {
+        let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
+        let (which, most): (Vec<&Arc<Server>>, _) = match mentioned(code, &names) {
+            Mention::None => return,
+            Mention::Some(found) => (found.into_iter().filter_map(|name| self.servers.get(name)).collect(), None),
+            Mention::All => (self.servers.values().collect(), Some(FOR_ALL)),
+        };
+        let mut waiting = JoinSet::new();
+        for server in which {
+            let most = most.unwrap_or_else(|| 2 * server.settings().connect_timeout());
+            let server = Arc::clone(server);
+            waiting.spawn(async move { server.settled(most).await });
+        }
+        waiting.join_all().await;
+        // What became known is at the door before anybody looks there.
+        self.servers.values().for_each(Server::register);
+    }
+
+    /// Sees to it that all are known, as far as that can be had in a moment.
+    pub async fn ready(&self) {
+        self.ready_for("MCP").await;
+    }
+
+    /// The tools of all of them, as far as they are known.
+    pub fn entries(&self) -> Vec<Entry> {
+        let of = |server: &Arc<Server>| server.seen().listing.map(|listing| registered(server, &listing));
+        self.servers.values().filter_map(of).flatten().map(|(entry, _)| entry).collect()
+    }
+
+    /// Asks all of them at once, and waits for the slowest.
+    pub async fn refresh_all(&self) {
+        let mut asking = JoinSet::new();
+        for server in self.servers.values() {
+            let server = Arc::clone(server);
+            asking.spawn(async move { server.refresh().await.map(drop) });
+        }
+        asking.join_all().await;
+        self.servers.values().for_each(Server::register);
+    }
+
+    /// Ends all that run.
+    pub async fn end(&self) {
+        let mut ending = JoinSet::new();
+        for server in self.servers.values() {
+            let server = Arc::clone(server);
+            ending.spawn(async move { server.end().await });
+        }
+        ending.join_all().await;
+    }
+}

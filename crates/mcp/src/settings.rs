@@ -1,0 +1,72 @@
+//! What is known of a server before anybody has talked to it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pincer_catalog::is_glob_match;
+use pincer_config::keys::{McpElicitation, McpSampling, McpServer, McpToolFilter};
+use sha2::{Digest, Sha256};
+
+/// A server, as the config has it.
+#[derive(Clone, Debug)]
+pub struct ServerSettings {
+    /// Its name.
+    pub name: String,
+    /// How it is reached, and everything else.
+    pub config: McpServer,
+    /// Where it is started, if it is a program.
+    pub directory: PathBuf,
+    /// What happens when it asks for a model's answer.
+    pub sampling: McpSampling,
+}
+
+impl ServerSettings {
+    /// Program and arguments, if it is one.
+    pub(crate) fn words(&self) -> Option<Vec<String>> {
+        let program = self.config.command.clone()?;
+        Some(std::iter::once(program).chain(self.config.args.iter().cloned()).collect())
+    }
+
+    /// How long it may take to be there.
+    pub(crate) fn connect_timeout(&self) -> Duration {
+        Duration::from_millis(self.config.connect_timeout_ms)
+    }
+
+    /// How long a call may take.
+    pub(crate) fn call_timeout(&self) -> Duration {
+        Duration::from_millis(self.config.timeout_ms)
+    }
+
+    /// Whether somebody may be asked on its behalf.
+    pub(crate) fn may_ask_people(&self) -> bool {
+        self.config.elicitation == McpElicitation::Ask
+    }
+
+    /// How it is reached, in a word: `stdio`, `http`, `sse`.
+    pub fn transport(&self) -> &'static str {
+        use pincer_config::keys::McpTransport::{Http, Sse, Stdio, StreamableHttp};
+        match self.config.transport {
+            Some(Sse) => "sse",
+            Some(Http | StreamableHttp) => "http",
+            Some(Stdio) => "stdio",
+            None if self.config.command.is_some() => "stdio",
+            None => "http",
+        }
+    }
+
+    /// Differs when another server may be meant: what is stored of one is not used for the other. Secrets are part of it and
+    /// cannot be told from it.
+    pub(crate) fn digest(&self) -> String {
+        let McpServer { transport, command, args, env, cwd, url, headers, auth, .. } = &self.config;
+        let told = serde_json::json!([transport, command, args, env, cwd, url, headers, auth, self.directory]);
+        let digest = Sha256::digest(told.to_string());
+        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Whether the filter leaves a tool of this name.
+    pub(crate) fn admits(&self, tool: &str) -> bool {
+        let McpToolFilter { allow, deny } = &self.config.tools;
+        let any = |patterns: &[String]| patterns.iter().any(|pattern| is_glob_match(pattern, tool));
+        (allow.is_empty() || any(allow)) && !any(deny)
+    }
+}

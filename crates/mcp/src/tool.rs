@@ -1,0 +1,209 @@
+//! A server's tools, resources and prompts as tools at the door.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_catalog::{Entry, Flags, Source, ToolId};
+use pincer_tools::{BoxFuture, Tool, ToolCall, ToolError};
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams,
+    ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
+    ReadResourceRequest, ReadResourceRequestParams,
+};
+use serde_json::{Map, Value, json};
+
+use crate::inflight::Caller;
+use crate::listing::Listing;
+use crate::server::Server;
+
+/// How much longer the door waits than the call may take, so that the server is named when it is late.
+const MARGIN: Duration = Duration::from_secs(2);
+
+/// What can be done with a server besides calling its tools. Each is a tool at the door, so that policy, hooks and the journal
+/// hold for it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// `resources.list()`
+    ListResources,
+    /// `resources.templates()`
+    ListTemplates,
+    /// `resources.read({ uri })`
+    ReadResource,
+    /// `prompts.list()`
+    ListPrompts,
+    /// `prompts.get({ name, arguments })`
+    GetPrompt,
+    /// `prompts.complete({ ref, argument })`
+    Complete,
+}
+
+impl Operation {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::ListResources,
+        Self::ListTemplates,
+        Self::ReadResource,
+        Self::ListPrompts,
+        Self::GetPrompt,
+        Self::Complete,
+    ];
+
+    /// Its name, in ids: `mcp:docs:resources/read`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ListResources => "resources/list",
+            Self::ListTemplates => "resources/templates/list",
+            Self::ReadResource => "resources/read",
+            Self::ListPrompts => "prompts/list",
+            Self::GetPrompt => "prompts/get",
+            Self::Complete => "completion/complete",
+        }
+    }
+
+    fn is_offered(self, listing: &Listing) -> bool {
+        let can = &listing.info.capabilities;
+        match self {
+            Self::ListResources | Self::ListTemplates | Self::ReadResource => can.resources.is_some(),
+            Self::ListPrompts | Self::GetPrompt => can.prompts.is_some(),
+            Self::Complete => can.completions.is_some(),
+        }
+    }
+
+    fn entry(self, id: ToolId) -> Entry {
+        let (description, input_schema) = match self {
+            Self::ListResources => ("Lists the server's resources, page by page.", page_schema()),
+            Self::ListTemplates => ("Lists the templates of the server's resources, page by page.", page_schema()),
+            Self::ReadResource => ("Reads a resource of the server.", string_schema("uri")),
+            Self::ListPrompts => ("Lists the server's prompts, page by page.", page_schema()),
+            Self::Complete => (
+                "Says how an argument of a prompt, or of a template of resources, may go on.",
+                json!({
+                    "type": "object",
+                    "properties": {
+                        "ref": { "type": "object" }, "argument": { "type": "object" }, "context": { "type": "object" },
+                    },
+                    "required": ["ref", "argument"],
+                }),
+            ),
+            Self::GetPrompt => {
+                let mut schema = string_schema("name");
+                schema["properties"]["arguments"] =
+                    json!({ "type": "object", "additionalProperties": { "type": "string" } });
+                ("Gets a prompt of the server, with its arguments filled in.", schema)
+            }
+        };
+        // What they ask for changes nothing, by what the protocol says of it.
+        let flags = Flags { read_only: true, ..Flags::default() };
+        Entry { input_schema, flags, ..Entry::new(id, description) }
+    }
+
+    fn request(self, input: Value) -> Result<ClientRequest, ToolError> {
+        let text = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
+        let missing = |key: &str| ToolError::before(format!("`{key}` is missing"));
+        let page = || PaginatedRequestParams::default().with_cursor(text("cursor"));
+        Ok(match self {
+            Self::ListResources => ClientRequest::ListResourcesRequest(ListResourcesRequest::with_param(page())),
+            Self::ListTemplates => {
+                ClientRequest::ListResourceTemplatesRequest(ListResourceTemplatesRequest::with_param(page()))
+            }
+            Self::ListPrompts => ClientRequest::ListPromptsRequest(ListPromptsRequest::with_param(page())),
+            Self::Complete => ClientRequest::CustomRequest(CustomRequest::new("completion/complete", Some(input))),
+            Self::ReadResource => {
+                let uri = text("uri").ok_or_else(|| missing("uri"))?;
+                ClientRequest::ReadResourceRequest(ReadResourceRequest::new(ReadResourceRequestParams::new(uri)))
+            }
+            Self::GetPrompt => {
+                let mut params = GetPromptRequestParams::new(text("name").ok_or_else(|| missing("name"))?);
+                if let Some(Value::Object(arguments)) = input.get("arguments") {
+                    params = params.with_arguments(arguments.clone());
+                }
+                ClientRequest::GetPromptRequest(GetPromptRequest::new(params))
+            }
+        })
+    }
+}
+
+fn page_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": { "cursor": { "type": "string", "description": "`nextCursor` of the page before." } },
+        "additionalProperties": false,
+    })
+}
+
+fn string_schema(key: &str) -> Value {
+    json!({ "type": "object", "properties": { key: { "type": "string" } }, "required": [key], "additionalProperties": false })
+}
+
+/// What a server brings to the door.
+pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry, Arc<dyn Tool>)> {
+    let timeout = server.settings().call_timeout() + MARGIN + server.settings().connect_timeout();
+    let id = |name: &str| ToolId::new(Source::Mcp, server.name(), name).ok();
+    let operations =
+        Operation::ALL.into_iter().filter(|operation| operation.is_offered(listing)).filter_map(|operation| {
+            let tool = RemoteTool { server: Arc::clone(server), what: What::Operation(operation), timeout };
+            Some((operation.entry(id(operation.name())?), Arc::new(tool) as Arc<dyn Tool>))
+        });
+    let tools = listing.tools.iter().filter_map(|tool| {
+        let name = tool.get("name")?.as_str()?;
+        // A tool cannot pass for an operation: that one is registered first.
+        let entry = entry(id(name)?, tool);
+        let remote = RemoteTool { server: Arc::clone(server), what: What::Tool(name.to_owned()), timeout };
+        server.settings().admits(name).then(|| (entry, Arc::new(remote) as Arc<dyn Tool>))
+    });
+    operations.chain(tools).collect()
+}
+
+/// A tool as the catalog knows it. What the server says of itself is a hint: it may spare a repetition, and never loosens a rule.
+fn entry(id: ToolId, tool: &Value) -> Entry {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
+    let hint = |key: &str| tool.pointer(&format!("/annotations/{key}")).and_then(Value::as_bool) == Some(true);
+    Entry {
+        label: text(tool.get("title")).or_else(|| text(tool.pointer("/annotations/title"))),
+        input_schema: tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
+        output_schema: tool.get("outputSchema").cloned(),
+        flags: Flags { read_only: hint("readOnlyHint"), idempotent: hint("idempotentHint"), ..Flags::default() },
+        ..Entry::new(id, text(tool.get("description")).unwrap_or_default())
+    }
+}
+
+enum What {
+    Tool(String),
+    Operation(Operation),
+}
+
+/// Something that a server does.
+struct RemoteTool {
+    server: Arc<Server>,
+    what: What,
+    timeout: Duration,
+}
+
+impl Tool for RemoteTool {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+        Box::pin(async move {
+            let request = match &self.what {
+                What::Operation(operation) => operation.request(call.input)?,
+                What::Tool(name) => {
+                    let arguments = match call.input {
+                        Value::Object(arguments) => arguments,
+                        _ => Map::new(),
+                    };
+                    let params = CallToolRequestParams::new(name.clone()).with_arguments(arguments);
+                    ClientRequest::CallToolRequest(CallToolRequest::new(params))
+                }
+            };
+            let caller = Caller::new(Arc::clone(&call.updates), &call.context);
+            let mut result = self.server.request(request, Some(caller), &call.abort).await?;
+            if let (What::Tool(_), Some(result)) = (&self.what, result.as_object_mut()) {
+                // Of later revisions: it says that this is a result, which everybody knows.
+                result.remove("resultType");
+            }
+            Ok(result)
+        })
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        Some(self.timeout)
+    }
+}

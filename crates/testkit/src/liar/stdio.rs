@@ -1,0 +1,52 @@
+//! A message per line, more or less.
+
+use std::io::{self, BufRead as _, Write};
+
+use super::{Act, BETWEEN_BYTES, CODE, LAST_WORDS, Liar, Mode};
+
+/// Serves standard input and output until the input ends.
+///
+/// # Errors
+/// When the client is gone.
+pub fn serve_stdio(mode: Mode) -> io::Result<()> {
+    if mode == Mode::CrashStart {
+        die();
+    }
+    let mut liar = Liar::new(mode);
+    let mut stdout = io::stdout().lock();
+    for line in io::stdin().lock().lines() {
+        let Ok(message) = serde_json::from_str(&line?) else { continue };
+        for act in liar.on(&message) {
+            perform(&mut stdout, act)?;
+        }
+    }
+    Ok(())
+}
+
+fn perform(stdout: &mut impl Write, act: Act) -> io::Result<()> {
+    match act {
+        Act::Say(message) => writeln!(stdout, "{message}")?,
+        Act::Bytes(bytes) => stdout.write_all(&bytes)?,
+        Act::Drip(message) => drip(stdout, format!("{message}\n").as_bytes())?,
+        Act::Wait(time) => std::thread::sleep(time),
+        Act::Die => {
+            stdout.flush()?;
+            die()
+        }
+    }
+    stdout.flush()
+}
+
+pub(super) fn drip(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    for byte in bytes {
+        to.write_all(&[*byte])?;
+        to.flush()?;
+        std::thread::sleep(BETWEEN_BYTES);
+    }
+    Ok(())
+}
+
+pub(super) fn die() -> ! {
+    eprintln!("{LAST_WORDS}");
+    std::process::exit(CODE)
+}

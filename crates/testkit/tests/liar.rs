@@ -1,0 +1,142 @@
+//! That each mode does the wrong thing it is there for.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Server, post, text};
+use pincer_testkit::liar::{Act, Liar, MODES, Mode};
+use serde_json::{Value, json};
+
+const LIAR: &str = env!("CARGO_BIN_EXE_mcp-liar");
+
+fn connected(mode: &str) -> Server {
+    Server::connected(LIAR, &[mode], json!({}))
+}
+
+#[test]
+fn other_crates_find_the_binaries() {
+    assert_eq!(pincer_testkit::program("mcp-liar").unwrap(), std::path::Path::new(LIAR));
+    assert!(pincer_testkit::program("mcp-nobody").is_err());
+}
+
+/// Names of all tools, by at most `pages` pages.
+fn names(mode: Mode, pages: usize) -> Vec<Value> {
+    let mut liar = Liar::new(mode);
+    let (mut names, mut cursor) = (Vec::new(), None);
+    for _ in 0..pages {
+        let params = cursor.map_or(json!({}), |cursor: Value| json!({ "cursor": cursor }));
+        let acts = liar.on(&json!({ "id": 1, "method": "tools/list", "params": params }));
+        let [.., Act::Say(page)] = &acts[..] else { panic!("{acts:?}") };
+        names.extend(page["result"]["tools"].as_array().expect("a list").iter().map(|tool| tool["name"].clone()));
+        match page["result"].get("nextCursor") {
+            Some(next) => cursor = Some(next.clone()),
+            None => break,
+        }
+    }
+    names
+}
+
+#[test]
+fn every_mode_has_one_name_and_lists_tools() {
+    for (name, mode) in MODES {
+        assert_eq!(Mode::named(name), Some(mode));
+        if mode != Mode::FlakyList {
+            assert!(!names(mode, 1).is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn lists_are_as_long_as_promised() {
+    assert_eq!(names(Mode::Many, 1000).len(), 5000);
+    assert_eq!(names(Mode::Duplicates, 10).iter().filter(|name| **name == "twin").count(), 20);
+    let mut awkward: Vec<String> =
+        names(Mode::Names, 1).iter().map(|name| name.as_str().expect("a string").to_owned()).collect();
+    let all = awkward.len();
+    awkward.sort();
+    awkward.dedup();
+    assert_eq!(awkward.len(), all, "no name is there twice");
+}
+
+#[test]
+fn a_swap_is_told_and_takes_the_old_tool_away() {
+    let mut server = connected("changing");
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "swap" } }));
+    server.until(|message| message["method"] == "notifications/tools/list_changed");
+    assert_eq!(server.call(2, "old", json!({}))["error"]["code"], -32602);
+    assert!(text(&server.call(3, "new", json!({}))).contains("new"));
+}
+
+#[test]
+fn broken_json_is_only_one_line() {
+    let mut server = connected("invalid-json");
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "broken" } }));
+    assert!(serde_json::from_str::<Value>(&server.line()).is_err());
+    assert!(text(&server.call(2, "fine", json!({}))).contains("fine"));
+}
+
+#[test]
+fn a_crash_has_a_code_and_last_words() {
+    let mut server = connected("crash");
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } }));
+    for server in [server, Server::start(LIAR, &["crash-start"])] {
+        let (status, said) = server.end();
+        assert_eq!(status.code(), Some(7));
+        assert!(said.contains("something terrible"), "{said}");
+    }
+}
+
+#[test]
+fn noise_is_around_the_messages() {
+    let mut server = connected("noise");
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }));
+    assert!(server.line().starts_with('['));
+    server.until(|message| message["id"] == 1);
+}
+
+#[test]
+fn questions_go_to_the_client_and_back() {
+    for mode in ["elicit", "sample"] {
+        let mut server = connected(mode);
+        server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } }));
+        let question = server.until(|message| message["method"].is_string());
+        server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": mode } }));
+        assert_eq!(text(&server.until(|message| message["id"] == 1)), json!({ "said": mode }).to_string());
+    }
+}
+
+#[test]
+fn a_list_that_failed_works_the_second_time() {
+    let mut server = connected("flaky-list");
+    assert!(server.ask(1, "tools/list", json!({}))["error"].is_object());
+    assert!(server.ask(2, "tools/list", json!({}))["result"]["tools"].is_array());
+}
+
+#[test]
+fn http_statuses_come_in_the_promised_order() {
+    let request = |method: &str| json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "name": "echo" } });
+    let cases: [(&str, &[(&str, &str)]); 5] = [
+        ("rate", &[("tools/list", "200"), ("tools/call", "429"), ("tools/call", "429"), ("tools/call", "200")]),
+        ("expired", &[("initialize", "200"), ("tools/list", "200"), ("tools/call", "401")]),
+        ("unauthorized", &[("initialize", "401")]),
+        ("redirect", &[("initialize", "307")]),
+        ("error500", &[("initialize", "500")]),
+    ];
+    for (mode, steps) in cases {
+        let server = Server::start(LIAR, &[mode, "http", "127.0.0.1:0"]);
+        let address = server.line();
+        for (method, status) in steps {
+            let answer = post(&address, "Host: 127.0.0.1\r\n", &request(method));
+            assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{mode} {method}: {answer}");
+        }
+    }
+}
+
+#[test]
+fn several_messages_are_events_over_http() {
+    let server = Server::start(LIAR, &["wrong-ids", "http", "127.0.0.1:0"]);
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } });
+    let answer = post(&server.line(), "Host: 127.0.0.1\r\n", &call);
+    assert_eq!(answer.matches("data: ").count(), 7, "{answer}");
+}

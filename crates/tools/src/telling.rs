@@ -1,0 +1,53 @@
+//! What is told of one call while it is made.
+
+use std::sync::Arc;
+
+use pincer_catalog::Entry;
+use serde_json::Value;
+
+use crate::{BoxFuture, Context, Door, Event, EventKind, EventSink, Redactor, Request, UpdateSink};
+
+/// Tells what happens to one call.
+pub(crate) struct Teller<'a> {
+    pub door: &'a Door,
+    pub call: String,
+    pub entry: Arc<Entry>,
+    pub context: Context,
+}
+
+impl Teller<'_> {
+    pub fn tell(&self, what: EventKind) {
+        self.door.parts.events.event(self.event(what));
+    }
+
+    pub fn event(&self, what: EventKind) -> Event {
+        Event {
+            call: self.call.clone(),
+            parent: self.context.parent_call.clone(),
+            tool: self.entry.id.to_string(),
+            session: self.context.session.clone(),
+            run: self.context.run.as_ref().map(|run| run.id.clone()),
+            what,
+        }
+    }
+}
+
+/// Passes a tool's reports on, and tells them as events too.
+pub(crate) struct TellingSink {
+    pub events: Arc<dyn EventSink>,
+    pub redactor: Redactor,
+    pub event: Event,
+    pub updates: Arc<dyn UpdateSink>,
+}
+
+impl UpdateSink for TellingSink {
+    fn update(&self, update: Value) {
+        let shown = self.redactor.redact(&update);
+        self.events.event(Event { what: EventKind::Update { update: shown }, ..self.event.clone() });
+        self.updates.update(update);
+    }
+
+    fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {
+        self.updates.ask(request)
+    }
+}

