@@ -1,17 +1,52 @@
-//! Servers that are reached over HTTP.
+//! Servers that are reached over HTTP: in the way of today, in the way of old servers, and finding out which it is.
+//!
+//! rmcp speaks the protocol; what is sent and what is accepted is decided here. Every request to a server goes through
+//! [`client::HttpClient`]: it proves who we are, renews a login, waits when it is asked to, never leaves the server's origin, and
+//! bounds what it reads. rmcp's own client buffers bodies without a limit and forgets why a request failed.
+
+mod cause;
+mod client;
+mod error;
+mod events;
+mod excerpt;
+mod explain;
+mod raw;
+mod remote;
+mod sse;
+mod streamable;
+mod wire;
+
+use rmcp::serve_client;
+use rmcp::service::{RoleClient, RunningService};
+
+pub(crate) use client::{Call, HttpClient, builder};
+pub use error::HttpError;
+pub(crate) use excerpt::excerpt;
+pub(crate) use explain::explain_send;
+pub use explain::{explain_call, explain_start};
+pub(crate) use remote::{Proof, Speaks};
+pub use remote::{Remote, RemoteError};
+pub use wire::{Trouble, Wire, WireError};
+
+use crate::auth::Logins;
 use crate::handler::Handler;
 use crate::server::Host;
 use crate::settings::ServerSettings;
-use rmcp::service::{RoleClient, RunningService};
-use rmcp::transport::DynamicTransportError;
-use std::sync::Arc;
+
+/// Reaches a server, and greets it. Why not, in a sentence that begins behind its name.
 pub(crate) async fn connect(
-    _settings: &Arc<ServerSettings>,
-    _host: &Host,
-    _handler: Handler,
+    settings: &ServerSettings,
+    host: &Host,
+    handler: Handler,
 ) -> Result<RunningService<RoleClient, Handler>, String> {
-    Err("cannot be reached over HTTP yet".into())
-}
-pub(crate) fn explain_send(error: &DynamicTransportError) -> String {
-    error.to_string()
+    let remote = Remote::new(&settings.name, &settings.config).map_err(|error| format!("cannot be used: {error}"))?;
+    let logins = host.state.as_deref().map(Logins::new);
+    let greeting = async {
+        let wire = Wire::to(&remote, logins.as_ref()).await.map_err(|error| error.to_string())?;
+        let trouble = wire.trouble();
+        serve_client(handler, wire).await.map_err(|error| explain_start(&error, &trouble))
+    };
+    let limit = settings.connect_timeout();
+    let greeted = tokio::time::timeout(limit, greeting).await;
+    greeted.unwrap_or_else(|_| Err(format!("did not answer `initialize` within {} ms", limit.as_millis())))
 }

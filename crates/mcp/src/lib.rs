@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod auth;
 mod connection;
 mod handler;
 mod http;
@@ -36,6 +37,8 @@ mod settings;
 mod told;
 mod tool;
 
+pub use auth::{AuthError, LoggedIn, LoginStatus, Logins, login, logout, status};
+pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
 pub use listing::Listing;
 pub use server::{Health, Seen, Server};
 pub use servers::{Places, Servers};

@@ -1,0 +1,19 @@
+//! Somebody else's text in a message of ours.
+
+/// The beginning of a text, on one line, without what a terminal would obey.
+pub(crate) fn excerpt(text: &str, most: usize) -> String {
+    let words = text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty());
+    let mut line = String::new();
+    for word in words {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if let Some((end, _)) = line.char_indices().nth(most) {
+            line.truncate(end);
+            line.push('…');
+            break;
+        }
+    }
+    line
+}

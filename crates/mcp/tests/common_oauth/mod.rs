@@ -1,0 +1,161 @@
+//! Servers for the tests, on real sockets.
+
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+pub mod authority;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Request, Response};
+use pincer_config::keys::{McpServer, McpTransport};
+use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start};
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool};
+use rmcp::service::{RequestContext, RunningService, ServiceError};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ErrorData, RoleClient, RoleServer, ServiceExt};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+pub const MIB: usize = 1 << 20;
+
+/// A server that ends with the test.
+pub struct Served {
+    pub origin: String,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+pub async fn serve(router: Router) -> Served {
+    serve_at(listener().await, router)
+}
+
+pub async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+pub fn serve_at(listener: TcpListener, router: Router) -> Served {
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    Served { origin, task }
+}
+
+/// One handler for everything that is asked.
+pub async fn answer(with: impl Fn(Request<Body>) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
+    serve(Router::new().fallback(move |request: Request<Body>| async move { with(request) })).await
+}
+
+pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::builder().status(status);
+    for (name, value) in headers {
+        response = response.header(*name, *value);
+    }
+    response.body(body.into()).unwrap()
+}
+
+pub fn json(value: &serde_json::Value) -> Response<Body> {
+    response(200, &[("content-type", "application/json")], value.to_string())
+}
+
+#[derive(Clone)]
+struct Notes;
+
+impl ServerHandler for Notes {
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(vec![Tool::new("read", "Reads a note.", serde_json::Map::new())]))
+    }
+}
+
+/// A streamable HTTP server with one tool.
+pub fn notes() -> StreamableHttpService<impl ServerHandler, LocalSessionManager> {
+    StreamableHttpService::new(
+        || Ok(Notes),
+        Arc::new(LocalSessionManager::default()),
+        StreamableHttpServerConfig::default(),
+    )
+}
+
+pub fn settings(url: &str) -> McpServer {
+    McpServer { url: Some(url.into()), connect_timeout_ms: 10_000, ..McpServer::default() }
+}
+
+pub fn remote(url: &str) -> Remote {
+    Remote::new("notes", &settings(url)).unwrap()
+}
+
+pub fn state() -> (TempDir, Logins) {
+    let state = tempfile::tempdir().unwrap();
+    let logins = Logins::new(state.path());
+    (state, logins)
+}
+
+pub type Client = RunningService<RoleClient, ()>;
+
+pub async fn connect(remote: &Remote, logins: &Logins) -> Result<Client, String> {
+    let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
+    let trouble = wire.trouble();
+    ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))
+}
+
+/// Connects and asks for the tools.
+pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, String> {
+    let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
+    let trouble = wire.trouble();
+    let client = ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))?;
+    let tools = list(&client).await.map_err(|error| explain_call(&error, &trouble));
+    client.cancel().await.unwrap();
+    tools
+}
+
+/// The names of a server's tools. Results come as they were sent.
+pub async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
+    let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
+    let ServerResult::CustomResult(result) = client.send_request(request).await? else {
+        panic!("it is not as it was sent")
+    };
+    let names = result.0["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    Ok(names.collect())
+}
+
+pub fn streamable(url: &str) -> McpServer {
+    McpServer { transport: Some(McpTransport::Http), ..settings(url) }
+}
+
+pub async fn refused(settings: &McpServer) -> String {
+    let (_state, logins) = state();
+    tools(&Remote::new("notes", settings).unwrap(), &logins).await.unwrap_err()
+}
+
+/// Says `initialize` rightly, and gives everything else to `then`.
+pub async fn begun(then: impl Fn(Value) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
+    let router = Router::new().fallback(move |request: Request<Body>| async move {
+        if request.method() != "POST" {
+            return response(405, &[], "");
+        }
+        let body = axum::body::to_bytes(request.into_body(), MIB).await.unwrap();
+        let message: Value = serde_json::from_slice(&body).unwrap();
+        match message["method"].as_str() {
+            Some("initialize") => json(&serde_json::json!({ "jsonrpc": "2.0", "id": message["id"], "result": {
+                "protocolVersion": "2025-06-18", "capabilities": { "tools": {} }, "serverInfo": { "name": "n", "version": "1" },
+            } })),
+            Some("notifications/initialized") => response(202, &[], ""),
+            _ => then(message),
+        }
+    });
+    serve(router).await
+}
