@@ -35,6 +35,32 @@ Examples:
 Clients: claude-desktop, claude-code, cursor, vscode, codex; without a name, all that are found. The client's own file is not
 changed unless --write is given: then Pincer takes the place of the servers in it, and a copy of the file stays beside it.")]
     Import(ImportArguments),
+    /// Log in to a server that asks who you are (OAuth)
+    #[command(after_help = "\
+Example:
+  pincer mcp login linear
+
+The address to open is printed; on a terminal a browser is opened too. What comes of it is kept in the state directory, for you
+alone, and renewed by itself.")]
+    Login {
+        /// Its name in the config
+        name: String,
+        /// Only print the address
+        #[arg(long)]
+        no_browser: bool,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget a login
+    #[command(after_help = "Example:\n  pincer mcp logout linear")]
+    Logout {
+        /// Its name in the config
+        name: String,
+        /// Print one JSON document
+        #[arg(long)]
+        json: bool,
+    },
     /// Compare what a prompt carries with all tools of the servers in it, and with Pincer
     #[command(after_help = "\
 Example:

@@ -1,0 +1,105 @@
+//! `pincer mcp login` and `logout`: who Pincer is to a server that asks.
+
+use std::io::{IsTerminal, stderr};
+use std::process::{Command, Stdio};
+
+use pincer_catalog::nearest;
+use pincer_mcp::{LoginStatus, Logins, Remote, login, logout, status};
+use serde_json::json;
+
+use super::look::blocking;
+use crate::print::{chain, line, note};
+use crate::usage::PlaceArguments;
+use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
+
+pub(crate) fn log_in(places: &PlaceArguments, name: &str, browser: Browser, json: bool) -> u8 {
+    let (remote, logins) = match remote(places, name) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let on_url = |url: &str| {
+        note(&format!("open this in a browser to log in to {name}:\n\n{url}\n"));
+        if browser == Browser::Open && stderr().is_terminal() {
+            open(url);
+        }
+    };
+    match blocking(login(&remote, &logins, on_url)) {
+        Ok(Ok(_)) => {
+            line(&if json {
+                json!({ "server": name, "loggedIn": true }).to_string()
+            } else {
+                format!("logged in to {name}")
+            });
+            DONE
+        }
+        Ok(Err(error)) => {
+            note(&format!("error: {}", chain(&error)));
+            FAILED
+        }
+        Err(code) => code,
+    }
+}
+
+pub(crate) fn log_out(places: &PlaceArguments, name: &str, json: bool) -> u8 {
+    let (remote, logins) = match remote(places, name) {
+        Ok(found) => found,
+        Err(code) => return code,
+    };
+    let before = status(&remote, &logins).ok();
+    match blocking(logout(name, &logins)) {
+        Ok(Ok(was)) => {
+            let text = match (was, before) {
+                (true, Some(LoginStatus::Other { url })) => format!("forgot the login to {name}, which was for {url}"),
+                (true, _) => format!("forgot the login to {name}; the server is not told"),
+                (false, _) => format!("there was no login to {name}"),
+            };
+            line(&if json { json!({ "server": name, "wasLoggedIn": was }).to_string() } else { text });
+            DONE
+        }
+        Ok(Err(error)) => {
+            note(&format!("error: {}", chain(&error)));
+            FAILED
+        }
+        Err(code) => code,
+    }
+}
+
+/// Whether a browser is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Browser {
+    /// If somebody is at a terminal.
+    Open,
+    /// The address is only printed.
+    Leave,
+}
+
+fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
+    let loaded = settings::ready(places)?;
+    let wrong = |why: String| {
+        note(&format!("error: {why}"));
+        WRONG_USAGE
+    };
+    let servers = &loaded.parsed.config.mcp.servers;
+    let Some(server) = servers.get(name) else {
+        let near = nearest(name, servers.keys().map(|known| (known.clone(), known.clone())), 1).pop();
+        let near = near.map(|near| format!(", did you mean {near}?")).unwrap_or_default();
+        return Err(wrong(format!("there is no MCP server {name}{near}; `pincer mcp list --cached` shows them")));
+    };
+    if server.url.is_none() {
+        return Err(wrong(format!(
+            "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
+        )));
+    }
+    let remote = Remote::new(name, server).map_err(|error| wrong(chain(&error)))?;
+    let state = state::directory(places.state_dir.as_deref());
+    let state = state
+        .ok_or_else(|| wrong("there is no state directory to keep a login in: set HOME, or use --state-dir".into()))?;
+    Ok((remote, Logins::new(&state)))
+}
+
+/// Opens a browser, as far as one can be told to. The address is printed anyway.
+fn open(url: &str) {
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    let mut command = Command::new(program);
+    let _ = command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+}
