@@ -20,7 +20,7 @@ mod requests;
 mod search;
 mod text;
 
-pub use connection::serve_stdio;
+pub use connection::{serve, serve_stdio};
 pub use face::{Face, FaceParts, Surface, User};
 pub use http::{HttpError, HttpServer, HttpSettings};
 pub use requests::Requests;
