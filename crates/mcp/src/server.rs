@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, ENDED, Failure};
+use crate::greeting::Greeting;
 use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::outage::Outage;
@@ -59,6 +60,8 @@ pub struct Server {
 #[derive(Default)]
 struct Life {
     running: Option<Arc<Connection>>,
+    /// What it last understood.
+    greeting: Greeting,
     not_before: Option<Instant>,
     why: Option<String>,
 }
@@ -96,11 +99,13 @@ impl Server {
         let listing = state.and_then(|state| Listing::stored(state, &settings)).map(Arc::new);
         let outage = state.and_then(|state| Outage::stored(state, &settings));
         let health = outage.map_or(Health::Cold, |outage| Health::Down(outage.reason));
+        let greeting = listing.as_ref().map(|listing| Greeting::of(&listing.info)).unwrap_or_default();
+        let life = Life { greeting, ..Life::default() }.into();
         let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
         Arc::new(Self {
             settings: Arc::new(settings),
             host,
-            life: Mutex::default(),
+            life,
             falls: AtomicU32::new(0),
             seen,
             news: watch::channel(0).0,
@@ -120,6 +125,11 @@ impl Server {
     /// What is known of it.
     pub fn seen(&self) -> Seen {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says how it wants to be greeted, for those who know. Otherwise it is found out.
+    pub async fn expect(&self, greeting: Greeting) {
+        self.life.lock().await.greeting = greeting;
     }
 
     /// Asks it what it has, and starts it for that if need be.
@@ -172,7 +182,7 @@ impl Server {
             () = abort.cancelled() => return Err(Failure::Aborted),
             connection = connecting => connection.map_err(Failure::NotMade)?,
         };
-        let made = connection.request(request, self.settings.call_timeout(), caller, abort).await;
+        let made = crate::rounds::request(&connection, &self.settings, request, caller, abort).await;
         if matches!(made, Ok(_) | Err(Failure::Refused(_))) {
             self.falls.store(0, Ordering::Relaxed);
         }
@@ -182,6 +192,7 @@ impl Server {
     fn explain(&self, failure: Failure) -> ToolError {
         match failure {
             Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
+            Failure::TurnedAway(why) => ToolError::before(self.says(&why)),
             Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
             Failure::Late(limit) => {
                 ToolError::unknown(self.says(&format!("did not answer within {} ms", limit.as_millis())))
@@ -230,8 +241,9 @@ impl Server {
             }
         });
         let began = Instant::now();
-        match Connection::open(&self.settings, &self.host).await {
+        match Connection::open(&self.settings, &self.host, life.greeting).await {
             Ok(connection) => {
+                life.greeting = Greeting::of(connection.info());
                 let connection = Arc::new(connection);
                 life.running = Some(Arc::clone(&connection));
                 drop(life);
@@ -304,7 +316,7 @@ impl Server {
             Ok(listing) => Arc::new(listing),
             Err(failure) => {
                 let why = match failure {
-                    Failure::NotMade(why) | Failure::Lost(why) => why,
+                    Failure::NotMade(why) | Failure::TurnedAway(why) | Failure::Lost(why) => why,
                     Failure::Late(limit) => format!("did not list its tools within {} ms", limit.as_millis()),
                     Failure::Refused(error) => format!("cannot list its tools: it {}", refusal(&error)),
                     Failure::Aborted => "was ended".into(),
