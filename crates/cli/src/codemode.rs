@@ -54,7 +54,7 @@ impl Ready {
         places: &PlaceArguments,
         scope: &ScopeArguments,
         purpose: Purpose,
-        events: impl EventSink + 'static,
+        events: Arc<dyn EventSink>,
     ) -> Result<Self, Box<CodeModeResult>> {
         let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         for warning in &loaded.parsed.warnings {
@@ -70,7 +70,7 @@ impl Ready {
         let engine = engine::load_for_code_mode(purpose.live_cells)
             .map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
         let Assembly { door, builtin, plugins, mcp, store } = assembly;
-        let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
+        let door = Arc::new(door.events(events).build(store.clone()));
         mcp.attach(&door);
         let owner = Owner::new(directory.unwrap_or_default().join("owners"));
         let mode = CodeMode::new(engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);

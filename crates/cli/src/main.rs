@@ -2,6 +2,7 @@
 
 mod asking;
 mod assembly;
+mod audit;
 mod cells;
 mod codemode;
 mod commands;

@@ -72,6 +72,7 @@ impl Connection {
         let abort = CancellationToken::new();
         let context = Context {
             session: parts.session.clone(),
+            sender: Some(self.user(&request).0),
             channel: Some("mcp".into()),
             parent_call: Some(id),
             abort: abort.clone(),

@@ -18,6 +18,9 @@ pub struct Event {
     pub tool: String,
     /// The session.
     pub session: String,
+    /// Who sent what led to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,

@@ -26,6 +26,7 @@ impl Teller<'_> {
             parent: self.context.parent_call.clone(),
             tool: self.entry.id.to_string(),
             session: self.context.session.clone(),
+            sender: self.context.sender.clone(),
             run: self.context.run.as_ref().map(|run| run.id.clone()),
             what,
         }

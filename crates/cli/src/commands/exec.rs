@@ -95,7 +95,7 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             let _ = tell.send(approval);
         }
     };
-    let ready = match Ready::new(places, &arguments.scope, Purpose::COMMAND, events) {
+    let ready = match Ready::new(places, &arguments.scope, Purpose::COMMAND, Arc::new(events)) {
         Ok(ready) => ready,
         Err(refused) => {
             show_refused(&refused, arguments.json);

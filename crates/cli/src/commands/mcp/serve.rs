@@ -6,15 +6,17 @@ use std::time::Duration;
 use pincer_codemode::Settings;
 use pincer_config::keys::McpSampling;
 use pincer_mcp_server::{Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
+use pincer_tools::EventSink;
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::Audit;
 use crate::codemode::{Purpose, Ready, user};
 use crate::commands::exec::show_refused;
 use crate::interrupt::Interruptions;
 use crate::print::{chain, note};
 use crate::usage::PlaceArguments;
 use crate::usage_mcp::{ServeArguments, SurfaceArgument};
-use crate::{DONE, FAILED, WRONG_USAGE};
+use crate::{DONE, FAILED, WRONG_USAGE, state};
 
 /// Cells that run at a time, for all clients together.
 const LIVE_CELLS: u32 = 64;
@@ -44,7 +46,11 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
     let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
     let requests = Requests::default();
     let purpose = Purpose { live_cells: LIVE_CELLS, sampling };
-    let ready = match Ready::new(places, &arguments.scope, purpose, requests.clone()) {
+    let events: Arc<dyn EventSink> = match (surface, state::directory(places.state_dir.as_deref())) {
+        (Surface::Direct | Surface::Search, Some(state)) => Arc::new(Audit::new(&state, requests.clone())),
+        _ => Arc::new(requests.clone()),
+    };
+    let ready = match Ready::new(places, &arguments.scope, purpose, events) {
         Ok(ready) => ready,
         Err(refused) => {
             show_refused(&refused, false);
