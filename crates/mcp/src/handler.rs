@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pincer_catalog::shortened;
 use pincer_config::keys::McpSampling;
 use pincer_tools::Request;
 use rmcp::ClientHandler;
@@ -16,8 +17,11 @@ use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, Ro
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::{Notify, Semaphore};
+use tokio_util::sync::CancellationToken;
 
-use crate::inflight::InFlight;
+use crate::inflight::{Answerer, InFlight};
+use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
 use crate::settings::ServerSettings;
 use crate::told::{Hub, Told};
 
@@ -26,24 +30,49 @@ pub(crate) struct Handler {
     pub settings: Arc<ServerSettings>,
     pub in_flight: Arc<InFlight>,
     pub hub: Hub,
+    /// Told when the server has other tools.
+    pub changed: Arc<Notify>,
+    /// The connection is over.
+    pub closed: CancellationToken,
+    /// One for each question that somebody thinks about.
+    questions: Semaphore,
 }
 
 impl Handler {
+    pub fn new(settings: &Arc<ServerSettings>, hub: &Hub) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            in_flight: Arc::default(),
+            hub: hub.clone(),
+            changed: Arc::default(),
+            closed: CancellationToken::new(),
+            questions: Semaphore::new(MOST_QUESTIONS),
+        }
+    }
+
     fn tell(&self, told: Told) {
         self.hub.tell(&self.settings.name, told);
     }
 
-    /// Asks whoever made the call that the server is at work on.
+    /// Asks whoever made the call that the server is at work on, for as long as it is.
     async fn ask<P: Serialize, A: DeserializeOwned>(
         &self,
         method: &'static str,
         params: &P,
         context: &RequestContext<RoleClient>,
     ) -> Option<A> {
-        let caller = self.in_flight.asked(origin(context).as_ref())?;
+        let Answerer { updates, over } = self.in_flight.asked(origin(context).as_ref()).await?;
+        let _one = self.questions.try_acquire().ok()?;
         let params = serde_json::to_value(params).ok()?;
-        let answer = caller.ask(Request { from: self.settings.name.clone(), method, params }).await?;
-        serde_json::from_value(answer).ok()
+        let answer = tokio::select! {
+            biased;
+            () = over.cancelled() => None,
+            () = self.closed.cancelled() => None,
+            // It has thought better of it.
+            () = context.ct.cancelled() => None,
+            answer = updates.ask(Request { from: self.settings.name.clone(), method, params }) => answer,
+        };
+        serde_json::from_value(answer?).ok()
     }
 }
 
@@ -102,16 +131,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        if let Some(updates) = self.in_flight.by_token(&params.progress_token) {
-            let mut update = serde_json::json!({ "progress": params.progress });
-            for (key, value) in [("total", params.total.map(Value::from)), ("message", params.message.map(Value::from))]
-            {
-                if let Some(value) = value {
-                    update[key] = value;
-                }
-            }
-            updates.update(update);
-        }
+        self.in_flight.progress(params);
     }
 
     async fn on_logging_message(
@@ -119,7 +139,7 @@ impl ClientHandler for Handler {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.tell(Told::Log(serde_json::to_value(params).unwrap_or_default()));
+        self.tell(Told::Log(brief(serde_json::to_value(params).unwrap_or_default())));
     }
 
     async fn on_resource_updated(
@@ -127,7 +147,10 @@ impl ClientHandler for Handler {
         params: ResourceUpdatedNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.tell(Told::ResourceUpdated(params.uri));
+        // Nobody has subscribed to a book.
+        if params.uri.len() <= MOST_NOTICE_CHARS {
+            self.tell(Told::ResourceUpdated(params.uri));
+        }
     }
 
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -135,12 +158,29 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
         self.tell(Told::ToolsChanged);
     }
 
     async fn on_prompt_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.tell(Told::PromptsChanged);
     }
+}
+
+/// A line of a log that can be kept for those who are slow to read it.
+fn brief(mut line: Value) -> Value {
+    if let Some(members) = line.as_object_mut() {
+        for member in members.values_mut() {
+            let text = match &*member {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if text.len() > MOST_NOTICE_CHARS {
+                *member = shortened(&text, MOST_NOTICE_CHARS).into();
+            }
+        }
+    }
+    line
 }
 
 /// A path as servers want it. What is not plain is written as `%XX`.
