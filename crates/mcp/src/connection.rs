@@ -8,21 +8,28 @@ use pincer_process::{Group, Start};
 use pincer_tools::clean_environment;
 use rmcp::ClientServiceExt;
 use rmcp::model::{ClientRequest, ErrorData, ServerPeerInfo, ServerResult};
-use rmcp::service::{ClientInitializeError, Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
+use rmcp::service::{
+    ClientInitializeError, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, ServiceError,
+};
 use serde_json::Value;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
-use crate::inflight::{Caller, InFlight};
-use crate::lines::{Lines, Notes};
+use crate::inflight::{Caller, InFlight, UnderWay};
+use crate::lines::{Ends, Lines, Notes, is_ours};
 use crate::log::{LastWords, listen, log_file};
 use crate::server::Host;
 use crate::settings::ServerSettings;
 
 /// How long a program has to end by itself once its input is closed.
 const FAREWELL: Duration = Duration::from_millis(500);
+
+/// How long somebody who gives up waits until the server is told so.
+const TAKING_BACK: Duration = Duration::from_millis(100);
+/// How long it takes at most to find out how a connection has ended.
+const POST_MORTEM: Duration = Duration::from_secs(5);
 
 /// What a connection is over with that we have ended.
 pub(crate) const ENDED: &str = "was ended";
@@ -32,16 +39,18 @@ pub(crate) struct Connection {
     peer: Peer<RoleClient>,
     info: Arc<ServerPeerInfo>,
     in_flight: Arc<InFlight>,
-    /// Held while a request is sent: progress must not be told of a request before it is known here.
-    sending: Arc<Mutex<()>>,
+    changed: Arc<Notify>,
     over: watch::Receiver<Option<Arc<str>>>,
     end: CancellationToken,
+    is_program: bool,
 }
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
-    /// It was not made.
+    /// The server cannot be reached.
+    Down(String),
+    /// It was not made: the connection was over.
     NotMade(String),
     /// It was turned away before anything was done: there is no login, or none for this.
     TurnedAway(String),
@@ -49,6 +58,8 @@ pub(crate) enum Failure {
     Lost(String),
     /// The server says no.
     Refused(ErrorData),
+    /// It was answered with something that cannot be used.
+    Garbled(String),
     /// It took longer than it may.
     Late(Duration),
     /// Nobody waits for it any more.
@@ -75,9 +86,9 @@ impl Connection {
     }
 
     async fn greet(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, Unmet> {
-        let in_flight = Arc::new(InFlight::default());
-        let handler =
-            Handler { settings: Arc::clone(settings), in_flight: Arc::clone(&in_flight), hub: host.hub.clone() };
+        let handler = Handler::new(settings, &host.hub);
+        let (in_flight, changed) = (Arc::clone(&handler.in_flight), Arc::clone(&handler.changed));
+        let closed = handler.closed.clone();
         let (service, program) = match settings.words() {
             Some(words) => {
                 let (service, program) = start(settings, &words, host, handler, greeting).await?;
@@ -87,10 +98,11 @@ impl Connection {
         };
         let peer = service.peer().clone();
         let info = peer.peer_info().ok_or("did not say who it is")?;
+        let is_program = program.is_some();
         let (tell, over) = watch::channel(None);
         let end = CancellationToken::new();
-        tokio::spawn(attend(service, program, end.clone(), tell));
-        Ok(Self { peer, info, in_flight, sending: Arc::default(), over, end })
+        tokio::spawn(attend(service, program, end.clone(), closed, tell));
+        Ok(Self { peer, info, in_flight, changed, over, end, is_program })
     }
 
     /// What the server said of itself.
@@ -101,6 +113,11 @@ impl Connection {
     /// Why it is over, if it is.
     pub fn over(&self) -> Option<Arc<str>> {
         self.over.borrow().clone()
+    }
+
+    /// Told when the server has other tools, once for all that was said in the meantime.
+    pub fn changed(&self) -> Arc<Notify> {
+        Arc::clone(&self.changed)
     }
 
     /// Told when it is over.
@@ -116,46 +133,58 @@ impl Connection {
         caller: Option<Caller>,
         abort: &CancellationToken,
     ) -> Result<Value, Failure> {
-        let options = PeerRequestOptions::with_timeout(timeout);
-        let (mut handle, _under_way) = {
-            let _sending = self.sending.lock().await;
-            let handle = self.peer.send_request_with_option(request, options).await;
-            let handle = match handle {
-                Ok(handle) => handle,
-                Err(_) => return Err(Failure::NotMade(self.why().await)),
-            };
-            let under_way =
-                caller.map(|caller| self.in_flight.add(handle.id.clone(), handle.progress_token.clone(), caller));
-            (handle, under_way)
-        };
-        let settled = tokio::select! {
+        let late = tokio::time::sleep(timeout);
+        tokio::pin!(late);
+        let sent = tokio::select! {
             biased;
-            settled = &mut handle.rx => settled,
-            () = abort.cancelled() => {
-                let _ = handle.cancel(Some("the call was aborted".into())).await;
-                return Err(Failure::Aborted);
-            }
-            () = tokio::time::sleep(timeout) => {
-                let _ = handle.cancel(Some("the call took too long".into())).await;
-                return Err(Failure::Late(timeout));
-            }
+            sent = self.send(request, caller) => sent,
+            () = abort.cancelled() => return Err(Failure::Aborted),
+            () = &mut late => return Err(Failure::Late(timeout)),
         };
+        let Some((mut handle, _under_way)) = sent else { return Err(Failure::NotMade(self.why().await)) };
+        let (failure, reason) = tokio::select! {
+            biased;
+            settled = &mut handle.rx => return self.outcome(settled.unwrap_or(Err(ServiceError::TransportClosed))).await,
+            () = abort.cancelled() => (Failure::Aborted, "the call was aborted"),
+            () = late => (Failure::Late(timeout), "the call took too long"),
+        };
+        // Who does not listen does not hear it.
+        let _ = tokio::time::timeout(TAKING_BACK, handle.cancel(Some(reason.into()))).await;
+        Err(failure)
+    }
+
+    async fn send(
+        &self,
+        request: ClientRequest,
+        caller: Option<Caller>,
+    ) -> Option<(RequestHandle<RoleClient>, Option<UnderWay>)> {
+        let _sending = self.in_flight.sending.lock().await;
+        let handle = self.peer.send_request_with_option(request, PeerRequestOptions::no_options()).await.ok()?;
+        let known = |caller| self.in_flight.add(handle.id.clone(), handle.progress_token.clone(), caller);
+        let under_way = caller.map(known);
+        Some((handle, under_way))
+    }
+
+    async fn outcome(&self, settled: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
         match settled {
-            Ok(Ok(result)) => Ok(raw(result)),
-            Ok(Err(ServiceError::McpError(error))) => Err(Failure::Refused(error)),
-            Ok(Err(ServiceError::TransportSend(error))) if crate::http::is_turned_away(&error) => {
+            Ok(result) => Ok(raw(result)),
+            Err(ServiceError::McpError(error)) if is_ours(&error) => Err(Failure::Garbled(error.message.into())),
+            Err(ServiceError::McpError(error)) => Err(Failure::Refused(error)),
+            // A program that cannot be written to is over, or about to be: how says more.
+            Err(ServiceError::TransportSend(_)) if self.is_program => Err(Failure::Lost(self.why().await)),
+            Err(ServiceError::TransportSend(error)) if crate::http::is_turned_away(&error) => {
                 Err(Failure::TurnedAway(crate::http::explain_send(&error)))
             }
-            Ok(Err(ServiceError::TransportSend(error))) => Err(Failure::Lost(crate::http::explain_send(&error))),
-            Ok(Err(ServiceError::TransportClosed)) | Err(_) => Err(Failure::Lost(self.why().await)),
-            Ok(Err(error)) => Err(Failure::Lost(error.to_string())),
+            Err(ServiceError::TransportSend(error)) => Err(Failure::Lost(crate::http::explain_send(&error))),
+            Err(ServiceError::TransportClosed) => Err(Failure::Lost(self.why().await)),
+            Err(error) => Err(Failure::Lost(error.to_string())),
         }
     }
 
     /// Why the connection is over, which it is or is about to be.
     async fn why(&self) -> String {
         let mut over = self.over.clone();
-        let told = tokio::time::timeout(2 * FAREWELL, over.wait_for(Option::is_some)).await;
+        let told = tokio::time::timeout(POST_MORTEM, over.wait_for(Option::is_some)).await;
         match told {
             Ok(Ok(why)) => why.as_deref().unwrap_or("was lost").to_owned(),
             _ => "was lost".into(),
@@ -192,6 +221,15 @@ struct Program {
 }
 
 impl Program {
+    /// Ends when the program has fallen and something it has started goes on with its pipes: nobody would notice. One that has
+    /// ended well may have left its work to another.
+    async fn fallen(&mut self) {
+        match self.group.child.wait().await {
+            Ok(status) if status.success() => std::future::pending().await,
+            _ => tokio::time::sleep(FAREWELL).await,
+        }
+    }
+
     /// Sees it to its end, and says how that was.
     async fn over(mut self) -> String {
         let status = tokio::time::timeout(FAREWELL, self.group.child.wait()).await;
@@ -233,11 +271,22 @@ async fn start(
         return Err("has no pipes".into());
     };
     let (words, notes) = (LastWords::default(), Arc::new(Notes::default()));
+    let ends = Ends {
+        notes: Arc::clone(&notes),
+        in_flight: Arc::clone(&handler.in_flight),
+        closed: handler.closed.clone(),
+        patience: settings.call_timeout(),
+    };
     let file = host.state.as_deref().map(|state| log_file(state, &settings.name));
     let listening = tokio::spawn(listen(stderr, file, words.clone()));
-    let program = Program { group, words, notes: Arc::clone(&notes), listening };
-    let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, notes), greeting.lifecycle());
-    match tokio::time::timeout(settings.connect_timeout(), met).await {
+    let mut program = Program { group, words, notes, listening };
+    let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, ends), greeting.lifecycle());
+    let greeted = tokio::select! {
+        biased;
+        greeted = tokio::time::timeout(settings.connect_timeout(), met) => greeted,
+        () = program.fallen() => return Err(program.over().await.into()),
+    };
+    match greeted {
         Ok(Ok(service)) => Ok((service, program)),
         Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
             program.over().await;
@@ -253,12 +302,13 @@ async fn start(
             Err(greeting.unmet(&error, format!("did not start as an MCP server does: {error}")))
         }
         Err(_) => {
-            let limit = settings.connect_timeout().as_millis();
-            let late = format!("did not answer `{}` within {limit} ms", greeting.method());
-            let said = program.words.text();
+            let said = program.words.text().map(|said| format!(" and said: {said}")).unwrap_or_default();
             let mut group = program.group;
             group.end().await;
-            Err(greeting.late(said.map_or_else(|| late.clone(), |said| format!("{late} and said: {said}"))))
+            let (limit, method) = (settings.connect_timeout().as_millis(), greeting.method());
+            Err(greeting.late(format!(
+                "did not answer `{method}` within {limit} ms{said}; if it needs longer, raise its `connectTimeoutMs`"
+            )))
         }
     }
 }
@@ -278,19 +328,28 @@ fn not_started(program: &str, settings: &ServerSettings, error: &std::io::Error)
 /// Stays with a connection until it is over.
 async fn attend(
     service: Service,
-    program: Option<Program>,
+    mut program: Option<Program>,
     end: CancellationToken,
+    closed: CancellationToken,
     tell: watch::Sender<Option<Arc<str>>>,
 ) {
     let stop = service.cancellation_token();
     let waiting = service.waiting();
     tokio::pin!(waiting);
-    let asked = tokio::select! {
-        biased;
-        _ = &mut waiting => false,
-        () = end.cancelled() => true,
+    let fallen = async {
+        match &mut program {
+            Some(program) => program.fallen().await,
+            None => std::future::pending().await,
+        }
     };
-    if asked {
+    let (asked, over) = tokio::select! {
+        biased;
+        _ = &mut waiting => (false, true),
+        () = end.cancelled() => (true, false),
+        () = fallen => (false, false),
+    };
+    closed.cancel();
+    if !over {
         stop.cancel();
         // Old sessions over HTTP are taken leave of, which may take a moment.
         let _ = tokio::time::timeout(FAREWELL, &mut waiting).await;

@@ -3,20 +3,24 @@
 
 use std::sync::Arc;
 
+use pincer_catalog::shortened;
 use pincer_config::keys::McpSampling;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-    ElicitResult, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
-    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, RequestId,
+    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
+    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, RequestId,
     ResourceUpdatedNotificationParam, UrlElicitationCapability,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde::Serialize;
 use serde_json::Value;
+use tokio::sync::{Notify, Semaphore, SemaphorePermit};
+use tokio_util::sync::CancellationToken;
 
 use crate::asks::Asks;
-use crate::inflight::InFlight;
+use crate::inflight::{Answerer, InFlight};
+use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
 use crate::settings::ServerSettings;
 use crate::told::{Hub, Told};
 
@@ -25,17 +29,57 @@ pub(crate) struct Handler {
     pub settings: Arc<ServerSettings>,
     pub in_flight: Arc<InFlight>,
     pub hub: Hub,
+    /// Told when the server has other tools.
+    pub changed: Arc<Notify>,
+    /// The connection is over.
+    pub closed: CancellationToken,
+    /// One for each question that somebody thinks about.
+    questions: Semaphore,
 }
 
 impl Handler {
+    pub fn new(settings: &Arc<ServerSettings>, hub: &Hub) -> Self {
+        Self {
+            settings: Arc::clone(settings),
+            in_flight: Arc::default(),
+            hub: hub.clone(),
+            changed: Arc::default(),
+            closed: CancellationToken::new(),
+            questions: Semaphore::new(MOST_QUESTIONS),
+        }
+    }
+
     fn tell(&self, told: Told) {
         self.hub.tell(&self.settings.name, told);
     }
 
-    /// Whoever made the call that the server is at work on can be asked.
-    fn asks(&self, context: &RequestContext<RoleClient>) -> Asks<'_> {
-        Asks { settings: &self.settings, caller: self.in_flight.asked(origin(context).as_ref()) }
+    /// Whoever made the call that the server is at work on can be asked, if they are not asked too much already.
+    async fn asking(&self, context: &RequestContext<RoleClient>) -> Asking<'_> {
+        let answerer = self.in_flight.asked(origin(context).as_ref()).await;
+        let (caller, over, one) = match (answerer, self.questions.try_acquire()) {
+            (Some(Answerer { updates, over }), Ok(one)) => (Some(updates), over, Some(one)),
+            _ => (None, CancellationToken::new(), None),
+        };
+        Asking { asks: Asks { settings: &self.settings, caller }, over, _one: one }
     }
+
+    /// Until nobody wants the answer any more.
+    async fn taken_back(&self, asking: &Asking<'_>, context: &RequestContext<RoleClient>) {
+        tokio::select! {
+            () = asking.over.cancelled() => {}
+            () = self.closed.cancelled() => {}
+            // The server has thought better of it.
+            () = context.ct.cancelled() => {}
+        }
+    }
+}
+
+/// Somebody who is asked on behalf of a server.
+struct Asking<'a> {
+    asks: Asks<'a>,
+    /// The call is over, and its questions with it.
+    over: CancellationToken,
+    _one: Option<SemaphorePermit<'a>>,
 }
 
 /// The request of ours with which one of the server came, where the wire tells.
@@ -62,8 +106,8 @@ impl ClientHandler for Handler {
         ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    async fn list_roots(&self, context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(self.asks(&context).roots())
+    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(Asks { settings: &self.settings, caller: None }.roots())
     }
 
     async fn create_message(
@@ -71,7 +115,12 @@ impl ClientHandler for Handler {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let sampled = self.asks(&context).sampled(value(&params)).await;
+        let asking = self.asking(&context).await;
+        let sampled = tokio::select! {
+            biased;
+            () = self.taken_back(&asking, &context) => Err("the call is over"),
+            sampled = asking.asks.sampled(value(&params)) => sampled,
+        };
         sampled.map_err(|why| ErrorData::new(rmcp::model::ErrorCode(-1), why, None))
     }
 
@@ -80,20 +129,16 @@ impl ClientHandler for Handler {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        Ok(self.asks(&context).elicited(value(&params)).await)
+        let asking = self.asking(&context).await;
+        Ok(tokio::select! {
+            biased;
+            () = self.taken_back(&asking, &context) => ElicitResult::new(ElicitationAction::Decline),
+            answer = asking.asks.elicited(value(&params)) => answer,
+        })
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
-        if let Some(updates) = self.in_flight.by_token(&params.progress_token) {
-            let mut update = serde_json::json!({ "progress": params.progress });
-            for (key, value) in [("total", params.total.map(Value::from)), ("message", params.message.map(Value::from))]
-            {
-                if let Some(value) = value {
-                    update[key] = value;
-                }
-            }
-            updates.update(update);
-        }
+        self.in_flight.progress(params);
     }
 
     async fn on_logging_message(
@@ -101,7 +146,7 @@ impl ClientHandler for Handler {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.tell(Told::Log(serde_json::to_value(params).unwrap_or_default()));
+        self.tell(Told::Log(brief(serde_json::to_value(params).unwrap_or_default())));
     }
 
     async fn on_resource_updated(
@@ -109,7 +154,10 @@ impl ClientHandler for Handler {
         params: ResourceUpdatedNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.tell(Told::ResourceUpdated(params.uri));
+        // Nobody has subscribed to a book.
+        if params.uri.len() <= MOST_NOTICE_CHARS {
+            self.tell(Told::ResourceUpdated(params.uri));
+        }
     }
 
     async fn on_resource_list_changed(&self, _context: NotificationContext<RoleClient>) {
@@ -117,6 +165,7 @@ impl ClientHandler for Handler {
     }
 
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.notify_one();
         self.tell(Told::ToolsChanged);
     }
 
@@ -127,4 +176,20 @@ impl ClientHandler for Handler {
 
 fn value(params: &impl Serialize) -> Value {
     serde_json::to_value(params).unwrap_or_default()
+}
+
+/// A line of a log that can be kept for those who are slow to read it.
+fn brief(mut line: Value) -> Value {
+    if let Some(members) = line.as_object_mut() {
+        for member in members.values_mut() {
+            let text = match &*member {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if text.len() > MOST_NOTICE_CHARS {
+                *member = shortened(&text, MOST_NOTICE_CHARS).into();
+            }
+        }
+    }
+    line
 }

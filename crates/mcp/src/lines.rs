@@ -1,23 +1,33 @@
 //! The wire to a server that is a program: one JSON message per line, on its standard input and output.
 //!
 //! The SDK has such a transport too, but it drops what it cannot read without a word, and whoever waits for that answer waits
-//! for ever. Here a message that is too long or broken fails the request it answers; and results are kept as they were sent.
+//! for ever. Here a message that is too long or broken fails the request it answers; results are kept as they were sent; and
+//! progress is told on the spot, because the SDK would tell it in any order, and some of it behind the result.
 
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rmcp::model::{CustomResult, ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, RequestId, ServerResult};
+use rmcp::model::{
+    CustomResult, ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProgressNotificationParam, RequestId,
+    ServerNotification, ServerResult,
+};
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex as AsyncMutex;
+use tokio_util::sync::CancellationToken;
 
-use crate::limits::MOST_MESSAGE_BYTES;
+use crate::inflight::InFlight;
+use crate::limits::{MOST_MESSAGE_BYTES, MOST_UNREAD};
 
 /// How much of a message that cannot be kept is looked at, at either end, to find out whose answer it was.
 const EXCERPT: usize = 1024;
+/// What an error of ours in place of an answer has as its data: the server did not say it.
+const OURS: &str = "pincer/wire";
 
 type Message = RxJsonRpcMessage<RoleClient>;
 
@@ -26,9 +36,32 @@ pub(crate) struct Lines<R, W> {
     reader: BufReader<R>,
     line: Line,
     writer: Arc<AsyncMutex<Option<W>>>,
+    /// Answers of ours that the server has not read.
+    unread: Arc<AtomicUsize>,
     /// The handshake is the SDK's business; what comes after is taken as it is.
     greeted: bool,
-    notes: Arc<Notes>,
+    /// Progress that nobody has been told of yet.
+    progress: Option<ProgressNotificationParam>,
+    ends: Ends,
+}
+
+/// What is at the ends of the wire.
+#[derive(Clone)]
+pub(crate) struct Ends {
+    pub notes: Arc<Notes>,
+    /// Those who are told of progress.
+    pub in_flight: Arc<InFlight>,
+    /// Cancelled when the wire is of no more use.
+    pub closed: CancellationToken,
+    /// How long the server may leave something unread that does not fit into the pipe.
+    pub patience: Duration,
+}
+
+impl Ends {
+    fn give_up(&self, wrong: String) {
+        self.notes.set_wrong(wrong);
+        self.closed.cancel();
+    }
 }
 
 /// What there is to say of what came over the wire.
@@ -62,6 +95,26 @@ impl Notes {
     }
 }
 
+/// An answer that the server has not read.
+struct Unread(Arc<AtomicUsize>);
+
+impl Unread {
+    fn one_more(all: &Arc<AtomicUsize>) -> Self {
+        all.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(all))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// A line on its way in. What has come of it survives when nobody waits for the rest for a moment.
 #[derive(Default)]
 struct Line {
@@ -71,13 +124,15 @@ struct Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    pub fn new(reader: R, writer: W, notes: Arc<Notes>) -> Self {
+    pub fn new(reader: R, writer: W, ends: Ends) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
             line: Line::default(),
             writer: Arc::new(AsyncMutex::new(Some(writer))),
+            unread: Arc::default(),
             greeted: false,
-            notes,
+            progress: None,
+            ends,
         }
     }
 
@@ -104,7 +159,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
     fn message(&mut self) -> Result<Option<Message>, String> {
         let Line { bytes, over } = std::mem::take(&mut self.line);
         if let Some((tail, total)) = over {
-            let wrong = format!("sent a message of {total} bytes; {MOST_MESSAGE_BYTES} are the most");
+            let wrong = format!("sent a message of {total} bytes; {MOST_MESSAGE_BYTES} are the most: ask it for less");
             return failed_request(&bytes, &tail, wrong).map(Some);
         }
         let line = bytes.trim_ascii();
@@ -123,24 +178,48 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                 let error = lenient_error(error);
                 Ok(Some(Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(id), error })))
             }
-            _ => match serde_json::from_slice::<Message>(line) {
-                Ok(message) => Ok(Some(message)),
-                // What was meant as a message and is none has an addressee.
-                Err(error) if error.is_syntax() || error.is_eof() => {
-                    if !contains(line, b"\"jsonrpc\"") {
-                        self.notes.set_noise(line);
-                        return Ok(None);
-                    }
-                    let excerpt = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
-                    let tail = &line[line.len().saturating_sub(EXCERPT)..];
-                    failed_request(line, tail, format!("sent a message that is not JSON ({error}): {excerpt}"))
-                        .map(Some)
+            Ok(Answer { id, .. }) => Ok(Some(failed(id, "sent an answer with neither a result nor an error".into()))),
+            // What was meant as a message and is none has an addressee.
+            Err(error) if (error.is_syntax() || error.is_eof()) && contains(line, b"\"jsonrpc\"") => {
+                let excerpt = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
+                let tail = &line[line.len().saturating_sub(EXCERPT)..];
+                failed_request(line, tail, format!("sent a message that is not JSON ({error}): {excerpt}")).map(Some)
+            }
+            Err(_) => match serde_json::from_slice::<Message>(line) {
+                Ok(Message::Notification(told)) => {
+                    let ServerNotification::ProgressNotification(progress) = told.notification else {
+                        return Ok(Some(Message::Notification(told)));
+                    };
+                    self.progress = Some(progress.params);
+                    Ok(None)
                 }
+                Ok(message) => Ok(Some(message)),
                 Err(_) => {
-                    self.notes.set_noise(line);
+                    self.ends.notes.set_noise(line);
                     Ok(None)
                 }
             },
+        }
+    }
+
+    /// The next message, or nothing for ever. What has come of one survives when nobody waits for the rest for a moment.
+    async fn next(&mut self) -> Option<Message> {
+        loop {
+            if self.progress.is_some() {
+                let _known = self.ends.in_flight.sending.lock().await;
+                self.progress.take().into_iter().for_each(|progress| self.ends.in_flight.progress(progress));
+            }
+            if !self.next_line().await {
+                return None;
+            }
+            match self.message() {
+                Ok(Some(message)) => return Some(message),
+                Ok(None) => {}
+                Err(wrong) => {
+                    self.ends.notes.set_wrong(wrong);
+                    return None;
+                }
+            }
         }
     }
 
@@ -151,7 +230,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                 Some(message)
             }
             Err(_) => {
-                self.notes.set_noise(line);
+                self.ends.notes.set_noise(line);
                 None
             }
         }
@@ -214,12 +293,19 @@ impl Line {
 /// An error in place of an answer that cannot be used. If nobody can tell whose answer it was, the wire is of no more use.
 fn failed_request(head: &[u8], tail: &[u8], wrong: String) -> Result<Message, String> {
     match addressee(head, tail) {
-        Some(id) => {
-            let error = ErrorData::parse_error(wrong, None);
-            Ok(Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(RequestId::Number(id)), error }))
-        }
+        Some(id) => Ok(failed(RequestId::Number(id), wrong)),
         None => Err(wrong),
     }
+}
+
+fn failed(id: RequestId, wrong: String) -> Message {
+    let error = ErrorData::parse_error(wrong, Some(OURS.into()));
+    Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(id), error })
+}
+
+/// Whether the wire said this, in place of an answer that cannot be used.
+pub(crate) fn is_ours(error: &ErrorData) -> bool {
+    error.data.as_ref().is_some_and(|data| data == OURS)
 }
 
 /// The request that a message answers, told from its beginning or its end: there the id stands.
@@ -258,32 +344,54 @@ where
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        let writer = Arc::clone(&self.writer);
+        let (writer, ends) = (Arc::clone(&self.writer), self.ends.clone());
+        let answer =
+            matches!(message, TxJsonRpcMessage::<RoleClient>::Response(_) | TxJsonRpcMessage::<RoleClient>::Error(_));
+        let unread = answer.then(|| Unread::one_more(&self.unread));
+        if unread.as_ref().is_some_and(|unread| unread.count() > MOST_UNREAD) {
+            ends.give_up("asks and does not read the answers".into());
+        }
         async move {
+            let _unread = unread;
             let mut line = serde_json::to_vec(&message)?;
             line.push(b'\n');
-            let mut writer = writer.lock().await;
-            let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
-            writer.write_all(&line).await?;
-            writer.flush().await
+            let written = async {
+                let mut writer = writer.lock().await;
+                let writer = writer.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+                // The time of this message: those that wait behind it have their own.
+                let written = tokio::time::timeout(ends.patience, async {
+                    writer.write_all(&line).await?;
+                    writer.flush().await
+                });
+                written.await.unwrap_or_else(|_| {
+                    ends.give_up("reads no more of what it is sent".into());
+                    Err(io::ErrorKind::TimedOut.into())
+                })
+            };
+            tokio::select! {
+                biased;
+                () = ends.closed.cancelled() => Err(io::ErrorKind::NotConnected.into()),
+                written = written => written,
+            }
         }
     }
 
     async fn receive(&mut self) -> Option<Message> {
-        while self.next_line().await {
-            match self.message() {
-                Ok(Some(message)) => return Some(message),
-                Ok(None) => {}
-                Err(wrong) => {
-                    self.notes.set_wrong(wrong);
-                    return None;
-                }
-            }
+        let closed = self.ends.closed.clone();
+        let message = tokio::select! {
+            biased;
+            () = closed.cancelled() => None,
+            message = self.next() => message,
+        };
+        if message.is_none() {
+            // Whoever still writes to it would do so for ever.
+            closed.cancel();
         }
-        None
+        message
     }
 
     async fn close(&mut self) -> Result<(), io::Error> {
+        self.ends.closed.cancel();
         self.writer.lock().await.take();
         Ok(())
     }
@@ -310,7 +418,9 @@ mod tests {
 
     async fn received(text: &str) -> (Vec<String>, Option<String>) {
         let notes = Arc::new(Notes::default());
-        let mut lines = Lines::new(text.as_bytes(), tokio::io::sink(), Arc::clone(&notes));
+        let (in_flight, closed) = (Arc::default(), CancellationToken::new());
+        let ends = Ends { notes: Arc::clone(&notes), in_flight, closed, patience: Duration::from_secs(60) };
+        let mut lines = Lines::new(text.as_bytes(), tokio::io::sink(), ends);
         lines.greeted = true;
         let mut found = Vec::new();
         while let Some(message) = lines.receive().await {
@@ -329,16 +439,21 @@ mod tests {
             "\n",
             r#"{"jsonrpc":"2.0","id":3,"result":null}"#,
             "\n",
+            r#"{"jsonrpc":"2.0","id":4}"#,
+            "\n",
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}"#,
+            "\n",
             r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,
             "\nincomplete",
         );
         let (found, wrong) = received(sent).await;
         assert_eq!(wrong, None);
-        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(found.len(), 5, "{found:?}");
         assert!(found[0].contains(r#""content":[{"type":"hologram","x":1}],"extra":null"#), "{}", found[0]);
         assert!(found[1].contains("high"), "{}", found[1]);
         assert!(found[2].contains(r#""result":null"#), "{}", found[2]);
-        assert!(found[3].contains("list_changed"), "{}", found[3]);
+        assert!(found[3].contains(r#""id":4"#) && found[3].contains("neither"), "{}", found[3]);
+        assert!(found[4].contains("list_changed"), "{}", found[4]);
     }
 
     #[tokio::test]
@@ -351,6 +466,9 @@ mod tests {
         assert_eq!((found.len(), wrong), (3, None), "{found:?}");
         assert!(found[0].contains(r#""id":7"#) && found[0].contains("not JSON"), "{}", found[0]);
         assert!(found[1].contains(r#""id":8"#) && found[1].contains("are the most"), "{}", found[1]);
+        let deep = "[".repeat(500);
+        let (found, wrong) = received(&format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{deep}\n")).await;
+        assert!(wrong.is_none() && found[0].contains("recursion limit"), "{found:?}");
         let (found, wrong) =
             received("{\"jsonrpc\":\"2.0\",\"result\":{\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":1}\n").await;
         assert!(found.is_empty() && wrong.is_some_and(|wrong| wrong.contains("not JSON")));

@@ -1,9 +1,11 @@
 //! What a server has: asked for page by page, read leniently, and kept for when it is not there.
 
 use std::collections::HashSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use pincer_tools::OPERATIONS;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -11,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Failure};
 use crate::greeting::Greeting;
-use crate::limits::{MOST_NAME_CHARS, MOST_PAGES, MOST_TOOLS};
+use crate::limits::{MOST_LISTING_BYTES, MOST_NAME_CHARS, MOST_PAGES, MOST_TOOL_BYTES, MOST_TOOLS};
 use crate::params::mirrored;
 use crate::settings::ServerSettings;
 
@@ -36,16 +38,16 @@ impl Listing {
     /// Asks a server.
     pub(crate) async fn of(connection: &Connection, settings: &ServerSettings) -> Result<Self, Failure> {
         let info = connection.info().clone();
-        let (mut tools, mut remarks) = (Tools::default(), Vec::new());
+        let mut tools = Tools::default();
         if info.capabilities.tools.is_some() {
-            pages(connection, settings, |page| tools.take(page, &mut remarks), &mut tools_request).await?;
+            pages(connection, settings, |page| tools.take(page), &mut tools_request).await?;
         }
         // Over HTTP, what stands between would be told something else than the server.
         if settings.transport() != "stdio" && Greeting::of(&info) == Greeting::Discover {
             tools.drop_misleading();
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        let remarks = tools.remarks(remarks);
+        let remarks = tools.remarks();
         Ok(Self { digest: settings.digest(), at, info, tools: tools.found, remarks })
     }
 
@@ -87,9 +89,14 @@ fn file(state: &Path, server: &str) -> PathBuf {
 struct Tools {
     found: Vec<Value>,
     names: HashSet<String>,
+    bytes: usize,
+    pages: usize,
+    no_pages: usize,
     twice: usize,
     bad: usize,
     misleading: usize,
+    posing: usize,
+    large: usize,
     beyond: usize,
 }
 
@@ -99,22 +106,34 @@ fn tools_request(cursor: Option<String>) -> ClientRequest {
 }
 
 impl Tools {
-    fn take(&mut self, page: &Value, remarks: &mut Vec<String>) {
+    /// Whether there is room for more.
+    fn take(&mut self, page: &Value) -> ControlFlow<()> {
+        self.pages += 1;
         let Some(tools) = page.get("tools").and_then(Value::as_array) else {
-            remarks.push("a page of the list of tools has no `tools`".into());
-            return;
+            self.no_pages += 1;
+            return ControlFlow::Continue(());
         };
         for tool in tools {
-            match usable(tool) {
-                None => self.bad += 1,
-                Some((name, _)) if self.names.contains(&name) => self.twice += 1,
-                Some(_) if self.found.len() >= MOST_TOOLS => self.beyond += 1,
-                Some((name, tool)) => {
-                    self.names.insert(name);
-                    self.found.push(tool);
-                }
+            let Some((name, tool)) = usable(tool) else {
+                self.bad += 1;
+                continue;
+            };
+            let bytes = tool.to_string().len();
+            if self.names.contains(&name) {
+                self.twice += 1;
+            } else if OPERATIONS.iter().any(|(operation, _)| *operation == name) {
+                self.posing += 1;
+            } else if bytes > MOST_TOOL_BYTES {
+                self.large += 1;
+            } else if self.is_full(bytes) {
+                self.beyond += 1;
+            } else {
+                self.bytes += bytes;
+                self.names.insert(name);
+                self.found.push(tool);
             }
         }
+        if self.beyond > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     /// Leaves out tools whose `x-mcp-header` cannot be followed.
@@ -124,16 +143,25 @@ impl Tools {
         self.misleading = all - self.found.len();
     }
 
-    fn remarks(&self, mut remarks: Vec<String>) -> Vec<String> {
+    fn is_full(&self, bytes: usize) -> bool {
+        self.found.len() >= MOST_TOOLS || self.bytes + bytes > MOST_LISTING_BYTES
+    }
+
+    fn remarks(&self) -> Vec<String> {
         let counted = [
-            (self.bad, "have no name that can be used, and are left out"),
-            (self.twice, "have a name that another one has, and are left out"),
-            (self.misleading, "have an `x-mcp-header` that cannot be followed, and are left out"),
-            (self.beyond, "are too many, and are left out"),
+            (self.no_pages, "pages of the list of tools have no `tools`"),
+            (self.bad, "tools have no name that can be used, and are left out"),
+            (self.twice, "tools have a name that another one has, and are left out"),
+            (self.posing, "tools have the name of something that is no tool, and are left out"),
+            (self.misleading, "tools have an `x-mcp-header` that cannot be followed, and are left out"),
+            (self.large, "tools are too large, and are left out"),
+            (self.beyond, "tools or more are too many, and are left out"),
         ];
-        remarks.extend(
-            counted.into_iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} tools {what}")),
-        );
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let mut remarks: Vec<String> = counted.map(|(count, what)| format!("{count} {what}")).collect();
+        if self.pages >= MOST_PAGES {
+            remarks.push(format!("the list of tools has more than {MOST_PAGES} pages, and the others are left out"));
+        }
         remarks
     }
 }
@@ -155,18 +183,26 @@ fn usable(tool: &Value) -> Option<(String, Value)> {
     Some((name.to_owned(), tool))
 }
 
-/// Asks for page after page. A server that says the same cursor again would go on for ever.
-pub(crate) async fn pages(
+/// Asks for page after page, as long as there is room and time. A server that says the same cursor again would go on for ever.
+async fn pages(
     connection: &Connection,
     settings: &ServerSettings,
-    mut take: impl FnMut(&Value),
+    mut take: impl FnMut(&Value) -> ControlFlow<()>,
     request: &mut impl FnMut(Option<String>) -> ClientRequest,
 ) -> Result<(), Failure> {
     let (mut cursor, mut seen) = (None, HashSet::new());
+    let until = Instant::now() + settings.connect_timeout();
     for _ in 0..MOST_PAGES {
         let page = request(cursor.take());
-        let page = connection.request(page, settings.connect_timeout(), None, &CancellationToken::new()).await?;
-        take(&page);
+        let left = until.saturating_duration_since(Instant::now());
+        let page =
+            connection.request(page, left, None, &CancellationToken::new()).await.map_err(|failure| match failure {
+                Failure::Late(_) => Failure::Late(settings.connect_timeout()),
+                failure => failure,
+            })?;
+        if take(&page).is_break() {
+            return Ok(());
+        }
         match page.get("nextCursor").and_then(Value::as_str) {
             Some(next) if !next.is_empty() && seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
             _ => return Ok(()),

@@ -40,28 +40,38 @@ pub(crate) fn log_file(state: &Path, server: &str) -> PathBuf {
 /// Takes down what a server writes until it writes no more. Without a file the last words are kept all the same.
 pub(crate) async fn listen(stderr: impl AsyncRead + Unpin, file: Option<PathBuf>, words: LastWords) {
     let mut stderr = stderr;
-    let mut log = file.and_then(|file| open(&file));
+    let mut log = file.and_then(|file| Log::open(&file));
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         words.add(&buffer[..count]);
         if let Some(file) = &mut log
-            && file.write_all(&buffer[..count]).is_err()
+            && file.add(&buffer[..count]).is_err()
         {
             log = None;
         }
     }
 }
 
-/// Appends; begins anew when the file has grown too large.
-fn open(file: &Path) -> Option<File> {
-    std::fs::create_dir_all(file.parent()?).ok()?;
-    let large = std::fs::metadata(file).is_ok_and(|about| about.len() > MOST_LOG_BYTES);
-    let mut options = OpenOptions::new();
-    options.create(true).mode(0o600);
-    if large {
-        options.write(true).truncate(true)
-    } else {
-        options.append(true)
-    };
-    options.open(file).ok()
+/// A file that begins anew when it has grown too large.
+struct Log {
+    file: File,
+    bytes: u64,
+}
+
+impl Log {
+    fn open(file: &Path) -> Option<Self> {
+        std::fs::create_dir_all(file.parent()?).ok()?;
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(file).ok()?;
+        let bytes = file.metadata().ok()?.len();
+        Some(Self { file, bytes })
+    }
+
+    fn add(&mut self, part: &[u8]) -> std::io::Result<()> {
+        if self.bytes + part.len() as u64 > MOST_LOG_BYTES {
+            self.file.set_len(0)?;
+            self.bytes = 0;
+        }
+        self.bytes += part.len() as u64;
+        self.file.write_all(part)
+    }
 }

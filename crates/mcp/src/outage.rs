@@ -32,8 +32,16 @@ impl Outage {
         let Some(state) = state else { return };
         let outage = Self { digest: settings.digest(), at: now(), reason: reason.to_owned() };
         let file = file(state, &settings.name);
-        let _ = file.parent().map(std::fs::create_dir_all);
-        let _ = serde_json::to_vec(&outage).map(|text| std::fs::write(file, text));
+        let stored = || -> std::io::Result<()> {
+            let directory = file.parent().unwrap_or(state);
+            std::fs::create_dir_all(directory)?;
+            // Nobody else's to read: the reason has the last words of the server.
+            let mut new = tempfile::NamedTempFile::new_in(directory)?;
+            serde_json::to_writer(&mut new, &outage)?;
+            new.persist(&file)?;
+            Ok(())
+        };
+        let _ = stored();
     }
 
     /// It is there again.

@@ -18,7 +18,7 @@ use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::outage::Outage;
 use crate::settings::ServerSettings;
-use crate::told::{Hub, Notice, Told};
+use crate::told::Hub;
 use crate::tool::registered;
 
 /// The second start after a fall waits so long, the next ones twice as long each.
@@ -26,6 +26,11 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// A call waits so long for the next start; beyond that it is told that the server is down.
 const WORTH_WAITING: Duration = Duration::from_secs(2);
+/// A list that keeps changing is asked for so often at most.
+const BETWEEN_LISTS: Duration = Duration::from_millis(500);
+/// A server that has just started may not have its list yet: it is asked so often, after so long each.
+const LIST_TRIES: u32 = 3;
+const UNTIL_NEXT_TRY: Duration = Duration::from_millis(200);
 
 /// What all servers share.
 #[derive(Clone)]
@@ -55,6 +60,10 @@ pub struct Server {
     seen: RwLock<Seen>,
     /// Changes with `seen`.
     news: watch::Sender<u64>,
+    /// Held while what is known is taken to the door, so that nobody brings something older.
+    registering: std::sync::Mutex<()>,
+    /// Cancelled, and replaced, when it is to end: whoever is connecting gives up.
+    ending: RwLock<CancellationToken>,
 }
 
 #[derive(Default)]
@@ -109,6 +118,8 @@ impl Server {
             falls: AtomicU32::new(0),
             seen,
             news: watch::channel(0).0,
+            registering: std::sync::Mutex::default(),
+            ending: RwLock::default(),
         })
     }
 
@@ -134,13 +145,13 @@ impl Server {
 
     /// Asks it what it has, and starts it for that if need be.
     pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Listing>, String> {
-        let connection = self.connection(Patience::None).await?;
+        let connection = self.connection(Purpose::List).await?;
         self.list(&connection).await
     }
 
     /// The same, unless it has fallen so often that it is not tried again yet.
     async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, String> {
-        let connection = self.connection(Patience::Some).await?;
+        let connection = self.connection(Purpose::Call).await?;
         self.list(&connection).await
     }
 
@@ -176,14 +187,14 @@ impl Server {
         caller: Option<Caller>,
         abort: &CancellationToken,
     ) -> Result<Value, Failure> {
-        let connecting = self.connection(Patience::Some);
+        let connecting = self.connection(Purpose::Call);
         let connection = tokio::select! {
             biased;
             () = abort.cancelled() => return Err(Failure::Aborted),
-            connection = connecting => connection.map_err(Failure::NotMade)?,
+            connection = connecting => connection.map_err(Failure::Down)?,
         };
         let made = crate::rounds::request(&connection, &self.settings, request, caller, abort).await;
-        if matches!(made, Ok(_) | Err(Failure::Refused(_))) {
+        if matches!(made, Ok(_) | Err(Failure::Refused(_) | Failure::Garbled(_))) {
             self.falls.store(0, Ordering::Relaxed);
         }
         made
@@ -191,11 +202,13 @@ impl Server {
 
     fn explain(&self, failure: Failure) -> ToolError {
         match failure {
-            Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
+            Failure::Down(why) | Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
             Failure::TurnedAway(why) => ToolError::before(self.says(&why)),
             Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
+            Failure::Garbled(wrong) => ToolError::unknown(self.says(&wrong)),
             Failure::Late(limit) => {
-                ToolError::unknown(self.says(&format!("did not answer within {} ms", limit.as_millis())))
+                let late = format!("did not answer within {} ms", limit.as_millis());
+                ToolError::unknown(self.says(&format!("{late}; if it needs longer, raise its `timeoutMs`")))
             }
             Failure::Aborted => ToolError::unknown("the call was aborted"),
             Failure::Refused(error) => {
@@ -216,7 +229,16 @@ impl Server {
     }
 
     /// The connection; a new one if there is none.
-    pub(crate) async fn connection(self: &Arc<Self>, patience: Patience) -> Result<Arc<Connection>, String> {
+    async fn connection(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, String> {
+        let ending = self.ending.read().unwrap_or_else(PoisonError::into_inner).clone();
+        tokio::select! {
+            biased;
+            () = ending.cancelled() => Err(ENDED.into()),
+            connection = self.connected(purpose) => connection,
+        }
+    }
+
+    async fn connected(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, String> {
         let mut life = self.life.lock().await;
         if let Some(connection) = life.running.take() {
             match connection.over() {
@@ -228,11 +250,11 @@ impl Server {
             }
         }
         let wait = life.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(Instant::now()));
-        if patience == Patience::Some && wait > WORTH_WAITING {
+        if purpose == Purpose::Call && wait > WORTH_WAITING {
             let why = life.why.clone().unwrap_or_default();
             return Err(format!("{why} (it is tried again in {} s)", wait.as_secs() + 1));
         }
-        if patience == Patience::Some {
+        if purpose == Purpose::Call {
             tokio::time::sleep(wait).await;
         }
         self.set(|seen| {
@@ -251,7 +273,7 @@ impl Server {
                     (seen.health, seen.connected_in) = (Health::Up, Some(began.elapsed()));
                 });
                 Outage::forget(self.host.state.as_deref(), self.name());
-                tokio::spawn(Arc::clone(self).attend(Arc::clone(&connection)));
+                tokio::spawn(Arc::clone(self).attend(Arc::clone(&connection), purpose));
                 Ok(connection)
             }
             Err(why) => {
@@ -275,29 +297,29 @@ impl Server {
         Outage::store(self.host.state.as_deref(), &self.settings, why);
     }
 
-    /// Stays with a connection: lists what is there as soon as it is, and again whenever it changes; says so when it is over.
-    async fn attend(self: Arc<Self>, connection: Arc<Connection>) {
-        let mut notices = self.host.hub.listen();
-        let _ = self.list(&connection).await;
+    /// Stays with a connection: lists what is there as soon as it is, unless somebody else does, and again whenever it changes;
+    /// says so when it is over.
+    async fn attend(self: Arc<Self>, connection: Arc<Connection>, purpose: Purpose) {
+        let (mut over, changed) = (connection.watch(), connection.changed());
+        if purpose == Purpose::Call {
+            let _ = self.list(&connection).await;
+        }
         // Held weakly from here on: nobody but the server itself keeps a connection alive.
-        let mut over = connection.watch();
         let held = Arc::downgrade(&connection);
         drop(connection);
         loop {
-            let notice = tokio::select! {
+            tokio::select! {
                 biased;
                 _ = over.wait_for(Option::is_some) => break,
-                notice = notices.recv() => notice,
-            };
-            let ours = match notice {
-                Ok(Notice { server, told: Told::ToolsChanged }) => *server == *self.name(),
-                Ok(_) => false,
-                // Some were missed: this may have been among them.
-                Err(tokio::sync::broadcast::error::RecvError::Lagged(_)) => true,
-                Err(_) => break,
-            };
-            if ours && let Some(connection) = held.upgrade() {
+                () = changed.notified() => {}
+            }
+            if let Some(connection) = held.upgrade() {
                 let _ = self.list(&connection).await;
+            }
+            tokio::select! {
+                biased;
+                _ = over.wait_for(Option::is_some) => break,
+                () = tokio::time::sleep(BETWEEN_LISTS) => {}
             }
         }
         let why = over.borrow().clone();
@@ -312,12 +334,16 @@ impl Server {
 
     async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, String> {
         let began = Instant::now();
-        let listing = match Listing::of(connection, &self.settings).await {
+        let listing = match self.listing(connection).await {
             Ok(listing) => Arc::new(listing),
             Err(failure) => {
                 let why = match failure {
-                    Failure::NotMade(why) | Failure::TurnedAway(why) | Failure::Lost(why) => why,
-                    Failure::Late(limit) => format!("did not list its tools within {} ms", limit.as_millis()),
+                    Failure::Down(why) | Failure::NotMade(why) | Failure::TurnedAway(why) | Failure::Lost(why) => why,
+                    Failure::Late(limit) => {
+                        let late = format!("did not list its tools within {} ms", limit.as_millis());
+                        format!("{late}; if it needs longer, raise its `connectTimeoutMs`")
+                    }
+                    Failure::Garbled(wrong) => format!("cannot list its tools: it {wrong}"),
                     Failure::Refused(error) => format!("cannot list its tools: it {}", refusal(&error)),
                     Failure::Aborted => "was ended".into(),
                 };
@@ -333,10 +359,27 @@ impl Server {
         {
             listing.store(state, self.name());
         }
+        // That it could not be listed a moment ago is forgotten.
+        Outage::forget(self.host.state.as_deref(), self.name());
         self.set(|seen| {
             (seen.listing, seen.listed_in) = (Some(Arc::clone(&listing)), Some(began.elapsed()));
+            if connection.over().is_none() {
+                seen.health = Health::Up;
+            }
         });
         Ok(listing)
+    }
+
+    async fn listing(&self, connection: &Connection) -> Result<Listing, Failure> {
+        for _ in 1..LIST_TRIES {
+            match Listing::of(connection, &self.settings).await {
+                Err(Failure::Refused(error)) if error.code != ErrorCode::METHOD_NOT_FOUND => {
+                    tokio::time::sleep(UNTIL_NEXT_TRY).await;
+                }
+                listed => return listed,
+            }
+        }
+        Listing::of(connection, &self.settings).await
     }
 
     fn set(&self, change: impl FnOnce(&mut Seen)) {
@@ -352,6 +395,7 @@ impl Server {
     /// Registers what it has at the door.
     pub(crate) fn register(self: &Arc<Self>) {
         let Some(door) = self.host.door.get().and_then(Weak::upgrade) else { return };
+        let _registering = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen();
         let state = match &seen.health {
             Health::Down(why) => ServerState::Down(why.clone()),
@@ -387,8 +431,9 @@ impl Server {
         self.request(request, None, &CancellationToken::new()).await.map(drop)
     }
 
-    /// Ends it, if it runs.
+    /// Ends it, if it runs or is about to.
     pub async fn end(&self) {
+        std::mem::take(&mut *self.ending.write().unwrap_or_else(PoisonError::into_inner)).cancel();
         let running = self.life.lock().await.running.take();
         if let Some(connection) = running {
             connection.end().await;
@@ -405,13 +450,13 @@ pub(crate) enum Wanted {
     AmongOthers,
 }
 
-/// Whether to wait for a server that has fallen before.
+/// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Patience {
-    /// As long as is worth it.
-    Some,
-    /// It is tried at once.
-    None,
+enum Purpose {
+    /// A call: a server that has fallen before is waited for as long as is worth it, and what it has is listed on the way.
+    Call,
+    /// To ask what it has: it is tried at once.
+    List,
 }
 
 fn refusal(error: &ErrorData) -> String {

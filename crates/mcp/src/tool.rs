@@ -18,7 +18,7 @@ use crate::params::{Mirrored, ParamHeaders, mirrored};
 use crate::server::Server;
 
 /// How much longer the door waits than the call may take, so that the server is named when it is late.
-const MARGIN: Duration = Duration::from_secs(2);
+const MARGIN: Duration = Duration::from_secs(5);
 
 /// What can be done with a server besides calling its tools. Each is a tool at the door, so that policy, hooks and the journal
 /// hold for it too.
@@ -147,7 +147,6 @@ pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry,
         });
     let tools = listing.tools.iter().filter_map(|tool| {
         let name = tool.get("name")?.as_str()?;
-        // A tool cannot pass for an operation: that one is registered first.
         let entry = entry(id(name)?, tool);
         let mirrored = tool.get("inputSchema").and_then(|schema| mirrored(schema).ok()).unwrap_or_default();
         let what = What::Tool { name: name.to_owned(), mirrored };

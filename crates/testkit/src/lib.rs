@@ -30,10 +30,16 @@
 //! | `expired` | 401 from the third request with the same token on (HTTP) | `echo` |
 //! | `rate` | 429 with `Retry-After: 1` twice (HTTP; calls only) | `echo` |
 //! | `error500` | 500 with a page of HTML (HTTP) | `echo` |
-//! | `slow-start` | the handshake takes 3 seconds | `echo` |
+//! | `slow-start` | the handshake takes 3 seconds, or until there is the file `LIAR_UNTIL` | `echo` |
 //! | `elicit`, `sample` | nothing: the call asks the client, and returns what it said (stdio) | `echo` |
 //! | `binary` | nothing: an image, a sound and a blob of `bytes` zeros, 1024 if not said | `binary` |
 //! | `flaky-list` | the first `tools/list` fails | `echo` |
+//! | `deaf` | once it is called it reads no more, and lives on (stdio) | `echo` |
+//! | `flood` | `count` messages with `bytes` of text before the answer (stdio) | `progress`, `log`, `changed`, `updated`, `ping`, `ask` |
+//! | `endless` | every page of the list has a new `nextCursor` | `tool_0` … |
+//! | `fat` | descriptions of 2 MB and, ten times fifty, of 100 KB | `thin`, `fattest`, `fat_1_0` … |
+//! | `restless` | the list changes whenever somebody asks for it, or so it says | `echo` |
+//! | `hints` | tools that say they are harmless, or are called what is no tool | `look`, `again`, `plain`, `resources/read`, `prompts/get` |
 //!
 //! The modes of HTTP refuse every request; `LIAR_AT=tools/call` lets all others pass. `LIAR_DEPTH` is how deep the schema in
 //! `cycles` is: from about 60 on, parsers with a limit on depth refuse the whole list.

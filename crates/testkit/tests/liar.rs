@@ -27,7 +27,8 @@ fn names(mode: Mode, pages: usize) -> Vec<Value> {
     for _ in 0..pages {
         let params = cursor.map_or(json!({}), |cursor: Value| json!({ "cursor": cursor }));
         let acts = liar.on(&json!({ "id": 1, "method": "tools/list", "params": params }));
-        let [.., Act::Say(page)] = &acts[..] else { panic!("{acts:?}") };
+        let page = acts.iter().find_map(|act| if let Act::Say(said) = act { Some(said) } else { None });
+        let page = page.filter(|page| page["id"] == 1).expect("an answer");
         names.extend(page["result"]["tools"].as_array().expect("a list").iter().map(|tool| tool["name"].clone()));
         match page["result"].get("nextCursor") {
             Some(next) => cursor = Some(next.clone()),
@@ -104,6 +105,33 @@ fn questions_go_to_the_client_and_back() {
         server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "said": mode } }));
         assert_eq!(text(&server.until(|message| message["id"] == 1)), json!({ "said": mode }).to_string());
     }
+}
+
+#[test]
+fn floods_are_numbered_and_end_with_the_answer() {
+    let mut server = connected("flood");
+    let params = json!({ "name": "progress", "arguments": { "count": 3 }, "_meta": { "progressToken": 5 } });
+    server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
+    for number in 0..3 {
+        let told: Value = serde_json::from_str(&server.line()).expect("a message");
+        assert_eq!((&told["params"]["progress"], &told["params"]["progressToken"]), (&json!(number), &json!(5)));
+    }
+    server.until(|message| message["id"] == 1);
+    for name in ["log", "changed", "updated"] {
+        server.send(&json!({ "jsonrpc": "2.0", "id": name, "method": "tools/call", "params": { "name": name, "arguments": { "count": 1 } } }));
+        server.until(|message| message["method"].as_str().is_some_and(|method| method.starts_with("notifications/")));
+        server.until(|message| message["id"] == name);
+    }
+}
+
+#[test]
+fn lists_without_end_and_measure_are_that() {
+    assert_eq!(names(Mode::Endless, 1000).len(), 1000);
+    assert_eq!(names(Mode::Fat, 1000).len(), 502);
+    let acts = Liar::new(Mode::Restless).on(&json!({ "id": 1, "method": "tools/list" }));
+    assert!(matches!(&acts[..], [Act::Say(_), Act::Say(told)] if told["method"] == "notifications/tools/list_changed"));
+    let acts = Liar::new(Mode::Deaf).on(&json!({ "id": 1, "method": "tools/call", "params": { "name": "echo" } }));
+    assert_eq!(acts, [Act::Wait(std::time::Duration::MAX)]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! Answers to calls.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
-use super::{Act, Liar, Mode, QUESTION, error, result, text};
+use super::{Act, Liar, Mode, QUESTION, error, floods, result, text};
 
 /// The tools of `bad-result`, which are named after what is wrong with what they return.
 pub(super) const BAD_RESULTS: [&str; 10] = [
@@ -32,6 +34,8 @@ impl Liar {
             (Mode::InvalidJson, "broken") => {
                 vec![Act::Bytes(br#"{"jsonrpc":"2.0","result":{"content":[}"#.to_vec()), newline()]
             }
+            (Mode::Deaf, _) => vec![Act::Wait(Duration::MAX)],
+            (Mode::Flood, name) => floods::acts(name, &params["_meta"]["progressToken"], &arguments, &echo()),
             (Mode::Drip, _) => vec![Act::Drip(text(id, "slowly"))],
             (Mode::Huge, "huge") => vec![Act::Say(text(id, &"x".repeat(bytes(50_000_000))))],
             (Mode::Binary, _) => vec![Act::Say(result(id, blobs(bytes(1024))))],

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::Value;
 
-use super::stdio::{die, drip};
+use super::stdio::{die, drip, until};
 use super::{Act, Liar, Mode};
 
 /// Answers at `address`, which is printed as a line with the port it got.
@@ -131,7 +131,10 @@ fn perform(to: &mut impl Write, acts: Vec<Act>) -> io::Result<()> {
             Act::Say(message) => write!(to, "{message}")?,
             Act::Bytes(bytes) => to.write_all(&bytes)?,
             Act::Drip(message) => drip(to, message.to_string().as_bytes())?,
+            // What is said very often is said over standard input and output only.
+            Act::Many(..) => {}
             Act::Wait(time) => std::thread::sleep(time),
+            Act::Until(file) => until(&file),
             Act::Die => {
                 to.flush()?;
                 die()

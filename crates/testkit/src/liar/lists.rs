@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Liar, Mode, error, result};
+use super::{Liar, Mode, error, floods, result};
 
 const MANY: usize = 5000;
 const PAGE: usize = 100;
@@ -12,6 +12,10 @@ impl Liar {
         let tools = match self.mode {
             Mode::FlakyList if self.listed == 1 => return error(id, -32603, "the database is not there yet"),
             Mode::Many => return many(id, cursor),
+            Mode::Endless => return endless(id, cursor),
+            Mode::Fat => return fat(id, cursor),
+            Mode::Flood => floods::TOOLS.iter().map(|name| tool(name, "says the same very often")).collect(),
+            Mode::Hints => hints(),
             Mode::Duplicates => {
                 let tools =
                     [tool("twin", "the first"), tool("twin", "the second"), tool("single", "there is one of it")];
@@ -56,6 +60,38 @@ fn many(id: &Value, cursor: Option<&str>) -> Value {
         page["nextCursor"] = json!(to.to_string());
     }
     result(id, page)
+}
+
+fn endless(id: &Value, cursor: Option<&str>) -> Value {
+    let page: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+    let tools = [tool(&format!("tool_{page}"), "one of so many")];
+    result(id, json!({ "tools": tools, "nextCursor": (page + 1).to_string() }))
+}
+
+/// Ten pages of 5 MB, and first of all a tool of 2 MB beside one that is in order.
+fn fat(id: &Value, cursor: Option<&str>) -> Value {
+    let page: usize = cursor.and_then(|cursor| cursor.parse().ok()).unwrap_or_default();
+    let described = |name: String, bytes: usize| tool(&name, &"very ".repeat(bytes / 5));
+    let tools = match page {
+        0 => vec![described("fattest".into(), 2_000_000), tool("thin", "is in order")],
+        _ => (0..50).map(|index| described(format!("fat_{page}_{index}"), 100_000)).collect(),
+    };
+    let mut listed = json!({ "tools": tools });
+    if page < 10 {
+        listed["nextCursor"] = json!((page + 1).to_string());
+    }
+    result(id, listed)
+}
+
+fn hints() -> Vec<Value> {
+    let hinted = |name: &str, annotations: Value| json!({ "name": name, "annotations": annotations, "inputSchema": { "type": "object" } });
+    vec![
+        hinted("look", json!({ "readOnlyHint": true, "title": "Look" })),
+        hinted("again", json!({ "idempotentHint": true, "destructiveHint": false })),
+        hinted("plain", json!({ "readOnlyHint": "yes", "idempotentHint": 1 })),
+        hinted("resources/read", json!({ "readOnlyHint": true })),
+        hinted("prompts/get", json!({ "readOnlyHint": true })),
+    ]
 }
 
 /// Names that are trouble in a path, in JavaScript, in a log line, or beside each other.

@@ -3,10 +3,12 @@
 //! [`Liar`] decides what to do with a message, as a list of [`Act`]s; the transports do it.
 
 mod calls;
+mod floods;
 mod http;
 mod lists;
 mod stdio;
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -69,10 +71,22 @@ pub enum Mode {
     Binary,
     /// Lists its tools at the second request only.
     FlakyList,
+    /// Reads no more once it has been called.
+    Deaf,
+    /// Says the same thing very often.
+    Flood,
+    /// Pages without end, each with a cursor of its own.
+    Endless,
+    /// Descriptions that are books.
+    Fat,
+    /// Says that its list has changed whenever it was asked for it.
+    Restless,
+    /// Tools that call themselves harmless, or something that is no tool.
+    Hints,
 }
 
 /// All modes by the names they have on the command line.
-pub const MODES: [(&str, Mode); 26] = [
+pub const MODES: [(&str, Mode); 32] = [
     ("cycles", Mode::Cycles),
     ("many", Mode::Many),
     ("names", Mode::Names),
@@ -99,6 +113,12 @@ pub const MODES: [(&str, Mode); 26] = [
     ("sample", Mode::Sample),
     ("binary", Mode::Binary),
     ("flaky-list", Mode::FlakyList),
+    ("deaf", Mode::Deaf),
+    ("flood", Mode::Flood),
+    ("endless", Mode::Endless),
+    ("fat", Mode::Fat),
+    ("restless", Mode::Restless),
+    ("hints", Mode::Hints),
 ];
 
 impl Mode {
@@ -114,10 +134,10 @@ impl Mode {
         matches!(self, Self::Redirect | Self::Unauthorized | Self::Expired | Self::Rate | Self::Error500)
     }
 
-    /// Asks the client in the middle of a call, for which the HTTP side here has no stream.
+    /// Asks the client in the middle of a call, for which the HTTP side here has no stream, or does something to the pipes.
     #[must_use]
     pub fn needs_stdio(self) -> bool {
-        matches!(self, Self::Elicit | Self::Sample | Self::Noise)
+        matches!(self, Self::Elicit | Self::Sample | Self::Noise | Self::Deaf | Self::Flood)
     }
 }
 
@@ -130,12 +150,20 @@ pub enum Act {
     Bytes(Vec<u8>),
     /// Sends a message a byte at a time.
     Drip(Value),
+    /// Sends a text so many times, with the number in place of each [`NUMBER`].
+    Many(String, usize),
     /// Does nothing for a while.
     Wait(Duration),
+    /// Does nothing until there is such a file.
+    Until(PathBuf),
     /// Ends the process.
     Die,
 }
 
+/// What [`Act::Many`] puts a number in place of.
+const NUMBER: &str = "{#}";
+/// What [`Act::Until`] waits between two looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// What [`Act::Drip`] waits between two bytes.
 const BETWEEN_BYTES: Duration = Duration::from_millis(20);
 /// The code that [`Act::Die`] ends with.
@@ -173,7 +201,11 @@ impl Liar {
             "tools/list" => {
                 self.listed += 1;
                 let cursor = params.get("cursor").and_then(Value::as_str);
-                vec![Act::Say(self.list(id, cursor))]
+                let mut acts = vec![Act::Say(self.list(id, cursor))];
+                if self.mode == Mode::Restless {
+                    acts.push(Act::Say(json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" })));
+                }
+                acts
             }
             "tools/call" => self.call(id, &params),
             _ => vec![Act::Say(error(id, -32601, "there is no such method"))],
@@ -192,7 +224,10 @@ impl Liar {
         ));
         match self.mode {
             Mode::SilentInit => Vec::new(),
-            Mode::SlowStart => vec![Act::Wait(Duration::from_secs(3)), hello],
+            Mode::SlowStart => {
+                let gate = std::env::var_os("LIAR_UNTIL");
+                vec![gate.map_or(Act::Wait(Duration::from_secs(3)), |gate| Act::Until(gate.into())), hello]
+            }
             _ => vec![hello],
         }
     }

@@ -1,8 +1,9 @@
 //! A message per line, more or less.
 
 use std::io::{self, BufRead as _, Write};
+use std::path::Path;
 
-use super::{Act, BETWEEN_BYTES, CODE, LAST_WORDS, Liar, Mode};
+use super::{Act, BETWEEN_BYTES, BETWEEN_LOOKS, CODE, LAST_WORDS, Liar, Mode, NUMBER};
 
 /// Serves standard input and output until the input ends.
 ///
@@ -28,7 +29,13 @@ fn perform(stdout: &mut impl Write, act: Act) -> io::Result<()> {
         Act::Say(message) => writeln!(stdout, "{message}")?,
         Act::Bytes(bytes) => stdout.write_all(&bytes)?,
         Act::Drip(message) => drip(stdout, format!("{message}\n").as_bytes())?,
+        Act::Many(text, count) => {
+            let mut to = io::BufWriter::new(&mut *stdout);
+            (0..count).try_for_each(|number| writeln!(to, "{}", text.replace(NUMBER, &number.to_string())))?;
+            to.flush()?;
+        }
         Act::Wait(time) => std::thread::sleep(time),
+        Act::Until(file) => until(&file),
         Act::Die => {
             stdout.flush()?;
             die()
@@ -44,6 +51,12 @@ pub(super) fn drip(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
         std::thread::sleep(BETWEEN_BYTES);
     }
     Ok(())
+}
+
+pub(super) fn until(file: &Path) {
+    while !file.exists() {
+        std::thread::sleep(BETWEEN_LOOKS);
+    }
 }
 
 pub(super) fn die() -> ! {

@@ -1,0 +1,91 @@
+//! Resources, prompts and completions of a server that does everything right, through the door.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::setup;
+use pincer_mcp::Operation;
+use pincer_tools::{Effect, ErrorCode, OPERATIONS};
+use serde_json::json;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn resources_prompts_and_completions_are_reached_through_the_door() {
+    let house = setup().open().asked().await;
+    for (operation, input, at, expected) in [
+        ("resources/list", json!({}), "/resources/0/uri", json!("test://static-text")),
+        ("resources/templates/list", json!({}), "/resourceTemplates/0/uriTemplate", json!("test://template/{id}/data")),
+        (
+            "resources/read",
+            json!({ "uri": "test://static-text" }),
+            "/contents/0/text",
+            json!("This is the content of the static text resource."),
+        ),
+        ("resources/read", json!({ "uri": "test://static-binary" }), "/contents/0/mimeType", json!("image/png")),
+        (
+            "resources/read",
+            json!({ "uri": "test://template/7/data" }),
+            "/contents/0/uri",
+            json!("test://template/7/data"),
+        ),
+        ("prompts/list", json!({}), "/prompts/0/name", json!("test_simple_prompt")),
+        (
+            "prompts/get",
+            json!({ "name": "test_prompt_with_arguments", "arguments": { "arg1": "a", "arg2": "b" } }),
+            "/messages/0/content/text",
+            json!("Prompt with arguments: arg1='a', arg2='b'"),
+        ),
+        (
+            "completion/complete",
+            json!({
+                "ref": { "type": "ref/prompt", "name": "test_prompt_with_arguments" },
+                "argument": { "name": "arg1", "value": "par" },
+            }),
+            "/completion/values",
+            json!(["paris", "park", "party"]),
+        ),
+    ] {
+        let result = house.ok(&format!("mcp:good:{operation}"), input).await;
+        assert_eq!(result.pointer(at), Some(&expected), "{operation}: {result}");
+    }
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_told_in_the_words_of_the_server() {
+    let house = setup().open().asked().await;
+    for (tool, input, said) in [
+        ("resources/read", json!({ "uri": "test://nowhere" }), "there is no such resource"),
+        ("prompts/get", json!({ "name": "nobody" }), "there is no prompt nobody"),
+        ("prompts/get", json!({ "name": "test_prompt_with_arguments" }), "the argument arg1 is missing"),
+    ] {
+        let outcome = house.call(&format!("mcp:good:{tool}"), input).await;
+        let error = outcome.result.unwrap_err();
+        assert!(error.message.starts_with("the MCP server good says: "), "{error}");
+        assert!(error.message.contains(said), "{error}");
+        assert_eq!((error.code, outcome.effect), (ErrorCode::ToolFailed, Effect::None), "{tool}");
+        assert!(error.detail.is_some_and(|detail| detail["code"].is_number()), "{tool}");
+    }
+    let error = house.error("mcp:good:resources/read", json!({ "url": "test://static-text" })).await;
+    assert_eq!(error.code, ErrorCode::InvalidInput);
+    assert!(error.message.contains("Did you mean: uri?"), "{error}");
+    house.is_unharmed().await;
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_fails_returns_what_it_says() {
+    let house = setup().open().asked().await;
+    let result = house.ok("mcp:good:test_error_handling", json!({})).await;
+    assert_eq!(result["isError"], true);
+    let structured = house.ok("mcp:good:test_structured", json!({ "name": "a", "count": 2 })).await;
+    assert_eq!(structured["structuredContent"], json!({ "name": "a", "count": 2 }));
+    let roots = house.text("mcp:good:test_list_roots", json!({})).await;
+    let workspace = house.directory.path().to_str().unwrap().to_owned();
+    assert_eq!(roots, format!("Roots: file://{workspace}"));
+    house.end().await;
+}
+
+#[test]
+fn operations_are_called_the_same_everywhere() {
+    assert_eq!(Operation::ALL.map(Operation::name), OPERATIONS.map(|(name, _)| name));
+}
