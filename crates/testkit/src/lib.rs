@@ -5,6 +5,9 @@
 //!
 //! `mcp-liar MODE` and `mcp-liar MODE http ADDR` serve [`liar`]: a server that does one thing wrong.
 //!
+//! `mcp-liar catalog FILE [SERVER]` lies about nothing: it lists the tools of a file, one per line as
+//! `{server?, name, description?, inputSchema, …}`, of all servers or of one.
+//!
 //! With `http` both print the address they got as the first line, so that the port can be 0.
 //!
 //! | mode | what is wrong | tools |
