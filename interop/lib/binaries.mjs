@@ -24,3 +24,4 @@ const built = (variable, name, args) => {
 export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "pincer"]);
 export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);
 export const liar = () => built("LIAR_BIN", "mcp-liar", ["-p", "pincer-testkit"]);
+export const client = () => built("CLIENT_BIN", "mcp-client", ["-p", "pincer-testkit"]);

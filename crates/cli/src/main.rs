@@ -75,6 +75,8 @@ fn main() -> ExitCode {
         Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),
+        Command::Bench { command: BenchCommand::Mcp(arguments) } => commands::bench_mcp::run(&arguments),
+        Command::Bench { command: BenchCommand::TrivialServer } => commands::bench_trivial::run(),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
     ExitCode::from(print::exit_code(code))

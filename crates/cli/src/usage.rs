@@ -361,6 +361,12 @@ pub(crate) enum BenchCommand {
     /// Calls of a tool from a program, through the bridge, the door and the journal; many suspended programs; the prompt
     #[command(after_help = "Examples:\n  pincer bench calls\n  pincer bench calls --json --rounds 2000")]
     Calls(BenchArguments),
+    /// Calls of an MCP server from a program, beside the SDK alone; Pincer as a server; declarations
+    #[command(after_help = "Examples:\n  pincer bench mcp\n  pincer bench mcp --json --rounds 2000")]
+    Mcp(BenchArguments),
+    /// The server that `bench mcp` measures with
+    #[command(hide = true)]
+    TrivialServer,
     /// How well catalog search finds what is asked for
     #[command(after_help = "\
 Example:

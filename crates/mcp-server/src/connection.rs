@@ -16,6 +16,7 @@ use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, 
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::{RoleServer, ServerHandler, serve_server};
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::face::{Face, Surface, User};
@@ -275,7 +276,17 @@ impl ServerHandler for Connection {
 
 /// Serves one client on standard input and output, until it closes them or `end` is cancelled.
 pub async fn serve_stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), ServerInitializeError> {
-    let transport = AsyncRwTransport::new_server(tokio::io::stdin(), tokio::io::stdout());
+    serve(face, tokio::io::stdin(), tokio::io::stdout(), end).await
+}
+
+/// Serves one client on any two streams, until it closes them or `end` is cancelled.
+pub async fn serve(
+    face: Arc<Face>,
+    input: impl AsyncRead + Send + Unpin + 'static,
+    output: impl AsyncWrite + Send + Unpin + 'static,
+    end: CancellationToken,
+) -> Result<(), ServerInitializeError> {
+    let transport = AsyncRwTransport::new_server(input, output);
     let service = tokio::select! {
         biased;
         () = end.cancelled() => return Ok(()),

@@ -18,9 +18,10 @@ mod people;
 mod progress;
 mod requests;
 mod search;
+mod shown;
 mod text;
 
-pub use connection::serve_stdio;
+pub use connection::{serve, serve_stdio};
 pub use face::{Face, FaceParts, Surface, User};
 pub use http::{HttpError, HttpServer, HttpSettings};
 pub use requests::Requests;

@@ -1,9 +1,10 @@
 //! What servers tell without being asked, passed on to clients.
 #![expect(deprecated, reason = "servers of today send logs, whatever comes later")]
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, Weak};
 
+use pincer_catalog::Source;
 use pincer_mcp::{Notice, Told};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -124,7 +125,6 @@ impl Face {
 
     /// Whether clients may have anything of a server: of one that is denied they hear nothing.
     fn may_hear_of(&self, server: &str) -> bool {
-        let owners: BTreeSet<String> = self.tools().catalog().iter().map(|entry| entry.id.owner().to_owned()).collect();
-        owners.contains(server)
+        self.tools().catalog().iter().any(|entry| entry.id.source() == Source::Mcp && entry.id.owner() == server)
     }
 }

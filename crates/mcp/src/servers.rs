@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use crate::mention::{Mention, mentioned};
-use crate::server::{Host, Server};
+use crate::server::{Host, Server, Wanted};
 use crate::settings::ServerSettings;
 use crate::told::Notice;
 use crate::tool::registered;
@@ -114,16 +114,21 @@ impl Servers {
     /// are waited for as long as they may take, all of them only for a moment.
     pub async fn ready_for(&self, code: &str) {
         let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
-        let (which, most): (Vec<&Arc<Server>>, _) = match mentioned(code, &names) {
+        let (which, wanted): (Vec<&Arc<Server>>, _) = match mentioned(code, &names) {
             Mention::None => return,
-            Mention::Some(found) => (found.into_iter().filter_map(|name| self.servers.get(name)).collect(), None),
-            Mention::All => (self.servers.values().collect(), Some(FOR_ALL)),
+            Mention::Some(found) => {
+                (found.into_iter().filter_map(|name| self.servers.get(name)).collect(), Wanted::ByName)
+            }
+            Mention::All => (self.servers.values().collect(), Wanted::AmongOthers),
         };
         let mut waiting = JoinSet::new();
         for server in which {
-            let most = most.unwrap_or_else(|| 2 * server.settings().connect_timeout());
+            let most = match wanted {
+                Wanted::ByName => 2 * server.settings().connect_timeout(),
+                Wanted::AmongOthers => FOR_ALL,
+            };
             let server = Arc::clone(server);
-            waiting.spawn(async move { server.settled(most).await });
+            waiting.spawn(async move { server.settled(most, wanted).await });
         }
         waiting.join_all().await;
         // What became known is at the door before anybody looks there.

@@ -1,4 +1,4 @@
-//! Test MCP servers, for tests only. Neither does anything to the machine it runs on.
+//! Test MCP servers, for tests only. None does anything to the machine it runs on.
 //!
 //! `mcp-fixture stdio` and `mcp-fixture http ADDR` serve [`fixture`]: a server that does everything right, with all that the
 //! official conformance suite looks for. Over HTTP it is at `/mcp`.
@@ -8,7 +8,9 @@
 //! `mcp-liar catalog FILE [SERVER]` lies about nothing: it lists the tools of a file, one per line as
 //! `{server?, name, description?, inputSchema, …}`, of all servers or of one.
 //!
-//! With `http` both print the address they got as the first line, so that the port can be 0.
+//! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
+//!
+//! With `http` both servers print the address they got as the first line, so that the port can be 0.
 //!
 //! | mode | what is wrong | tools |
 //! |---|---|---|

@@ -3,7 +3,9 @@
 pub(crate) mod approvals;
 pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
+pub(crate) mod bench_mcp;
 pub(crate) mod bench_search;
+pub(crate) mod bench_trivial;
 pub(crate) mod call;
 pub(crate) mod config;
 pub(crate) mod confine;
