@@ -12,8 +12,9 @@ import { met } from "./wire.mjs";
 const LARGEST = { tools: { codeMode: { maxOutputBytes: 10_485_760 } } };
 /** Servers of ours whose lists are as bad as lists get. */
 const HOSTILE = ["names", "cycles", "bad-tools", "duplicates", "many"];
-/** How many programs run at a time. */
+/** How many programs run at a time, and how many servers each asks. */
 const AT_ONCE = 2;
+const SERVERS_EACH = 10;
 
 /** Without files, of the real servers and of hostile ones; with files, of all servers in them. */
 export async function declarations(files) {
@@ -86,9 +87,9 @@ async function declared(ours, expected) {
   const check = await checker();
   const names = [...expected.keys()];
   const found = new Map();
-  const next = names.values();
+  const waiting = [...names];
   const worker = async () => {
-    for (const name of next) found.set(name, await read(ours, name));
+    while (waiting.length > 0) (await read(ours, waiting.splice(0, SERVERS_EACH))).forEach((its, name) => found.set(name, its));
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 
@@ -119,15 +120,16 @@ async function declared(ours, expected) {
   return { wrong, figures: [names.length, tools, missing, twice, bytes, alone.length, all.length] };
 }
 
-/** The declarations of one server, and its tools as `$api()` knows them. */
-async function read(ours, name) {
-  // Only the servers that a program mentions are started, so it has to say which one in its text.
-  const identifier = name.replace(/-(.)/g, (_, letter) => letter.toUpperCase());
-  const result = await ours.exec(`
-    const text = await API.read("mcp/${identifier}.d.ts");
-    const { tools } = await MCP.${identifier}.$api();
-    return { text, tools: tools.filter(({ operation }) => operation === "tool") };`);
-  if (result.status !== "completed") throw new Error(`${name}: ${JSON.stringify(result).slice(0, 1000)}`);
-  const { text, tools } = result.value;
-  return { identifier, text, listed: tools };
+/** The declarations of servers by their names, and their tools as `$api()` knows them. */
+async function read(ours, names) {
+  const identifiers = names.map((name) => name.replace(/-(.)/g, (_, letter) => letter.toUpperCase()));
+  // Only the servers that a program mentions are started, so it has to say which in its text.
+  const each = identifiers.map((name) => `[await API.read("mcp/${name}.d.ts"), (await MCP.${name}.$api()).tools]`);
+  const result = await ours.exec(`return [${each.join(",\n")}];`);
+  if (result.status !== "completed") throw new Error(`${names}: ${JSON.stringify(result).slice(0, 1000)}`);
+  const found = result.value.map(([text, tools], index) => {
+    const listed = tools.filter(({ operation }) => operation === "tool");
+    return [names[index], { identifier: identifiers[index], text, listed }];
+  });
+  return new Map(found);
 }
