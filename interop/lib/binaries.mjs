@@ -5,8 +5,9 @@ import { run } from "./processes.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const target = resolve(root, process.env.CARGO_TARGET_DIR || "target");
+const done = new Map();
 
-async function built(variable, name, args) {
+async function build(variable, name, args) {
   if (process.env[variable]) return resolve(process.env[variable]);
   console.error(`building ${name} …`);
   const { code, stderr } = await run(["cargo", "build", "--locked", "--quiet", ...args], { cwd: root, timeout: 3_600_000 });
@@ -14,6 +15,13 @@ async function built(variable, name, args) {
   return join(target, args.includes("--release") ? "release" : "debug", name);
 }
 
+/** Builds each once in a run. */
+const built = (variable, name, args) => {
+  if (!done.has(name)) done.set(name, build(variable, name, args));
+  return done.get(name);
+};
+
 export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "pincer"]);
 export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);
+export const liar = () => built("LIAR_BIN", "mcp-liar", ["-p", "pincer-testkit"]);
 export const client = () => built("CLIENT_BIN", "mcp-client", ["-p", "pincer-testkit"]);

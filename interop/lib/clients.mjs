@@ -9,11 +9,21 @@ import { run } from "./processes.mjs";
 
 const here = join(dirname(fileURLToPath(import.meta.url)), "..", "clients");
 
+const CALL = ["--method", "tools/call", "--tool-name", "exec", "--tool-arg", "code=return 6 * 7"];
 /** What the Inspector is asked, and what has to be in its answer. */
 const QUESTIONS = [
-  [["--method", "tools/list", "--strict"], /"exec"[^]*"wait"/],
-  [["--method", "tools/call", "--tool-name", "exec", "--tool-arg", "code=return 6 * 7"], /"completed"[^]*42|42[^]*"completed"/],
+  [["--method", "tools/list", "--strict"], (answer) => /"exec"[^]*"wait"/.test(answer)],
+  [CALL, (answer) => /"completed"[^]*42|42[^]*"completed"/.test(answer)],
+  [[...CALL, "--load", "--load-requests", "200", "--load-concurrency", "8", "--format", "json"], carried],
 ];
+
+/** Whether a load went through without a single error. */
+function carried(answer) {
+  const { result } = JSON.parse(answer);
+  const { requests, ok, toolErrors, errors, throughput, latencyMs } = result;
+  console.log(`${requests} calls, ${Math.round(throughput)}/s, median ${latencyMs.p50} ms, 99% within ${latencyMs.p99} ms`);
+  return requests === 200 && ok === 200 && toolErrors === 0 && errors === 0;
+}
 
 export async function clients(names) {
   const known = [...Object.keys(CLIENTS), "inspector"];
@@ -52,7 +62,7 @@ async function inspected(server, ours, cwd) {
     // It would keep a catalog in the home folder.
     const env = { ...process.env, MCP_CATALOG_PATH: `${cwd}.catalog.json` };
     const { code, stdout, stderr } = await run(command, { cwd, env, timeout: 120_000 });
-    const good = code === 0 && answer.test(stdout);
+    const good = code === 0 && answer(stdout);
     console.log(`${good ? "ok" : "WRONG"}: ${question.join(" ")}`);
     if (!good) console.log(stdout + stderr);
     wrong += good ? 0 : 1;

@@ -17,25 +17,49 @@ const RUNS = [
   { suite: NEW, revision: "2026-07-28", args: ["--requirements", "2026-07-28"] },
 ];
 
+/** What a server is asked that has none of the tools, resources and prompts that the suite looks for. */
+const WITHOUT_FIXTURES = [
+  "server-initialize",
+  "server-session-lifecycle",
+  "server-stateless",
+  "ping",
+  "logging-set-level",
+  "tools-list",
+  "resources-list",
+  "prompts-list",
+  "server-sse-multiple-streams",
+  "dns-rebinding-protection",
+  "caching",
+  "http-header-validation",
+  "input-required-result-unsupported-methods",
+];
+
 const direct = async () => [await listen([await fixture(), "http", "127.0.0.1:0"])];
 
-/** Pincer in front of one server, with nothing of its own to offer. */
-async function gateway(folder, server) {
+/** Pincer in front of these servers. */
+async function serve(folder, surface, servers) {
   const config = join(folder, "pincer.json5");
-  writeFileSync(config, JSON.stringify({ mcp: { servers: { fixture: server } } }));
-  const command = [await pincer(), "mcp", "serve", "--http", "127.0.0.1:0", "--surface", "direct", "--config", config];
-  return listen(command, { cwd: folder });
+  writeFileSync(config, JSON.stringify({ mcp: { servers } }));
+  const command = [await pincer(), "mcp", "serve", "--http", "127.0.0.1:0", "--surface", surface, "--config", config];
+  return listen(command, { cwd: folder, env: { ...process.env, PINCER_STATE_DIR: join(folder, "state") } });
 }
 
 /** Each starts what it needs and returns that, the server to test first. */
 const TARGETS = {
   fixture: direct,
-  "gateway-stdio": async (folder) => [await gateway(folder, { command: await fixture(), args: ["stdio"] })],
+  "gateway-stdio": async (folder) => {
+    const server = { command: await fixture(), args: ["stdio"] };
+    return [await serve(folder, "direct", { fixture: server })];
+  },
   "gateway-http": async (folder) => {
     const [upstream] = await direct();
-    return [await gateway(folder, { url: upstream.url }), upstream];
+    return [await serve(folder, "direct", { fixture: { url: upstream.url } }), upstream];
   },
+  code: async (folder) => [await serve(folder, "code", {})],
 };
+
+/** Scenarios that need no tools but those that are there, for a target that has only its own. */
+const OWN = { code: WITHOUT_FIXTURES };
 
 /** Not a server: the suite starts it, for each scenario anew. */
 const CLIENT = "client";
@@ -46,15 +70,16 @@ const checked = (target, { suite, args, clientArgs = args }) =>
     if (target === CLIENT) return runSuite(suite, ["client", "--command", await client()], clientArgs);
     const processes = await TARGETS[target](folder);
     try {
-      return await runSuite(suite, ["server", "--url", processes[0].url], args);
+      const checks = await runSuite(suite, ["server", "--url", processes[0].url], args);
+      return OWN[target] ? checks.filter(({ scenario }) => OWN[target].includes(scenario)) : checks;
     } finally {
       for (const process_ of processes) await process_.stop();
     }
   });
 
 export async function conformance(names) {
-  const targets = names.length > 0 ? names : ["fixture"];
   const known = [...Object.keys(TARGETS), CLIENT];
+  const targets = names.length > 0 ? names : known;
   const unknown = targets.filter((name) => !known.includes(name));
   if (unknown.length > 0) throw new Error(`no such target: ${unknown}. There are ${known.join(", ")}.`);
   const rows = [];

@@ -1,10 +1,13 @@
 // What others wrote, in pinned versions, each in a folder of its own outside the clone.
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { run } from "./processes.mjs";
 
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pincer-interop");
+
+const loopback = join(dirname(fileURLToPath(import.meta.url)), "loopback.cjs");
 
 const NODE = "24.21.0";
 const REFERENCE_SERVERS = "2026.8.31";
@@ -59,11 +62,20 @@ const pythonServer = async (name, ...requirements) => [join(await python(...requ
 export const conformanceSuite = (version) => program("@modelcontextprotocol/conformance", version, "conformance");
 
 /**
- * Servers by name: how to install them, and how many tools they have. `command` is given a folder that the server may use, which
- * is a git repository.
+ * Servers by name: how to install them, and how many tools they show a client that can do what ours can. `command` is given a
+ * folder that the server may use, which is a git repository. One with `http` is started by itself and reached over HTTP.
  */
 export const SERVERS = {
-  everything: { tools: 13, command: async () => [...(await referenceServer("everything")), "stdio"] },
+  everything: { tools: 16, command: async () => [...(await referenceServer("everything")), "stdio"] },
+  "everything-http": {
+    tools: 16,
+    http: true,
+    command: async () => {
+      const [node_, ...args] = await referenceServer("everything");
+      return [node_, "--require", loopback, ...args, "streamableHttp"];
+    },
+    env: () => ({ PORT: "0" }),
+  },
   filesystem: { tools: 14, command: async (folder) => [...(await referenceServer("filesystem")), folder] },
   memory: {
     tools: 9,
@@ -100,3 +112,6 @@ export const CLIENTS = {
 
 /** The Inspector's command line. */
 export const inspector = async () => [...(await program("@modelcontextprotocol/inspector", "2.12.0", "mcp-inspector")), "--cli"];
+
+/** The folder in whose `node_modules` TypeScript is. */
+export const typescript = () => npm("typescript", "5.9.3");

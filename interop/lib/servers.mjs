@@ -1,57 +1,92 @@
-// Servers that others wrote: that each starts and lists the tools it is known for.
-import { execFileSync } from "node:child_process";
+// Servers that others wrote: that each starts and lists the tools it is known for, and what programs do with them.
+import assert from "node:assert/strict";
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { Pincer, withServers } from "./behind.mjs";
 import { SERVERS } from "./install.mjs";
-import { withFolder } from "./folder.mjs";
-import { start } from "./processes.mjs";
+import { judge, prelude, programs } from "./programs.mjs";
 import { table } from "./table.mjs";
+import { connected, met } from "./wire.mjs";
 
-const HELLO = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "interop", version: "1" } };
-
-/** Says hello to a server on its standard input and output and returns who it is and its tools. */
-async function met(command, env) {
-  const process_ = start(command, { stdin: "pipe", env: { ...process.env, ...env } });
-  const messages = [];
-  const lines = () => process_.stdout.split("\n").slice(0, -1);
-  const send = (message) => process_.child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-  const answer = async (id) => {
-    for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
-      for (const line of lines().slice(messages.length)) messages.push(JSON.parse(line));
-      const found = messages.find((message) => message.id === id && !message.method);
-      if (found?.error) throw new Error(found.error.message);
-      if (found) return found.result;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-    throw new Error(`no answer\n${process_.stderr}`);
-  };
-  try {
-    send({ id: 1, method: "initialize", params: HELLO });
-    const { serverInfo } = await answer(1);
-    send({ method: "notifications/initialized" });
-    send({ id: 2, method: "tools/list" });
-    return { serverInfo, tools: (await answer(2)).tools };
-  } finally {
-    await process_.stop();
-  }
+export async function servers(asked) {
+  const names = asked.length > 0 ? asked : Object.keys(SERVERS);
+  const unknown = names.filter((name) => !(name in SERVERS));
+  if (unknown.length > 0) throw new Error(`no such server: ${unknown}. There are ${Object.keys(SERVERS).join(", ")}.`);
+  return withServers(names, async (ours, entries, folder) => {
+    const wrong = (await listed(ours, entries)) + (await used(ours, entries, folder));
+    return "everything" in entries ? wrong + (await shown(ours, entries)) : wrong;
+  });
 }
 
-export async function servers(names) {
-  const rows = [];
+/** Who they are by our own plain client, and by `pincer mcp list`. */
+async function listed(ours, entries) {
+  const behind = new Map((await ours.json("mcp", "list", "--json")).map((server) => [server.name, server]));
   let wrong = 0;
-  for (const name of names.length > 0 ? names : Object.keys(SERVERS)) {
-    if (!(name in SERVERS)) throw new Error(`no such server: ${name}. There are ${Object.keys(SERVERS).join(", ")}.`);
-    const { command, env = () => ({}), tools: count } = SERVERS[name];
-    await withFolder(async (folder) => {
-      execFileSync("git", ["init", "--quiet", folder]);
-      try {
-        const { serverInfo, tools } = await met(await command(folder), env(folder));
-        if (tools.length !== count) wrong += 1;
-        rows.push([name, serverInfo.name, serverInfo.version, tools.length, count]);
-      } catch (error) {
-        wrong += 1;
-        rows.push([name, error.message.split("\n")[0], "", "", count]);
-      }
-    });
+  const rows = [];
+  for (const [name, { command, args, env }] of Object.entries(entries)) {
+    const { tools: count } = SERVERS[name];
+    const { state, tools, lastError, server } = behind.get(name) ?? {};
+    let plain = "";
+    try {
+      if (command) plain = (await met([command, ...args], { cwd: ours.cwd, env: { ...process.env, ...env } })).tools.length;
+    } catch (error) {
+      plain = error.message.split("\n")[0];
+    }
+    if (state !== "up" || tools !== count || (command && plain !== count)) wrong += 1;
+    rows.push([name, server?.name ?? lastError ?? "", server?.version ?? "", plain, tools ?? state, count]);
   }
-  console.log(table(["server", "name", "version", "tools", "expected"], rows));
+  console.log(`${table(["server", "name", "version", "plainly", "by Pincer", "expected"], rows)}\n`);
   return wrong;
+}
+
+/** Runs the programs of the table. */
+async function used(ours, entries, folder) {
+  let wrong = 0;
+  for (const program of programs(Object.keys(entries))) {
+    try {
+      await tried(program, ours, entries, folder);
+      console.log(`ok: ${program.what}`);
+    } catch (error) {
+      wrong += 1;
+      console.log(`WRONG: ${program.what}\n${error.message}`);
+    }
+  }
+  return wrong;
+}
+
+async function tried(program, ours, entries, folder) {
+  const code = prelude(ours.cwd) + program.code;
+  if (!program.pids) return judge(program, await ours.exec(code));
+  const pids = join(folder, "pid");
+  const { command, args, ...rest } = entries[program.pids];
+  // The shell is replaced by the server, so this is the server's id.
+  const told = { ...rest, command: "sh", args: ["-c", 'echo $$ >"$0"; exec "$@"', pids, command, ...args] };
+  const its = await Pincer.with(mkdtempSync(join(folder, "own-")), { ...entries, [program.pids]: told });
+  its.cwd = ours.cwd;
+  const result = await its.exec(code, (ended) => program.meanwhile(ours.cwd, pids, ended));
+  return judge(program, result, pids);
+}
+
+/** An image that a program returns is an image for the client of `pincer mcp serve`, byte for byte. */
+async function shown(ours, { everything }) {
+  const picture = ({ content }) => content.find(({ type }) => type === "image");
+  const env = { ...process.env, ...everything.env };
+  const direct = connected([everything.command, ...everything.args], { env }, (_, ask) =>
+    ask("tools/call", { name: "get-tiny-image", arguments: {} }),
+  );
+  const code = `return (await MCP.everything.getTinyImage()).content.find(({ type }) => type === "image")`;
+  const through = connected([ours.program, "mcp", "serve"], { cwd: ours.cwd, env: ours.env }, (_, ask) =>
+    ask("tools/call", { name: "exec", arguments: { code } }),
+  );
+  try {
+    const [{ data, mimeType }, block] = [picture(await direct), picture(await through)];
+    assert.ok(block, "there is no image in the result");
+    assert.equal(block.mimeType, mimeType);
+    assert.ok(Buffer.from(block.data, "base64").equals(Buffer.from(data, "base64")), "the bytes differ");
+    console.log("ok: an image reaches the client of mcp serve");
+    return 0;
+  } catch (error) {
+    console.log(`WRONG: an image reaches the client of mcp serve\n${error.message}`);
+    return 1;
+  }
 }

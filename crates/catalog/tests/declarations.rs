@@ -113,6 +113,65 @@ fn references_and_recursion() {
 }
 
 #[test]
+fn types_that_refer_to_themselves_do_so_as_typescript_allows() {
+    let defined = |definitions: Value| whole(&json!({ "$defs": definitions, "$ref": "#/$defs/a" }));
+    let a = || json!({ "$ref": "#/$defs/a" });
+    for (definition, expected) in [
+        // An argument of Record would be evaluated at once.
+        (json!({ "additionalProperties": a() }), "type PA = { [key: string]: PA };\n"),
+        (
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": a() }, { "additionalProperties": a() }] }),
+            "type PA = string | PA[] | { [key: string]: PA };\n",
+        ),
+        (json!({ "type": "array", "prefixItems": [a()], "items": false }), "type PA = [PA?];\n"),
+    ] {
+        assert_eq!(defined(json!({ "a": definition })), format!("{expected}type Root = PA;\n"));
+    }
+    // With nothing in between there is no such type.
+    for definition in [
+        a(),
+        json!({ "anyOf": [a(), { "type": "string" }] }),
+        json!({ "allOf": [{ "oneOf": [{ "type": "null" }, a()] }] }),
+        json!({ "allOf": [a()], "nullable": true }),
+    ] {
+        assert_eq!(defined(json!({ "a": definition })), "type Root = unknown;\n");
+    }
+    let mutual = json!({ "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [a(), { "type": "number" }] } });
+    assert_eq!(defined(mutual), "type Root = unknown;\n");
+    let before =
+        json!({ "a": { "allOf": [{ "$ref": "#/$defs/b" }, { "type": "object" }] }, "b": { "$ref": "#/$defs/b" } });
+    assert_eq!(defined(before), "type PA = Record<string, unknown>;\ntype Root = PA;\n");
+}
+
+#[test]
+fn named_types_of_different_tools_have_different_names() {
+    let entry = |id: &str, definition: &str| {
+        let mut entry = Entry::new(id.parse().expect("an id"), "");
+        let pointer = format!("#/$defs/{definition}");
+        entry.input_schema =
+            json!({ "properties": { "x": { "$ref": pointer } }, "$defs": { definition: { "type": "string" } } });
+        entry
+    };
+    let entries = [
+        ("x", entry("mcp:s:x", "a")),
+        ("X", entry("mcp:s:X", "a")),
+        ("get", entry("mcp:s:get", "user_id")),
+        ("getUser", entry("mcp:s:get_user", "id")),
+        ("mcp", entry("mcp:s:mcp", "toolResult")),
+    ];
+    let functions = || entries.iter().map(|(name, entry)| (*name, entry));
+    for declared in [
+        declare::namespace("MCP.s", functions(), |_| "McpToolResult".into(), ""),
+        declare::object("tools", functions()),
+    ] {
+        for name in ["XA", "XA2", "GetUserId", "GetUserId2", "McpToolResult2"] {
+            assert_eq!(declared.matches(&format!("type {name} =")).count(), 1, "{name} in {declared}");
+        }
+        parses(&declared).expect("TypeScript");
+    }
+}
+
+#[test]
 fn hints_are_one_short_line() {
     let schema = json!({ "type": "object", "required": ["path"], "properties": {
         "path": { "type": "string", "description": "long text" }, "limit": { "type": "integer" },

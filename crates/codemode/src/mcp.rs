@@ -32,12 +32,13 @@ type McpApiHeader = { kind: \"mcp_api\"; scope: string; header: string; [key: st
 ";
 
 /// What every program has, whatever its servers.
+const GUEST_FILE: &str = "guest.d.ts";
+const INDEX_FILE: &str = "mcp/index.d.ts";
 const GUEST: &str = include_str!("guest.d.ts");
 
 /// The servers of a run, by the names that programs have for them.
 pub(crate) struct McpServers {
     servers: Vec<McpServer>,
-    files: OnceLock<BTreeMap<String, (String, Arc<str>)>>,
 }
 
 /// One server.
@@ -51,6 +52,8 @@ struct McpServer {
     tools: BTreeMap<String, Arc<Entry>>,
     /// What else can be done with it: where it stands, and what it is.
     operations: Vec<([&'static str; 2], Arc<Entry>)>,
+    /// Made when somebody looks at it.
+    declared: OnceLock<Arc<str>>,
 }
 
 impl McpServers {
@@ -70,7 +73,7 @@ impl McpServers {
             let absent = entries.is_empty() && (*state == ServerState::Available || !may_have(policy, name));
             (!absent).then(|| McpServer::new(identifier, name, state, entries))
         });
-        Self { servers: servers.collect(), files: OnceLock::new() }
+        Self { servers: servers.collect() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -91,30 +94,26 @@ impl McpServers {
 
     /// The files of `API`.
     pub fn files(&self) -> Vec<File> {
-        let file = |(path, (description, text)): (&String, &(String, Arc<str>))| File {
-            path: path.clone(),
-            description: description.clone(),
-            bytes: text.len(),
+        let file = |path: String, description: String| {
+            let bytes = self.file(&path).map_or(0, |text| text.len());
+            File { path, description, bytes }
         };
-        self.declared().iter().map(file).collect()
+        let mut files = vec![file(GUEST_FILE.into(), "What every program has".into())];
+        if !self.servers.is_empty() {
+            files.push(file(INDEX_FILE.into(), "All MCP servers".into()));
+        }
+        files.extend(self.servers.iter().map(|server| file(server.path(), server.about())));
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        files
     }
 
+    /// One of them. Only what is read is made.
     pub fn file(&self, path: &str) -> Option<Arc<str>> {
-        self.declared().get(path).map(|(_, text)| Arc::clone(text))
-    }
-
-    fn declared(&self) -> &BTreeMap<String, (String, Arc<str>)> {
-        self.files.get_or_init(|| {
-            let guest = ("guest.d.ts".to_owned(), ("What every program has".to_owned(), GUEST.into()));
-            if self.servers.is_empty() {
-                return BTreeMap::from([guest]);
-            }
-            let index = ("mcp/index.d.ts".to_owned(), ("All MCP servers".to_owned(), self.index().into()));
-            let servers = self.servers.iter().map(|server| {
-                (format!("mcp/{}.d.ts", server.identifier), (server.about(), server.declarations().into()))
-            });
-            [guest, index].into_iter().chain(servers).collect()
-        })
+        match path {
+            GUEST_FILE => Some(GUEST.into()),
+            INDEX_FILE if !self.servers.is_empty() => Some(self.index().into()),
+            _ => self.servers.iter().find(|server| server.path() == path).map(McpServer::declared),
+        }
     }
 
     fn index(&self) -> String {
@@ -236,7 +235,7 @@ impl McpServer {
         let tools = camel_names(&names, &TAKEN).into_iter().zip(tools.into_iter().cloned()).collect();
         let operations =
             operations.into_iter().filter_map(|entry| Some((operation(entry)?, Arc::clone(entry)))).collect();
-        Self { identifier, name: name.to_owned(), state: state.clone(), tools, operations }
+        Self { identifier, name: name.to_owned(), state: state.clone(), tools, operations, declared: OnceLock::new() }
     }
 
     fn scope(&self) -> Scope {
@@ -284,8 +283,12 @@ impl McpServer {
         shown
     }
 
-    fn declarations(&self) -> String {
-        format!("{HEADER}\n{}", self.namespace(|_| true))
+    fn path(&self) -> String {
+        format!("mcp/{}.d.ts", self.identifier)
+    }
+
+    fn declared(&self) -> Arc<str> {
+        Arc::clone(self.declared.get_or_init(|| format!("{HEADER}\n{}", self.namespace(|_| true)).into()))
     }
 
     /// The namespace of the server, with those of its tools that `keep` keeps.

@@ -147,7 +147,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         if !self.is_direct() {
-            return Ok(ListResourcesResult::default());
+            return Err(ErrorData::method_not_found::<rmcp::model::ListResourcesRequestMethod>());
         }
         Ok(ListResourcesResult::with_all_items(self.list_all(Operation::ListResources, "resources", &context).await))
     }
@@ -158,7 +158,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         if !self.is_direct() {
-            return Ok(ListResourceTemplatesResult::default());
+            return Err(ErrorData::method_not_found::<rmcp::model::ListResourceTemplatesRequestMethod>());
         }
         let templates = self.list_all(Operation::ListTemplates, "resourceTemplates", &context).await;
         Ok(ListResourceTemplatesResult::with_all_items(templates))
@@ -181,7 +181,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         if !self.is_direct() {
-            return Ok(ListPromptsResult::default());
+            return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
         }
         let prompts = self.prompts(&context).await.into_iter().filter_map(|(name, _, mut item)| {
             item["name"] = name.into();

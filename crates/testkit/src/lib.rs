@@ -5,6 +5,9 @@
 //!
 //! `mcp-liar MODE` and `mcp-liar MODE http ADDR` serve [`liar`]: a server that does one thing wrong.
 //!
+//! `mcp-liar catalog FILE [SERVER]` lies about nothing: it lists the tools of a file, one per line as
+//! `{server?, name, description?, inputSchema, …}`, of all servers or of one.
+//!
 //! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
 //!
 //! With `http` both servers print the address they got as the first line, so that the port can be 0.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{Server, post, text};
-use pincer_testkit::liar::{Act, Liar, MODES, Mode};
+use pincer_testkit::liar::{Act, Liar, MODES, Mode, catalog_tools};
 use serde_json::{Value, json};
 
 const LIAR: &str = env!("CARGO_BIN_EXE_mcp-liar");
@@ -167,4 +167,32 @@ fn several_messages_are_events_over_http() {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "echo" } });
     let answer = post(&server.line(), "Host: 127.0.0.1\r\n", &call);
     assert_eq!(answer.matches("data: ").count(), 7, "{answer}");
+}
+
+#[test]
+fn a_catalog_is_listed_by_server_whatever_its_schemas_are_called() {
+    let lines = r#"
+        {"server":"a","name":"one","description":"the first","schema":{"type":"object","title":"x"}}
+        {"server":"b","name":"two","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}}
+        {"name":"three","parameters":{"properties":{}},"annotations":{"readOnlyHint":true}}"#;
+    let tools = |server| catalog_tools(lines, server).unwrap();
+    let one = json!({ "name": "one", "description": "the first", "inputSchema": { "type": "object", "title": "x" } });
+    assert_eq!(tools(Some("a")), [one]);
+    assert_eq!(tools(Some("b"))[0]["outputSchema"], json!({ "type": "object" }));
+    assert_eq!(tools(Some(""))[0]["inputSchema"], json!({ "properties": {} }));
+    assert_eq!(tools(None).len(), 3);
+    assert!(catalog_tools("[]", None).is_err());
+}
+
+#[test]
+fn a_catalog_is_served_in_pages() {
+    let file = std::env::temp_dir().join(format!("pincer-catalog-{}.jsonl", std::process::id()));
+    std::fs::write(&file, (0..501).map(|n| format!("{{\"name\":\"t{n}\"}}\n")).collect::<String>()).unwrap();
+    let mut server = Server::connected(LIAR, &["catalog", file.to_str().unwrap()], json!({}));
+    let first = server.ask(2, "tools/list", json!({}));
+    let last = server.ask(3, "tools/list", json!({ "cursor": first["result"]["nextCursor"] }));
+    std::fs::remove_file(&file).unwrap();
+    assert_eq!(first["result"]["tools"].as_array().unwrap().len(), 500);
+    assert_eq!(last["result"]["tools"], json!([{ "name": "t500", "inputSchema": { "type": "object" } }]));
+    assert_eq!(last["result"].get("nextCursor"), None);
 }

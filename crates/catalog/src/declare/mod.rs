@@ -7,6 +7,8 @@ mod jsdoc;
 mod literal;
 mod schema;
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::Entry;
@@ -27,21 +29,36 @@ pub struct TypeText {
 /// The type that a schema describes, over several lines that are indented by `indent` after the first, with descriptions as
 /// comments. Definitions that the schema refers to become named types, whose names start with `prefix`.
 pub fn type_of(schema: &Value, prefix: &str, indent: &str) -> TypeText {
-    let mut renderer = Renderer::new(schema, Layout::Lines { prefix });
+    type_among(schema, prefix, indent, &mut taken())
+}
+
+/// Names that no named type may have: those of the types that come with every header.
+fn taken() -> BTreeSet<String> {
+    ["McpApiHeader", "McpToolResult"].map(str::to_owned).into()
+}
+
+/// The same among others: its named types have names that are not `taken`, and take them.
+fn type_among(schema: &Value, prefix: &str, indent: &str, taken: &mut BTreeSet<String>) -> TypeText {
+    let mut renderer = Renderer::new(schema, Layout::Lines { prefix }, taken);
     let text = renderer.root(indent);
     TypeText { definitions: renderer.definitions(), text }
 }
 
 /// The same on one short line, without comments: for an index or an error message.
 pub fn hint(schema: &Value) -> String {
-    Renderer::new(schema, Layout::Hint).root("")
+    Renderer::new(schema, Layout::Hint, &mut BTreeSet::new()).root("")
 }
 
 /// The declaration of an entry as a method called `name`, with its description, on lines that are indented by `indent`.
 pub fn method(entry: &Entry, name: &str, indent: &str) -> TypeText {
+    method_among(entry, name, indent, &mut taken())
+}
+
+fn method_among(entry: &Entry, name: &str, indent: &str, taken: &mut BTreeSet<String>) -> TypeText {
     let prefix = literal::type_name(name);
-    let input = type_of(&entry.input_schema, &prefix, indent);
-    let output = entry.output_schema.as_ref().map(|schema| type_of(schema, &format!("{prefix}Result"), indent));
+    let input = type_among(&entry.input_schema, &prefix, indent, taken);
+    let output = entry.output_schema.as_ref();
+    let output = output.map(|schema| type_among(schema, &format!("{prefix}Result"), indent, taken));
     let (defined, result) =
         output.map_or((String::new(), "unknown".into()), |output| (output.definitions, output.text));
     let optional = if requires_nothing(&entry.input_schema) { "?" } else { "" };
@@ -60,11 +77,12 @@ pub fn namespace<'e>(
     result: impl Fn(Option<&str>) -> String,
     more: &str,
 ) -> String {
-    let (mut definitions, mut members) = (String::new(), String::new());
+    let (mut definitions, mut members, mut taken) = (String::new(), String::new(), taken());
     for (name, entry) in functions {
         let prefix = literal::type_name(name);
-        let input = type_of(&entry.input_schema, &prefix, "  ");
-        let output = entry.output_schema.as_ref().map(|schema| type_of(schema, &format!("{prefix}Result"), "  "));
+        let input = type_among(&entry.input_schema, &prefix, "  ", &mut taken);
+        let output = entry.output_schema.as_ref();
+        let output = output.map(|schema| type_among(schema, &format!("{prefix}Result"), "  ", &mut taken));
         definitions.push_str(&input.definitions);
         definitions.extend(output.iter().map(|output| output.definitions.as_str()));
         let optional = if requires_nothing(&entry.input_schema) { "?" } else { "" };
@@ -78,9 +96,9 @@ pub fn namespace<'e>(
 
 /// The declaration of an object called `object` whose methods are these entries, each under the name given with it.
 pub fn object<'e>(object: &str, methods: impl IntoIterator<Item = (&'e str, &'e Entry)>) -> String {
-    let (mut definitions, mut members) = (String::new(), String::new());
+    let (mut definitions, mut members, mut taken) = (String::new(), String::new(), taken());
     for (name, entry) in methods {
-        let rendered = method(entry, name, "  ");
+        let rendered = method_among(entry, name, "  ", &mut taken);
         definitions.push_str(&rendered.definitions);
         members.push_str(&rendered.text);
     }

@@ -37,18 +37,23 @@ pub(super) struct Renderer<'a> {
     left: usize,
     /// Pointers of definitions, with the names they have.
     named: Vec<(String, String)>,
+    /// Names of types that mean something else, and of all that were named here.
+    taken: &'a mut BTreeSet<String>,
+    /// Pointers that lead to nothing but themselves.
+    endless: BTreeSet<String>,
     rendered: String,
     /// What a hint is in the middle of, so that it ends.
     open: Vec<String>,
 }
 
 impl<'a> Renderer<'a> {
-    pub fn new(root: &'a Value, layout: Layout<'a>) -> Self {
+    pub fn new(root: &'a Value, layout: Layout<'a>, taken: &'a mut BTreeSet<String>) -> Self {
         let left = match layout {
             Layout::Lines { .. } => MAX_CHARS,
             Layout::Hint => MAX_HINT_CHARS,
         };
-        Self { root, layout, left, named: Vec::new(), rendered: String::new(), open: Vec::new() }
+        let (named, endless, rendered, open) = (Vec::new(), BTreeSet::new(), String::new(), Vec::new());
+        Self { root, layout, left, named, taken, endless, rendered, open }
     }
 
     pub fn root(&mut self, indent: &str) -> String {
@@ -64,8 +69,6 @@ impl<'a> Renderer<'a> {
                 Some(schema) => self.render(schema, "", 1),
                 None => UNKNOWN.into(),
             };
-            // A definition that is nothing but itself would be an error.
-            let body = if body == name { UNKNOWN.into() } else { body };
             self.rendered.push_str(&format!("type {name} = {body};\n"));
         }
         self.rendered
@@ -262,8 +265,10 @@ impl<'a> Renderer<'a> {
         if schemas.is_empty() {
             return None;
         }
-        let types = schemas.into_iter().map(|schema| self.render(schema, indent, depth + 1)).collect();
-        Some(format!("Record<string, {}>", union(types)))
+        let types = union(schemas.into_iter().map(|schema| self.render(schema, indent, depth + 1)).collect());
+        // A type may refer to itself behind an index, but not as an argument of another type.
+        let refers = self.named.iter().any(|(_, name)| types.contains(name.as_str()));
+        Some(if refers { format!("{{ [key: string]: {types} }}") } else { format!("Record<string, {types}>") })
     }
 
     fn reference(&mut self, reference: &str, indent: &str, depth: usize) -> String {
@@ -277,15 +282,37 @@ impl<'a> Renderer<'a> {
         if let Some((_, name)) = self.named.iter().find(|(known, _)| known == pointer) {
             return name.clone();
         }
+        if self.endless.contains(pointer) || self.is_endless(pointer) {
+            self.endless.insert(pointer.into());
+            return UNKNOWN.into();
+        }
         let wanted = format!("{prefix}{}", type_name(pointer.rsplit('/').next().unwrap_or_default()));
         let mut name = wanted.clone();
         let mut number = 2;
-        while self.named.iter().any(|(_, known)| *known == name) {
+        while !self.taken.insert(name.clone()) {
             name = format!("{wanted}{number}");
             number += 1;
         }
         self.named.push((pointer.into(), name.clone()));
         name
+    }
+
+    /// Whether a definition refers to itself with no object or array in between: TypeScript has no such types.
+    fn is_endless(&self, pointer: &str) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<&Value> = self.resolve(pointer).into_iter().collect();
+        while let Some(schema) = open.pop() {
+            for key in ["anyOf", "oneOf", "allOf"] {
+                open.extend(schema.get(key).and_then(Value::as_array).into_iter().flatten());
+            }
+            let next = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+            match next {
+                Some(next) if next == pointer => return true,
+                Some(next) if seen.insert(next) => open.extend(self.resolve(next)),
+                _ => {}
+            }
+        }
+        false
     }
 
     fn written_out(&mut self, pointer: &str, indent: &str, depth: usize) -> String {

@@ -3,6 +3,7 @@
 //! [`Liar`] decides what to do with a message, as a list of [`Act`]s; the transports do it.
 
 mod calls;
+mod catalog;
 mod floods;
 mod http;
 mod lists;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+pub use catalog::{serve_catalog, tools as catalog_tools};
 pub use http::serve_http;
 pub use stdio::serve_stdio;
 

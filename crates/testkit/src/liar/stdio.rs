@@ -3,6 +3,8 @@
 use std::io::{self, BufRead as _, Write};
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::{Act, BETWEEN_BYTES, BETWEEN_LOOKS, CODE, LAST_WORDS, Liar, Mode, NUMBER};
 
 /// Serves standard input and output until the input ends.
@@ -14,10 +16,15 @@ pub fn serve_stdio(mode: Mode) -> io::Result<()> {
         die();
     }
     let mut liar = Liar::new(mode);
+    serve(|message| liar.on(message))
+}
+
+/// Does what `answer` decides about each message until the input ends.
+pub(super) fn serve(mut answer: impl FnMut(&Value) -> Vec<Act>) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     for line in io::stdin().lock().lines() {
         let Ok(message) = serde_json::from_str(&line?) else { continue };
-        for act in liar.on(&message) {
+        for act in answer(&message) {
             perform(&mut stdout, act)?;
         }
     }
