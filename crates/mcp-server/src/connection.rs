@@ -146,8 +146,9 @@ impl ServerHandler for Connection {
         _request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        // Clients ask although it is not declared; that there are none is an answer to everybody.
         if !self.is_direct() {
-            return Err(ErrorData::method_not_found::<rmcp::model::ListResourcesRequestMethod>());
+            return Ok(ListResourcesResult::default());
         }
         Ok(ListResourcesResult::with_all_items(self.list_all(Operation::ListResources, "resources", &context).await))
     }
@@ -158,7 +159,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         if !self.is_direct() {
-            return Err(ErrorData::method_not_found::<rmcp::model::ListResourceTemplatesRequestMethod>());
+            return Ok(ListResourceTemplatesResult::default());
         }
         let templates = self.list_all(Operation::ListTemplates, "resourceTemplates", &context).await;
         Ok(ListResourceTemplatesResult::with_all_items(templates))
@@ -181,7 +182,7 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         if !self.is_direct() {
-            return Err(ErrorData::method_not_found::<rmcp::model::ListPromptsRequestMethod>());
+            return Ok(ListPromptsResult::default());
         }
         let prompts = self.prompts(&context).await.into_iter().filter_map(|(name, _, mut item)| {
             item["name"] = name.into();
