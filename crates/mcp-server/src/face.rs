@@ -1,18 +1,19 @@
 //! What all connections share.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Policy};
+use pincer_catalog::{Catalog, Policy, Source};
 use pincer_codemode::{CodeMode, RunTools, Settings};
-use pincer_mcp::Servers;
+use pincer_mcp::{Server, Servers};
 use pincer_store::Approvals;
 use pincer_tools::{Context, Door};
-use rmcp::RoleServer;
-use rmcp::service::Peer;
+use rmcp::model::ServerNotification as Notification;
 use tokio::sync::watch;
 
+use crate::client::Client;
 use crate::notices::{Subscriptions, pass_on};
 use crate::requests::Requests;
 
@@ -62,7 +63,7 @@ pub struct Face {
     /// The tools, as long as the door has not changed.
     tools: Mutex<Option<(u64, Arc<RunTools>)>>,
     /// The clients that are there.
-    peers: Mutex<Vec<Peer<RoleServer>>>,
+    clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
     /// Counts how often the list of tools has read differently.
     pub(crate) shown: watch::Sender<u64>,
@@ -78,7 +79,7 @@ impl Face {
         let face = Arc::new(Self {
             parts,
             tools: Mutex::default(),
-            peers: Mutex::default(),
+            clients: Mutex::default(),
             subscriptions: Subscriptions::default(),
             shown: watch::channel(0).0,
             connections: AtomicU64::new(0),
@@ -111,17 +112,25 @@ impl Face {
         }
     }
 
-    pub(crate) fn joined(&self, peer: Peer<RoleServer>) {
-        let mut peers = lock(&self.peers);
-        peers.retain(|peer| !peer.is_transport_closed());
-        peers.push(peer);
+    pub(crate) fn joined(&self, client: Client) {
+        let mut clients = lock(&self.clients);
+        clients.retain(Client::is_there);
+        clients.push(client);
     }
 
     /// The clients that are there.
-    pub(crate) fn peers(&self) -> Vec<Peer<RoleServer>> {
-        let mut peers = lock(&self.peers);
-        peers.retain(|peer| !peer.is_transport_closed());
-        peers.clone()
+    pub(crate) fn clients(&self) -> Vec<Client> {
+        let mut clients = lock(&self.clients);
+        clients.retain(Client::is_there);
+        clients.clone()
+    }
+
+    /// The servers that clients may have anything of: of one that is denied they hear nothing.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
+        let tools = self.tools();
+        let of_servers = tools.catalog().iter().filter(|entry| entry.id.source() == Source::Mcp);
+        let owners: BTreeSet<String> = of_servers.map(|entry| entry.id.owner().to_owned()).collect();
+        self.parts.servers.iter().filter(move |server| owners.contains(server.name()))
     }
 }
 
@@ -137,9 +146,9 @@ async fn compare(face: Weak<Face>, mut changes: watch::Receiver<u64>) {
         let now = face.definitions().to_string();
         if shown.as_ref().is_some_and(|shown| *shown != now) {
             face.shown.send_modify(|count| *count += 1);
-            for peer in face.peers() {
-                let _ = peer.notify_tool_list_changed().await;
-            }
+            face.clients()
+                .iter()
+                .for_each(|client| client.tell(Notification::ToolListChangedNotification(Default::default())));
         }
         shown = Some(now);
         drop(face);
