@@ -3,6 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 
+use pincer_store::ApprovalState;
 use pincer_tools::{EventKind, Request};
 use rmcp::RoleServer;
 use rmcp::model::ClientCapabilities;
@@ -162,6 +163,10 @@ impl Attendant<'_> {
         match question {
             Question::Approval(id) => {
                 let approval = self.face.parts.approvals.approval(&id).ok()?;
+                if approval.state != ApprovalState::Pending {
+                    // The answer waited for this call.
+                    return None;
+                }
                 let door = &self.face.parts.door;
                 let asked = people::can_ask(client) && people::approve(peer, door, &approval, &stop).await;
                 (!asked).then_some(id)

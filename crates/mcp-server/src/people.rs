@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_store::{Approval, ApprovalState};
+use pincer_store::Approval;
 use pincer_tools::{Answer, Door, Request, granted_always};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -38,9 +38,6 @@ pub(crate) async fn approve(
     approval: &Approval,
     stop: &CancellationToken,
 ) -> bool {
-    if approval.state != ApprovalState::Pending {
-        return true;
-    }
     let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
     let choices = choices(approval);
     let Some(params) = form(&asked(approval, &request), &choices) else { return false };
