@@ -177,9 +177,13 @@ async fn a_question_of_a_server_is_asked_of_nobody_if_it_may_be_for_another_user
     let bob = web.connect(Person::who_answers([say()]), Some("token-of-bob")).await;
     let asks = "return (await MCP.fixture.testElicitation({ message: 'Who?' })).content[0].text";
     {
-        let slow = bob.exec("return await MCP.fixture.testSlow({ ms: 600000 })");
+        // His call is under way when the one behind it is done.
+        let slow = bob.exec(
+            "const slow = MCP.fixture.testSlow({ ms: 600000 }); await MCP.fixture.testSimpleText({});
+             await tools.gate({ name: 'slow' }); return await slow",
+        );
         tokio::pin!(slow);
-        tokio::select! { done = &mut slow => panic!("{done:?}"), _ = bob.hears("notifications/progress") => {} }
+        tokio::select! { done = &mut slow => panic!("{done:?}"), () = house.gates.pass("slow begun") => {} }
         let both = async {
             tokio::select! { done = &mut slow => panic!("{done:?}"), said = ann.exec(asks) => said }
         };

@@ -51,6 +51,8 @@ pub struct Server {
     seen: RwLock<Seen>,
     /// Changes with `seen`.
     news: watch::Sender<u64>,
+    /// Counts how often it was ended: whoever connects at the time gives up.
+    ends: watch::Sender<u64>,
 }
 
 #[derive(Default)]
@@ -95,7 +97,8 @@ impl Server {
         let outage = state.and_then(|state| Outage::stored(state, &settings));
         let health = outage.map_or(Health::Cold, |outage| Health::Down(outage.reason));
         let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
-        Arc::new(Self { settings: Arc::new(settings), host, life: Mutex::default(), seen, news: watch::channel(0).0 })
+        let (life, news, ends) = (Mutex::default(), watch::channel(0).0, watch::channel(0).0);
+        Arc::new(Self { settings: Arc::new(settings), host, life, seen, news, ends })
     }
 
     /// Its name.
@@ -218,7 +221,20 @@ impl Server {
             }
         });
         let began = Instant::now();
-        match Connection::open(&self.settings, &self.host).await {
+        let mut ends = self.ends.subscribe();
+        let opened = tokio::select! {
+            biased;
+            _ = ends.changed() => {
+                self.set(|seen| {
+                    if seen.health == Health::Connecting {
+                        seen.health = Health::Cold;
+                    }
+                });
+                return Err(ENDED.into());
+            }
+            opened = Connection::open(&self.settings, &self.host) => opened,
+        };
+        match opened {
             Ok(connection) => {
                 let connection = Arc::new(connection);
                 life.running = Some(Arc::clone(&connection));
@@ -355,8 +371,9 @@ impl Server {
         self.request(request, None, &CancellationToken::new()).await.map(drop)
     }
 
-    /// Ends it, if it runs.
+    /// Ends it, if it runs or is being connected to.
     pub async fn end(&self) {
+        self.ends.send_modify(|count| *count += 1);
         let running = self.life.lock().await.running.take();
         if let Some(connection) = running {
             connection.end().await;

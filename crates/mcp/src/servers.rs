@@ -114,11 +114,25 @@ impl Servers {
     /// are waited for as long as they may take, all of them only for a moment.
     pub async fn ready_for(&self, code: &str) {
         let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
-        let (which, most): (Vec<&Arc<Server>>, _) = match mentioned(code, &names) {
-            Mention::None => return,
-            Mention::Some(found) => (found.into_iter().filter_map(|name| self.servers.get(name)).collect(), None),
-            Mention::All => (self.servers.values().collect(), Some(FOR_ALL)),
-        };
+        match mentioned(code, &names) {
+            Mention::None => {}
+            Mention::Some(found) => self.settled(found.into_iter().filter_map(|name| self.get(name)), None).await,
+            Mention::All => self.settled(self.servers.values(), Some(FOR_ALL)).await,
+        }
+    }
+
+    /// Sees to it that all are known, as far as that can be had in a moment.
+    pub async fn ready(&self) {
+        self.settled(self.servers.values(), Some(FOR_ALL)).await;
+    }
+
+    /// Sees to it that this one is known.
+    pub async fn ready_with(&self, server: &Arc<Server>) {
+        self.settled([server], None).await;
+    }
+
+    /// Waits until it is known of these what they have, or that they are down.
+    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, most: Option<Duration>) {
         let mut waiting = JoinSet::new();
         for server in which {
             let most = most.unwrap_or_else(|| 2 * server.settings().connect_timeout());
@@ -128,11 +142,6 @@ impl Servers {
         waiting.join_all().await;
         // What became known is at the door before anybody looks there.
         self.servers.values().for_each(Server::register);
-    }
-
-    /// Sees to it that all are known, as far as that can be had in a moment.
-    pub async fn ready(&self) {
-        self.ready_for("MCP").await;
     }
 
     /// The tools of all of them, as far as they are known.
