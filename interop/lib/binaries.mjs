@@ -16,3 +16,4 @@ async function built(variable, name, args) {
 
 export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "pincer"]);
 export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);
+export const client = () => built("CLIENT_BIN", "mcp-client", ["-p", "pincer-testkit"]);

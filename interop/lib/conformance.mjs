@@ -1,8 +1,8 @@
-// The official conformance suite, against the test server itself and against Pincer in front of it.
+// The official conformance suite: against the test server itself, against Pincer in front of it, and against Pincer's client.
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { compare, expected } from "./baseline.mjs";
-import { fixture, pincer } from "./binaries.mjs";
+import { client, fixture, pincer } from "./binaries.mjs";
 import { withFolder } from "./folder.mjs";
 import { listen } from "./processes.mjs";
 import { runSuite } from "./suite.mjs";
@@ -10,9 +10,9 @@ import { table } from "./table.mjs";
 
 const OLD = "0.1.16";
 const NEW = "0.2.0-alpha.12";
-/** The old suite knows no other revision. */
+/** The old suite knows no other revision; for a client it has to be told that all of it is meant. */
 const RUNS = [
-  { suite: OLD, revision: "2025-11-25", args: [] },
+  { suite: OLD, revision: "2025-11-25", args: [], clientArgs: ["--suite", "all"] },
   { suite: NEW, revision: "2025-11-25", args: ["--requirements", "2025-11-25"] },
   { suite: NEW, revision: "2026-07-28", args: ["--requirements", "2026-07-28"] },
 ];
@@ -37,12 +37,16 @@ const TARGETS = {
   },
 };
 
+/** Not a server: the suite starts it, for each scenario anew. */
+const CLIENT = "client";
+
 /** A new server for each run, so that none sees what another left behind. */
-const checked = (target, { suite, args }) =>
+const checked = (target, { suite, args, clientArgs = args }) =>
   withFolder(async (folder) => {
+    if (target === CLIENT) return runSuite(suite, ["client", "--command", await client()], clientArgs);
     const processes = await TARGETS[target](folder);
     try {
-      return await runSuite(suite, args, processes[0].url);
+      return await runSuite(suite, ["server", "--url", processes[0].url], args);
     } finally {
       for (const process_ of processes) await process_.stop();
     }
@@ -50,8 +54,9 @@ const checked = (target, { suite, args }) =>
 
 export async function conformance(names) {
   const targets = names.length > 0 ? names : ["fixture"];
-  const unknown = targets.filter((name) => !(name in TARGETS));
-  if (unknown.length > 0) throw new Error(`no such target: ${unknown}. There are ${Object.keys(TARGETS).join(", ")}.`);
+  const known = [...Object.keys(TARGETS), CLIENT];
+  const unknown = targets.filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new Error(`no such target: ${unknown}. There are ${known.join(", ")}.`);
   const rows = [];
   let wrong = 0;
   for (const target of targets) {

@@ -1,18 +1,21 @@
-// One run of the official conformance suite against a server.
+// One run of the official conformance suite, against a server or a client.
 import { readFileSync, readdirSync } from "node:fs";
-import { join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { withFolder } from "./folder.mjs";
 import { conformanceSuite } from "./install.mjs";
 import { run } from "./processes.mjs";
 
-/** All checks of a run: their scenario, id, status and message. */
-export const runSuite = (version, args, url) =>
+/** All checks of a run: their scenario, id, status and message. `subject` says what is tested: `server` or `client`, and where. */
+export const runSuite = (version, subject, args) =>
   withFolder(async (folder) => {
-    const command = [...(await conformanceSuite(version)), "server", "--url", url, "--output-dir", folder, ...args];
+    const command = [...(await conformanceSuite(version)), ...subject, "--output-dir", folder, ...args];
     const { stdout, stderr } = await run(command, { cwd: folder });
-    const checks = readdirSync(folder).flatMap((name) => {
-      const scenario = /^server-(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1] ?? name;
-      const found = JSON.parse(readFileSync(join(folder, name, "checks.json"), "utf8"));
+    // Names of scenarios have slashes in them, which are folders here.
+    const files = readdirSync(folder, { recursive: true }).filter((file) => basename(file) === "checks.json");
+    const checks = files.flatMap((file) => {
+      const name = dirname(file);
+      const scenario = /^(?:server-)?(.+)-\d{4}-\d\d-\d\dT[\d-]+Z$/.exec(name)?.[1] ?? name;
+      const found = JSON.parse(readFileSync(join(folder, file), "utf8"));
       return found.map(({ id, status, errorMessage }) => ({ scenario, id, status, message: errorMessage ?? "" }));
     });
     return [...checks, ...unrecorded(checks, stdout, stderr)];

@@ -10,7 +10,7 @@ use pincer_config::{Config, Loaded, Scope};
 use pincer_mcp::Servers;
 use pincer_plugins::PluginProcess;
 use pincer_store::SqliteStore;
-use pincer_tools::{Context, Door, Event};
+use pincer_tools::{Context, Door, EventSink};
 
 use crate::assembly::Assembly;
 use crate::print::{chain, note};
@@ -54,7 +54,7 @@ impl Ready {
         places: &PlaceArguments,
         scope: &ScopeArguments,
         purpose: Purpose,
-        events: impl Fn(Event) + Send + Sync + 'static,
+        events: impl EventSink + 'static,
     ) -> Result<Self, Box<CodeModeResult>> {
         let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         for warning in &loaded.parsed.warnings {

@@ -13,7 +13,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 12] = [
+const DOCUMENTS: [&str; 15] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -22,6 +22,9 @@ const DOCUMENTS: [&str; 12] = [
     "docs/codemode.md",
     "docs/coverage.md",
     "docs/guest.md",
+    "docs/mcp.md",
+    "docs/operators.md",
+    "docs/programs.md",
     "docs/cli.md",
     "docs/config.md",
     "docs/plugins.md",
@@ -85,10 +88,15 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
         (&["tools", "call"], &["--json", "--session"]),
         (&["plugins"], &["--json"]),
+        (&["mcp", "serve"], &["--http", "--surface", "--session"]),
+        (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--json"]),
+        (&["mcp", "list"], &["--cached", "--json"]),
+        (&["mcp", "login"], &["--no-browser", "--json"]),
         (&["confine"], &["--write", "--no-network"]),
         (&["config"], &["--json", "--config", "--state-dir"]),
         (&["bench", "cells"], &["--json", "--rounds"]),
         (&["bench", "calls"], &["--json", "--rounds"]),
+        (&["bench", "mcp"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");
@@ -135,4 +143,21 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
             "{key} is not in docs/plugins.md"
         );
     }
+}
+
+/// The configs that the pages show are right ones.
+#[test]
+fn the_configs_in_the_documents_are_valid() {
+    let mut count = 0;
+    for document in ["docs/mcp.md", "docs/operators.md"] {
+        for block in read(document).split("```json5\n").skip(1) {
+            let block = block.split("```").next().expect("a closed block");
+            let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());
+            if let Err(wrong) = pincer_config::parse(block, &long_enough) {
+                panic!("{document}: {wrong}\n{block}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 3);
 }

@@ -31,6 +31,9 @@ type McpToolResult<T = unknown> = {
 type McpApiHeader = { kind: \"mcp_api\"; scope: string; header: string; [key: string]: unknown };
 ";
 
+/// What every program has, whatever its servers.
+const GUEST: &str = include_str!("guest.d.ts");
+
 /// The servers of a run, by the names that programs have for them.
 pub(crate) struct McpServers {
     servers: Vec<McpServer>,
@@ -102,14 +105,15 @@ impl McpServers {
 
     fn declared(&self) -> &BTreeMap<String, (String, Arc<str>)> {
         self.files.get_or_init(|| {
+            let guest = ("guest.d.ts".to_owned(), ("What every program has".to_owned(), GUEST.into()));
             if self.servers.is_empty() {
-                return BTreeMap::new();
+                return BTreeMap::from([guest]);
             }
             let index = ("mcp/index.d.ts".to_owned(), ("All MCP servers".to_owned(), self.index().into()));
             let servers = self.servers.iter().map(|server| {
                 (format!("mcp/{}.d.ts", server.identifier), (server.about(), server.declarations().into()))
             });
-            std::iter::once(index).chain(servers).collect()
+            [guest, index].into_iter().chain(servers).collect()
         })
     }
 

@@ -19,7 +19,10 @@ const STACK_BYTES: usize = 4 << 20;
 const IDLE: Duration = Duration::from_secs(10);
 /// Most turns are over in this time, and waking somebody up who sleeps takes longer than that.
 const SHORT_TURN: Duration = Duration::from_micros(40);
-/// Within this time a program that calls one tool after the other has mostly got its answer.
+/// A program that had its last answer within this time is expected to have the next one so soon too: its tools are in this
+/// process. One that waits for other processes leaves the processor to them.
+const SOON: Duration = Duration::from_micros(100);
+/// So long it is waited for then.
 const BETWEEN_TURNS: Duration = Duration::from_micros(250);
 
 /// Why there is no turn.
@@ -103,10 +106,14 @@ impl Threads {
 
     /// The life of a thread.
     fn serve(&self, own: &Idle, work: &Receiver<Job>) {
-        let mut company = Company::Others;
+        let (mut company, mut gap) = (Company::Others, Duration::ZERO);
         loop {
-            let next = soon(company, BETWEEN_TURNS, || work.try_recv().ok());
-            match next.map_or_else(|| work.recv_timeout(IDLE), Ok) {
+            let began = Instant::now();
+            let most = if gap <= SOON { BETWEEN_TURNS } else { Duration::ZERO };
+            let next = soon(company, most, || work.try_recv().ok());
+            let next = next.map_or_else(|| work.recv_timeout(IDLE), Ok);
+            gap = began.elapsed();
+            match next {
                 Ok(Job { mut cell, time, company: now, done }) => {
                     company = now;
                     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));

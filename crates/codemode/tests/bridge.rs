@@ -58,7 +58,7 @@ async fn search_describe_and_call_work() {
         ),
         (
             "return [(await API.list()).map((file) => file.path), await API.list('docs'), Object.keys(MCP), Object.keys(namespaces)]",
-            json!([["mcp/files.d.ts", "mcp/index.d.ts"], [], ["$api", "files"], []]),
+            json!([["guest.d.ts", "mcp/files.d.ts", "mcp/index.d.ts"], [], ["$api", "files"], []]),
         ),
     ] {
         assert_eq!(house.value(code).await, expected, "{code}");

@@ -157,14 +157,29 @@ async fn odd_delays_do_no_harm() {
 /// The examples in the documentation return what they say.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documented_programs_return_what_their_comments_say() {
-    let page = include_str!("../../../docs/guest.md");
+    let pages = [include_str!("../../../docs/guest.md"), include_str!("../../../docs/programs.md")];
     let mut count = 0;
-    for block in page.split("```js\n").skip(1) {
+    for block in pages.iter().flat_map(|page| page.split("```js\n").skip(1)) {
         let block = block.split("```").next().expect("a closed block");
         let (_, expected) = block.rsplit_once("// → ").expect("a comment with the value");
         let expected: Value = serde_json::from_str(expected).expect("JSON");
         assert_eq!(run(block).await["value"], expected, "{block}");
         count += 1;
     }
-    assert!(count >= 4);
+    assert!(count >= 7);
+}
+
+/// The reference in the documentation is what a program is given. `PINCER_DOCS_WRITE=1` writes it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_reference_is_what_programs_are_given() {
+    let given = run("return await API.read('guest.d.ts')").await["value"].as_str().expect("a text").to_owned();
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/programs.md");
+    let page = std::fs::read_to_string(&file).expect("the page");
+    let marker = "see CONTRIBUTING.md. -->\n";
+    let (before, _) = page.split_once(marker).expect("a marker");
+    let expected = format!("{before}{marker}\n```ts\n{given}```\n");
+    if std::env::var("PINCER_DOCS_WRITE").is_ok() {
+        std::fs::write(&file, &expected).expect("written");
+    }
+    assert!(page == expected || std::env::var("PINCER_DOCS_WRITE").is_ok(), "write it anew with PINCER_DOCS_WRITE=1");
 }

@@ -296,7 +296,14 @@ async fn a_denied_tool_or_server_is_in_no_view() {
     )
     .await;
     house.policy = deny(&["bundle-mcp"]);
-    check(&house, &[("return [Object.keys(MCP), await API.list()]", json!([["$api"], []]))]).await;
+    check(
+        &house,
+        &[(
+            "return [Object.keys(MCP), (await API.list()).map((file) => file.path)]",
+            json!([["$api"], ["guest.d.ts"]]),
+        )],
+    )
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

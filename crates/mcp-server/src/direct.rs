@@ -1,6 +1,5 @@
 //! Every tool under its own name, for clients that do not want code mode: one endpoint, one policy, one door.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pincer_catalog::{Entry, Source};
@@ -16,42 +15,36 @@ use uuid::Uuid;
 use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
-use crate::names::{is_tool, keeps, unique};
 use crate::pass::complete;
 use crate::people;
-
-/// The tools of all sources, by the names under which clients see them.
-pub(crate) fn named(tools: &RunTools) -> BTreeMap<String, Arc<Entry>> {
-    let entries: Vec<&Arc<Entry>> = tools.catalog().iter().filter(|entry| is_tool(entry)).collect();
-    let names = unique(entries.iter().map(|entry| (entry.id.owner(), entry.id.name(), keeps(entry))));
-    names.into_iter().zip(entries.into_iter().cloned()).collect()
-}
+use crate::shown::Originals;
 
 impl Face {
     /// All tools, as they are listed: those of servers as the servers describe them.
     pub(crate) fn direct_definitions(&self) -> Value {
-        let definitions = named(&self.tools()).into_iter().map(|(name, entry)| self.shown(&name, &entry));
-        definitions.collect()
+        let originals = Originals::of(&self.parts.servers);
+        let index = originals.index();
+        let shown = self.shown_now();
+        let original = |entry: &Entry| {
+            let of_server = entry.id.source() == Source::Mcp;
+            of_server.then(|| index.get(&(entry.id.owner(), entry.id.name())).copied()).flatten()
+        };
+        shown.names().iter().map(|(name, entry)| named(name, entry, original(entry))).collect()
     }
 
     /// One of them.
     pub(crate) fn direct_definition(&self, name: &str) -> Option<Value> {
-        let entry = named(&self.tools()).remove(name)?;
-        Some(self.shown(name, &entry))
+        let shown = self.shown_now();
+        let entry = shown.names().get(name)?;
+        Some(named(name, entry, Originals::of(&self.parts.servers).get(entry)))
     }
+}
 
-    fn shown(&self, name: &str, entry: &Entry) -> Value {
-        let mut shown = self.original(entry).unwrap_or_else(|| definition(entry));
-        shown["name"] = name.into();
-        shown
-    }
-
-    /// A tool as its server describes it.
-    fn original(&self, entry: &Entry) -> Option<Value> {
-        let server = (entry.id.source() == Source::Mcp).then(|| self.parts.servers.get(entry.id.owner()))??;
-        let listing = server.seen().listing?;
-        listing.tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(entry.id.name())).cloned()
-    }
+/// A tool under the name that clients see.
+fn named(name: &str, entry: &Entry, original: Option<&Value>) -> Value {
+    let mut shown = original.cloned().unwrap_or_else(|| definition(entry));
+    shown["name"] = name.into();
+    shown
 }
 
 fn definition(entry: &Entry) -> Value {
@@ -77,12 +70,12 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let tools = self.face.tools();
-        let Some(entry) = named(&tools).remove(name) else {
+        let shown = self.face.shown_now();
+        let Some(entry) = shown.names().get(name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
         };
-        let ended = self.call_at_the_door(&tools, &entry.id.to_string(), arguments, request).await;
-        call_result(&entry, ended)
+        let ended = self.call_at_the_door(&shown.tools, &entry.id.to_string(), arguments, request).await;
+        call_result(entry, ended)
     }
 
     /// Makes a call for a request, and stays with it.

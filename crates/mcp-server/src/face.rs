@@ -16,6 +16,7 @@ use tokio::sync::watch;
 use crate::client::Client;
 use crate::notices::{Subscriptions, pass_on};
 use crate::requests::Requests;
+use crate::shown::Shown;
 
 /// What clients are shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,7 +62,7 @@ pub struct FaceParts {
 pub struct Face {
     pub(crate) parts: FaceParts,
     /// The tools, as long as the door has not changed.
-    tools: Mutex<Option<(u64, Arc<RunTools>)>>,
+    tools: Mutex<Option<Arc<Shown>>>,
     /// The clients that are there.
     clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
@@ -98,16 +99,22 @@ impl Face {
 
     /// The tools as programs have them.
     pub(crate) fn tools(&self) -> Arc<RunTools> {
+        Arc::clone(&self.shown_now().tools)
+    }
+
+    /// What clients are shown now.
+    pub(crate) fn shown_now(&self) -> Arc<Shown> {
         let version = self.parts.door.version();
         let mut kept = lock(&self.tools);
         match &*kept {
-            Some((of, tools)) if *of == version => Arc::clone(tools),
+            Some(shown) if shown.version == version => Arc::clone(shown),
             _ => {
                 let catalog = Catalog::new(self.parts.door.entries()).unwrap_or_default();
                 let context = Context { session: self.parts.session.clone(), ..Context::default() };
-                let tools = Arc::new(RunTools::new(&self.parts.door, &catalog, &self.parts.policy, &context));
-                *kept = Some((version, Arc::clone(&tools)));
-                tools
+                let tools = RunTools::new(&self.parts.door, &catalog, &self.parts.policy, &context);
+                let shown = Arc::new(Shown::new(version, tools));
+                *kept = Some(Arc::clone(&shown));
+                shown
             }
         }
     }

@@ -20,6 +20,7 @@ mod people;
 mod progress;
 mod requests;
 mod search;
+mod shown;
 mod text;
 
 pub use connection::{serve, serve_stdio};

@@ -76,6 +76,10 @@ impl EventSink for Requests {
             let _ = tell.send(News::Event(event));
         }
     }
+
+    fn wants_values(&self) -> bool {
+        false
+    }
 }
 
 impl UpdateSink for Sink {

@@ -1,17 +1,14 @@
 //! Three tools that find, describe and call all others, for models that do not write programs.
 
-use pincer_catalog::{CompactEntry, Entry, Index, LookupError};
-use pincer_codemode::RunTools;
+use pincer_catalog::{CompactEntry, Entry};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use std::sync::Arc;
 
 use crate::connection::Connection;
 use crate::direct::call_result;
 use crate::face::Face;
-use crate::names::is_tool;
 
 const USUAL: usize = 8;
 const MOST: usize = 50;
@@ -19,8 +16,7 @@ const MOST: usize = 50;
 impl Face {
     /// The three, as they are listed.
     pub(crate) fn search_definitions(&self) -> Value {
-        let tools = self.tools();
-        let count = tools.catalog().iter().filter(|entry| is_tool(entry)).count();
+        let count = self.shown_now().names().len();
         let id = json!({ "type": "string", "description": "The id of a tool, from tool_search." });
         json!([
             {
@@ -64,7 +60,8 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let tools = self.face.tools();
+        let shown_now = self.face.shown_now();
+        let (catalog, index) = shown_now.searched();
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
         match name {
             "tool_search" => {
@@ -75,22 +72,24 @@ impl Connection {
                     .get("limit")
                     .and_then(Value::as_u64)
                     .map_or(USUAL, |limit| (limit as usize).clamp(1, MOST));
-                Ok(shown(json!(found(&tools, &query, limit))))
+                let found = index.search(&query, limit);
+                let found: Vec<CompactEntry> = found.iter().map(|entry| CompactEntry::from(entry.as_ref())).collect();
+                Ok(shown(json!(found)))
             }
             "tool_describe" => {
                 let Some(id) = text("id") else { return Ok(wrong("`id` is missing: tool_search gives ids")) };
-                Ok(entry(&tools, &id).map_or_else(|error| wrong(&error.to_string()), |entry| shown(described(&entry))))
+                Ok(catalog.find(&id).map_or_else(|error| wrong(&error.to_string()), |entry| shown(described(entry))))
             }
             "tool_call" => {
                 let Some(id) = text("id") else { return Ok(wrong("`id` is missing: tool_search gives ids")) };
-                let entry = match entry(&tools, &id) {
+                let entry = match catalog.find(&id) {
                     Ok(entry) => entry,
                     Err(error) => return Ok(wrong(&error.to_string())),
                 };
                 let input = arguments.get("args").cloned().unwrap_or_else(|| json!({}));
-                let ended = self.call_at_the_door(&tools, &entry.id.to_string(), input, request).await;
+                let ended = self.call_at_the_door(&shown_now.tools, &entry.id.to_string(), input, request).await;
                 // What went wrong is for the model to read, whatever it was.
-                Ok(call_result(&entry, ended).unwrap_or_else(|error| wrong(&error.message)))
+                Ok(call_result(entry, ended).unwrap_or_else(|error| wrong(&error.message)))
             }
             other => Err(ErrorData::invalid_params(
                 format!("there is no tool {other}: there are tool_search, tool_describe and tool_call"),
@@ -98,15 +97,6 @@ impl Connection {
             )),
         }
     }
-}
-
-fn found(tools: &RunTools, query: &str, limit: usize) -> Vec<CompactEntry> {
-    let searched = Index::new(&tools.catalog().narrowed(is_tool));
-    searched.search(query, limit).iter().map(|entry| CompactEntry::from(entry.as_ref())).collect()
-}
-
-fn entry(tools: &RunTools, id: &str) -> Result<Arc<Entry>, LookupError> {
-    tools.catalog().narrowed(is_tool).find(id).map(Arc::clone)
 }
 
 fn described(entry: &Entry) -> Value {

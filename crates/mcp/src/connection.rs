@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use pincer_process::{Group, Start};
 use pincer_tools::clean_environment;
+use rmcp::ClientServiceExt;
 use rmcp::model::{ClientRequest, ErrorData, ServerPeerInfo, ServerResult};
-use rmcp::serve_client;
 use rmcp::service::{ClientInitializeError, Peer, PeerRequestOptions, RoleClient, RunningService, ServiceError};
 use serde_json::Value;
 use tokio::sync::{Mutex, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::inflight::{Caller, InFlight};
 use crate::lines::{Lines, Notes};
@@ -42,6 +43,8 @@ pub(crate) struct Connection {
 pub(crate) enum Failure {
     /// It was not made.
     NotMade(String),
+    /// It was turned away before anything was done: there is no login, or none for this.
+    TurnedAway(String),
     /// The connection fell while it was being done.
     Lost(String),
     /// The server says no.
@@ -55,17 +58,32 @@ pub(crate) enum Failure {
 type Service = RunningService<RoleClient, Handler>;
 
 impl Connection {
-    /// Starts or reaches the server, and greets it. Why not, in a sentence that begins behind its name.
-    pub async fn open(settings: &Arc<ServerSettings>, host: &Host) -> Result<Self, String> {
+    /// Starts or reaches the server, and greets it in the way that is likely to be understood, or else in the other. Why not, in a
+    /// sentence that begins behind its name.
+    pub async fn open(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, String> {
+        let first = match Self::greet(settings, host, greeting).await {
+            Ok(connection) => return Ok(connection),
+            Err(Unmet::Failed(why)) => return Err(why),
+            Err(Unmet::Greeting(why)) => why,
+        };
+        match Self::greet(settings, host, greeting.other()).await {
+            Ok(connection) => Ok(connection),
+            // It knows neither: then what it said first is what is wrong.
+            Err(Unmet::Greeting(_)) => Err(first),
+            Err(Unmet::Failed(why)) => Err(why),
+        }
+    }
+
+    async fn greet(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, Unmet> {
         let in_flight = Arc::new(InFlight::default());
         let handler =
             Handler { settings: Arc::clone(settings), in_flight: Arc::clone(&in_flight), hub: host.hub.clone() };
         let (service, program) = match settings.words() {
             Some(words) => {
-                let (service, program) = start(settings, &words, host, handler).await?;
+                let (service, program) = start(settings, &words, host, handler, greeting).await?;
                 (service, Some(program))
             }
-            None => (crate::http::connect(settings, host, handler).await?, None),
+            None => (crate::http::connect(settings, host, handler, greeting).await?, None),
         };
         let peer = service.peer().clone();
         let info = peer.peer_info().ok_or("did not say who it is")?;
@@ -125,6 +143,9 @@ impl Connection {
         match settled {
             Ok(Ok(result)) => Ok(raw(result)),
             Ok(Err(ServiceError::McpError(error))) => Err(Failure::Refused(error)),
+            Ok(Err(ServiceError::TransportSend(error))) if crate::http::is_turned_away(&error) => {
+                Err(Failure::TurnedAway(crate::http::explain_send(&error)))
+            }
             Ok(Err(ServiceError::TransportSend(error))) => Err(Failure::Lost(crate::http::explain_send(&error))),
             Ok(Err(ServiceError::TransportClosed)) | Err(_) => Err(Failure::Lost(self.why().await)),
             Ok(Err(error)) => Err(Failure::Lost(error.to_string())),
@@ -199,7 +220,8 @@ async fn start(
     words: &[String],
     host: &Host,
     handler: Handler,
-) -> Result<(Service, Program), String> {
+    greeting: Greeting,
+) -> Result<(Service, Program), Unmet> {
     let mut environment = clean_environment(&[]);
     environment.extend(settings.config.env.clone());
     let directory = settings.directory.clone();
@@ -214,27 +236,29 @@ async fn start(
     let file = host.state.as_deref().map(|state| log_file(state, &settings.name));
     let listening = tokio::spawn(listen(stderr, file, words.clone()));
     let program = Program { group, words, notes: Arc::clone(&notes), listening };
-    let greeting = serve_client(handler, Lines::new(stdout, stdin, notes));
-    match tokio::time::timeout(settings.connect_timeout(), greeting).await {
+    let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, notes), greeting.lifecycle());
+    match tokio::time::timeout(settings.connect_timeout(), met).await {
         Ok(Ok(service)) => Ok((service, program)),
         Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
             program.over().await;
-            Err(format!("refused to start: {}", error.message))
+            let why = format!("refused to start: {}", error.message);
+            Err(greeting.unmet(&ClientInitializeError::JsonRpcError(error), why))
         }
         // It ended, or said something that is no greeting: how it ended says more.
-        Ok(Err(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. })) => {
-            Err(program.over().await)
-        }
+        Ok(Err(
+            error @ (ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }),
+        )) => Err(greeting.unmet(&error, program.over().await)),
         Ok(Err(error)) => {
             program.over().await;
-            Err(format!("did not start as an MCP server does: {error}"))
+            Err(greeting.unmet(&error, format!("did not start as an MCP server does: {error}")))
         }
         Err(_) => {
-            let late = format!("did not answer `initialize` within {} ms", settings.connect_timeout().as_millis());
+            let limit = settings.connect_timeout().as_millis();
+            let late = format!("did not answer `{}` within {limit} ms", greeting.method());
             let said = program.words.text();
             let mut group = program.group;
             group.end().await;
-            Err(said.map_or_else(|| late.clone(), |said| format!("{late} and said: {said}")))
+            Err(greeting.late(said.map_or_else(|| late.clone(), |said| format!("{late} and said: {said}"))))
         }
     }
 }

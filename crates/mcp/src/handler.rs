@@ -4,19 +4,18 @@
 use std::sync::Arc;
 
 use pincer_config::keys::McpSampling;
-use pincer_tools::Request;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
-    ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, RequestId,
-    ResourceUpdatedNotificationParam, Root, UrlElicitationCapability,
+    ElicitResult, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, RequestId,
+    ResourceUpdatedNotificationParam, UrlElicitationCapability,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::asks::Asks;
 use crate::inflight::InFlight;
 use crate::settings::ServerSettings;
 use crate::told::{Hub, Told};
@@ -33,17 +32,9 @@ impl Handler {
         self.hub.tell(&self.settings.name, told);
     }
 
-    /// Asks whoever made the call that the server is at work on.
-    async fn ask<P: Serialize, A: DeserializeOwned>(
-        &self,
-        method: &'static str,
-        params: &P,
-        context: &RequestContext<RoleClient>,
-    ) -> Option<A> {
-        let caller = self.in_flight.asked(origin(context).as_ref())?;
-        let params = serde_json::to_value(params).ok()?;
-        let answer = caller.ask(Request { from: self.settings.name.clone(), method, params }).await?;
-        serde_json::from_value(answer).ok()
+    /// Whoever made the call that the server is at work on can be asked.
+    fn asks(&self, context: &RequestContext<RoleClient>) -> Asks<'_> {
+        Asks { settings: &self.settings, caller: self.in_flight.asked(origin(context).as_ref()) }
     }
 }
 
@@ -67,13 +58,12 @@ impl ClientHandler for Handler {
             capabilities.sampling = Some(Default::default());
         }
         let us = Implementation::new("pincer", env!("CARGO_PKG_VERSION")).with_title("Pincer");
-        ClientConfig::new(capabilities, us)
+        // What is greeted with this must have a greeting.
+        ClientConfig::new(capabilities, us).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
 
-    async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        let directory =
-            std::path::absolute(&self.settings.directory).unwrap_or_else(|_| self.settings.directory.clone());
-        Ok(ListRootsResult::new(vec![Root::new(file_uri(&directory)).with_name("workspace")]))
+    async fn list_roots(&self, context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        Ok(self.asks(&context).roots())
     }
 
     async fn create_message(
@@ -81,12 +71,8 @@ impl ClientHandler for Handler {
         params: CreateMessageRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let refused = |why: &str| ErrorData::new(rmcp::model::ErrorCode(-1), why.to_owned(), None);
-        if self.settings.sampling == McpSampling::Refuse {
-            return Err(refused("sampling is refused: the config says so"));
-        }
-        let answer = self.ask("sampling/createMessage", &params, &context).await;
-        answer.ok_or_else(|| refused("sampling is refused: nobody is there who could do it"))
+        let sampled = self.asks(&context).sampled(value(&params)).await;
+        sampled.map_err(|why| ErrorData::new(rmcp::model::ErrorCode(-1), why, None))
     }
 
     async fn create_elicitation(
@@ -94,11 +80,7 @@ impl ClientHandler for Handler {
         params: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let declined = ElicitResult::new(ElicitationAction::Decline);
-        if !self.settings.may_ask_people() {
-            return Ok(declined);
-        }
-        Ok(self.ask("elicitation/create", &params, &context).await.unwrap_or(declined))
+        Ok(self.asks(&context).elicited(value(&params)).await)
     }
 
     async fn on_progress(&self, params: ProgressNotificationParam, _context: NotificationContext<RoleClient>) {
@@ -143,15 +125,6 @@ impl ClientHandler for Handler {
     }
 }
 
-/// A path as servers want it. What is not plain is written as `%XX`.
-fn file_uri(path: &std::path::Path) -> String {
-    let mut uri = String::from("file://");
-    for byte in path.to_string_lossy().bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'~' => uri.push(byte as char),
-            _ if byte.is_ascii_alphanumeric() => uri.push(byte as char),
-            _ => uri.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    uri
+fn value(params: &impl Serialize) -> Value {
+    serde_json::to_value(params).unwrap_or_default()
 }

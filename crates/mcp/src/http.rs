@@ -16,19 +16,20 @@ mod sse;
 mod streamable;
 mod wire;
 
-use rmcp::serve_client;
+use rmcp::ClientServiceExt;
 use rmcp::service::{RoleClient, RunningService};
 
 pub(crate) use client::{Call, HttpClient, builder};
 pub use error::HttpError;
 pub(crate) use excerpt::excerpt;
-pub(crate) use explain::explain_send;
 pub use explain::{explain_call, explain_start};
+pub(crate) use explain::{explain_send, is_turned_away};
 pub(crate) use remote::{Proof, Speaks};
 pub use remote::{Remote, RemoteError};
 pub use wire::{Trouble, Wire, WireError};
 
 use crate::auth::Logins;
+use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::server::Host;
 use crate::settings::ServerSettings;
@@ -38,15 +39,19 @@ pub(crate) async fn connect(
     settings: &ServerSettings,
     host: &Host,
     handler: Handler,
-) -> Result<RunningService<RoleClient, Handler>, String> {
+    greeting: Greeting,
+) -> Result<RunningService<RoleClient, Handler>, Unmet> {
     let remote = Remote::new(&settings.name, &settings.config).map_err(|error| format!("cannot be used: {error}"))?;
     let logins = host.state.as_deref().map(Logins::new);
-    let greeting = async {
+    let meeting = async {
         let wire = Wire::to(&remote, logins.as_ref()).await.map_err(|error| error.to_string())?;
         let trouble = wire.trouble();
-        serve_client(handler, wire).await.map_err(|error| explain_start(&error, &trouble))
+        let met = handler.serve_with_lifecycle(wire, greeting.lifecycle()).await;
+        met.map_err(|error| greeting.unmet(&error, explain_start(&error, &trouble)))
     };
     let limit = settings.connect_timeout();
-    let greeted = tokio::time::timeout(limit, greeting).await;
-    greeted.unwrap_or_else(|_| Err(format!("did not answer `initialize` within {} ms", limit.as_millis())))
+    let met = tokio::time::timeout(limit, meeting).await;
+    met.unwrap_or_else(
+        |_| Err(format!("did not answer `{}` within {} ms", greeting.method(), limit.as_millis()).into()),
+    )
 }

@@ -20,8 +20,10 @@
 //! # }
 //! ```
 
+mod asks;
 mod auth;
 mod connection;
+mod greeting;
 mod handler;
 mod http;
 mod inflight;
@@ -31,6 +33,8 @@ mod listing;
 mod log;
 mod mention;
 mod outage;
+mod params;
+mod rounds;
 mod server;
 mod servers;
 mod settings;
@@ -38,6 +42,7 @@ mod told;
 mod tool;
 
 pub use auth::{AuthError, LoggedIn, LoginStatus, Logins, login, logout, status};
+pub use greeting::Greeting;
 pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
 pub use listing::Listing;
 pub use server::{Health, Seen, Server};

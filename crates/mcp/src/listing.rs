@@ -10,7 +10,9 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, Failure};
+use crate::greeting::Greeting;
 use crate::limits::{MOST_NAME_CHARS, MOST_PAGES, MOST_TOOLS};
+use crate::params::mirrored;
 use crate::settings::ServerSettings;
 
 /// What a server has.
@@ -37,6 +39,10 @@ impl Listing {
         let (mut tools, mut remarks) = (Tools::default(), Vec::new());
         if info.capabilities.tools.is_some() {
             pages(connection, settings, |page| tools.take(page, &mut remarks), &mut tools_request).await?;
+        }
+        // Over HTTP, what stands between would be told something else than the server.
+        if settings.transport() != "stdio" && Greeting::of(&info) == Greeting::Discover {
+            tools.drop_misleading();
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let remarks = tools.remarks(remarks);
@@ -83,6 +89,7 @@ struct Tools {
     names: HashSet<String>,
     twice: usize,
     bad: usize,
+    misleading: usize,
     beyond: usize,
 }
 
@@ -110,10 +117,18 @@ impl Tools {
         }
     }
 
+    /// Leaves out tools whose `x-mcp-header` cannot be followed.
+    fn drop_misleading(&mut self) {
+        let all = self.found.len();
+        self.found.retain(|tool| tool.get("inputSchema").is_none_or(|schema| mirrored(schema).is_ok()));
+        self.misleading = all - self.found.len();
+    }
+
     fn remarks(&self, mut remarks: Vec<String>) -> Vec<String> {
         let counted = [
             (self.bad, "have no name that can be used, and are left out"),
             (self.twice, "have a name that another one has, and are left out"),
+            (self.misleading, "have an `x-mcp-header` that cannot be followed, and are left out"),
             (self.beyond, "are too many, and are left out"),
         ];
         remarks.extend(

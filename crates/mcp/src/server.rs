@@ -1,6 +1,7 @@
 //! A server for as long as Pincer runs: started when it is needed, started again when it falls, and known while it is away.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, ENDED, Failure};
+use crate::greeting::Greeting;
 use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::outage::Outage;
@@ -48,6 +50,8 @@ pub struct Server {
     settings: Arc<ServerSettings>,
     host: Host,
     life: Mutex<Life>,
+    /// How often it has fallen since it last did something.
+    falls: AtomicU32,
     seen: RwLock<Seen>,
     /// Changes with `seen`.
     news: watch::Sender<u64>,
@@ -58,7 +62,8 @@ pub struct Server {
 #[derive(Default)]
 struct Life {
     running: Option<Arc<Connection>>,
-    falls: u32,
+    /// What it last understood.
+    greeting: Greeting,
     not_before: Option<Instant>,
     why: Option<String>,
 }
@@ -96,9 +101,18 @@ impl Server {
         let listing = state.and_then(|state| Listing::stored(state, &settings)).map(Arc::new);
         let outage = state.and_then(|state| Outage::stored(state, &settings));
         let health = outage.map_or(Health::Cold, |outage| Health::Down(outage.reason));
+        let greeting = listing.as_ref().map(|listing| Greeting::of(&listing.info)).unwrap_or_default();
+        let life = Life { greeting, ..Life::default() }.into();
         let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
-        let (life, news, ends) = (Mutex::default(), watch::channel(0).0, watch::channel(0).0);
-        Arc::new(Self { settings: Arc::new(settings), host, life, seen, news, ends })
+        Arc::new(Self {
+            settings: Arc::new(settings),
+            host,
+            life,
+            falls: AtomicU32::new(0),
+            seen,
+            news: watch::channel(0).0,
+            ends: watch::channel(0).0,
+        })
     }
 
     /// Its name.
@@ -116,23 +130,31 @@ impl Server {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Says how it wants to be greeted, for those who know. Otherwise it is found out.
+    pub async fn expect(&self, greeting: Greeting) {
+        self.life.lock().await.greeting = greeting;
+    }
+
     /// Asks it what it has, and starts it for that if need be.
     pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Listing>, String> {
         let connection = self.connection(Patience::None).await?;
         self.list(&connection).await
     }
 
-    /// Waits until it is known what it has, or that it is down; at most so long.
-    pub(crate) async fn settled(self: &Arc<Self>, most: Duration) {
-        let known = |seen: Seen| seen.listing.is_some() || matches!(seen.health, Health::Down(_));
-        if known(self.seen()) {
-            return;
+    /// The same, unless it has fallen so often that it is not tried again yet.
+    async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, String> {
+        let connection = self.connection(Patience::Some).await?;
+        self.list(&connection).await
+    }
+
+    /// Waits until it is known what it has, or that it is down; at most so long. One that is wanted is tried again.
+    pub(crate) async fn settled(self: &Arc<Self>, most: Duration, wanted: Wanted) {
+        let seen = self.seen();
+        let down = matches!(seen.health, Health::Down(_));
+        if seen.listing.is_none() && (wanted == Wanted::ByName || !down) {
+            // On a task of its own: it goes on when nobody waits for it any more.
+            let _ = tokio::time::timeout(most, tokio::spawn(Arc::clone(self).try_again())).await;
         }
-        let server = Arc::clone(self);
-        let mut news = self.news.subscribe();
-        tokio::spawn(async move { server.refresh().await });
-        let waiting = async { while !known(self.seen()) && news.changed().await.is_ok() {} };
-        let _ = tokio::time::timeout(most, waiting).await;
     }
 
     /// Makes a request of it.
@@ -163,9 +185,9 @@ impl Server {
             () = abort.cancelled() => return Err(Failure::Aborted),
             connection = connecting => connection.map_err(Failure::NotMade)?,
         };
-        let made = connection.request(request, self.settings.call_timeout(), caller, abort).await;
+        let made = crate::rounds::request(&connection, &self.settings, request, caller, abort).await;
         if matches!(made, Ok(_) | Err(Failure::Refused(_))) {
-            self.life.lock().await.falls = 0;
+            self.falls.store(0, Ordering::Relaxed);
         }
         made
     }
@@ -173,6 +195,7 @@ impl Server {
     fn explain(&self, failure: Failure) -> ToolError {
         match failure {
             Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
+            Failure::TurnedAway(why) => ToolError::before(self.says(&why)),
             Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
             Failure::Late(limit) => {
                 ToolError::unknown(self.says(&format!("did not answer within {} ms", limit.as_millis())))
@@ -204,7 +227,7 @@ impl Server {
                     life.running = Some(Arc::clone(&connection));
                     return Ok(connection);
                 }
-                Some(why) => life.fell(why.to_string()),
+                Some(why) => self.fell(&mut life, why.to_string()),
             }
         }
         let wait = life.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(Instant::now()));
@@ -232,10 +255,11 @@ impl Server {
                 });
                 return Err(ENDED.into());
             }
-            opened = Connection::open(&self.settings, &self.host) => opened,
+            opened = Connection::open(&self.settings, &self.host, life.greeting) => opened,
         };
         match opened {
             Ok(connection) => {
+                life.greeting = Greeting::of(connection.info());
                 let connection = Arc::new(connection);
                 life.running = Some(Arc::clone(&connection));
                 drop(life);
@@ -247,11 +271,19 @@ impl Server {
                 Ok(connection)
             }
             Err(why) => {
-                life.fell(why.clone());
+                self.fell(&mut life, why.clone());
                 self.down(&why);
                 Err(why)
             }
         }
+    }
+
+    /// The first time it is started again at once, then later and later.
+    fn fell(&self, life: &mut Life, why: String) {
+        let falls = self.falls.fetch_add(1, Ordering::Relaxed);
+        let delay = if falls == 0 { Duration::ZERO } else { FIRST_DELAY * 2_u32.saturating_pow((falls - 1).min(10)) };
+        life.not_before = Some(Instant::now() + delay.min(LONGEST_DELAY));
+        life.why = Some(why);
     }
 
     fn down(&self, why: &str) {
@@ -300,7 +332,7 @@ impl Server {
             Ok(listing) => Arc::new(listing),
             Err(failure) => {
                 let why = match failure {
-                    Failure::NotMade(why) | Failure::Lost(why) => why,
+                    Failure::NotMade(why) | Failure::TurnedAway(why) | Failure::Lost(why) => why,
                     Failure::Late(limit) => format!("did not list its tools within {} ms", limit.as_millis()),
                     Failure::Refused(error) => format!("cannot list its tools: it {}", refusal(&error)),
                     Failure::Aborted => "was ended".into(),
@@ -381,6 +413,15 @@ impl Server {
     }
 }
 
+/// How much a server is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// It is named.
+    ByName,
+    /// It is one of all.
+    AmongOthers,
+}
+
 /// Whether to wait for a server that has fallen before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Patience {
@@ -388,17 +429,6 @@ pub(crate) enum Patience {
     Some,
     /// It is tried at once.
     None,
-}
-
-impl Life {
-    /// The first time it is started again at once, then later and later.
-    fn fell(&mut self, why: String) {
-        let delay =
-            if self.falls == 0 { Duration::ZERO } else { FIRST_DELAY * 2_u32.saturating_pow((self.falls - 1).min(10)) };
-        self.falls += 1;
-        self.not_before = Some(Instant::now() + delay.min(LONGEST_DELAY));
-        self.why = Some(why);
-    }
 }
 
 fn refusal(error: &ErrorData) -> String {

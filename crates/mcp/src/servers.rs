@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use crate::mention::{Mention, mentioned};
-use crate::server::{Host, Server};
+use crate::server::{Host, Server, Wanted};
 use crate::settings::ServerSettings;
 use crate::told::Notice;
 use crate::tool::registered;
@@ -116,28 +116,33 @@ impl Servers {
         let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
         match mentioned(code, &names) {
             Mention::None => {}
-            Mention::Some(found) => self.settled(found.into_iter().filter_map(|name| self.get(name)), None).await,
-            Mention::All => self.settled(self.servers.values(), Some(FOR_ALL)).await,
+            Mention::Some(found) => {
+                self.settled(found.into_iter().filter_map(|name| self.get(name)), Wanted::ByName).await
+            }
+            Mention::All => self.settled(self.servers.values(), Wanted::AmongOthers).await,
         }
     }
 
     /// Sees to it that all are known, as far as that can be had in a moment.
     pub async fn ready(&self) {
-        self.settled(self.servers.values(), Some(FOR_ALL)).await;
+        self.settled(self.servers.values(), Wanted::AmongOthers).await;
     }
 
     /// Sees to it that this one is known.
     pub async fn ready_with(&self, server: &Arc<Server>) {
-        self.settled([server], None).await;
+        self.settled([server], Wanted::ByName).await;
     }
 
     /// Waits until it is known of these what they have, or that they are down.
-    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, most: Option<Duration>) {
+    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, wanted: Wanted) {
         let mut waiting = JoinSet::new();
         for server in which {
-            let most = most.unwrap_or_else(|| 2 * server.settings().connect_timeout());
+            let most = match wanted {
+                Wanted::ByName => 2 * server.settings().connect_timeout(),
+                Wanted::AmongOthers => FOR_ALL,
+            };
             let server = Arc::clone(server);
-            waiting.spawn(async move { server.settled(most).await });
+            waiting.spawn(async move { server.settled(most, wanted).await });
         }
         waiting.join_all().await;
         // What became known is at the door before anybody looks there.

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::inflight::Caller;
 use crate::listing::Listing;
+use crate::params::{Mirrored, ParamHeaders, mirrored};
 use crate::server::Server;
 
 /// How much longer the door waits than the call may take, so that the server is named when it is late.
@@ -148,7 +149,9 @@ pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry,
         let name = tool.get("name")?.as_str()?;
         // A tool cannot pass for an operation: that one is registered first.
         let entry = entry(id(name)?, tool);
-        let remote = RemoteTool { server: Arc::clone(server), what: What::Tool(name.to_owned()), timeout };
+        let mirrored = tool.get("inputSchema").and_then(|schema| mirrored(schema).ok()).unwrap_or_default();
+        let what = What::Tool { name: name.to_owned(), mirrored };
+        let remote = RemoteTool { server: Arc::clone(server), what, timeout };
         server.settings().admits(name).then(|| (entry, Arc::new(remote) as Arc<dyn Tool>))
     });
     operations.chain(tools).collect()
@@ -168,7 +171,7 @@ fn entry(id: ToolId, tool: &Value) -> Entry {
 }
 
 enum What {
-    Tool(String),
+    Tool { name: String, mirrored: Vec<Mirrored> },
     Operation(Operation),
 }
 
@@ -184,18 +187,23 @@ impl Tool for RemoteTool {
         Box::pin(async move {
             let request = match &self.what {
                 What::Operation(operation) => operation.request(call.input)?,
-                What::Tool(name) => {
+                What::Tool { name, mirrored } => {
                     let arguments = match call.input {
                         Value::Object(arguments) => arguments,
                         _ => Map::new(),
                     };
+                    let headers = ParamHeaders::of(mirrored, &arguments);
                     let params = CallToolRequestParams::new(name.clone()).with_arguments(arguments);
-                    ClientRequest::CallToolRequest(CallToolRequest::new(params))
+                    let mut request = CallToolRequest::new(params);
+                    if let Some(headers) = headers {
+                        request.extensions.insert(headers);
+                    }
+                    ClientRequest::CallToolRequest(request)
                 }
             };
             let caller = Caller::new(Arc::clone(&call.updates), &call.context);
             let mut result = self.server.request(request, Some(caller), &call.abort).await?;
-            if let (What::Tool(_), Some(result)) = (&self.what, result.as_object_mut()) {
+            if let (What::Tool { .. }, Some(result)) = (&self.what, result.as_object_mut()) {
                 // Of later revisions: it says that this is a result, which everybody knows.
                 result.remove("resultType");
             }

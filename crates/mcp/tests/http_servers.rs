@@ -6,15 +6,18 @@ mod common_oauth;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use common_oauth::{
-    answer, begun, json, listener, notes, refused, remote, response, serve, settings, state, streamable, tools,
+    MIB, answer, begun, connect, json, listener, notes, refused, remote, response, serve, settings, state, streamable,
+    tools,
 };
 use pincer_config::keys::{McpServer, McpTransport};
 use pincer_mcp::Remote;
+use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde_json::json as value;
 
 #[tokio::test]
@@ -230,4 +233,42 @@ async fn failures_do_not_repeat_what_the_config_keeps_secret() {
     settings.headers.insert("x-key".into(), "Basic geheim".into());
     let said = refused(&settings).await;
     assert!(said.contains("Bearer …") && !said.contains("abcdef") && !said.contains("geheim"), "{said}");
+}
+
+#[tokio::test]
+async fn a_first_call_waits_for_the_stream_on_which_it_may_be_asked() {
+    let order: Arc<Mutex<Vec<String>>> = Arc::default();
+    let heard = Arc::clone(&order);
+    let router = Router::new().fallback(move |request: Request<Body>| {
+        let heard = Arc::clone(&heard);
+        async move {
+            if request.method() == "GET" {
+                tokio::time::sleep(Duration::from_millis(150)).await;
+                heard.lock().unwrap().push("stream".into());
+                let stream = Body::from_stream(futures_util::stream::pending::<Result<String, std::io::Error>>());
+                return response(200, &[("content-type", "text/event-stream")], stream);
+            }
+            let body = axum::body::to_bytes(request.into_body(), MIB).await.unwrap();
+            let message: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+            let method = message["method"].as_str().unwrap_or_default().to_owned();
+            heard.lock().unwrap().push(method.clone());
+            let result = match method.as_str() {
+                "initialize" => value!({
+                    "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": { "name": "n", "version": "1" },
+                }),
+                _ => value!({ "content": [] }),
+            };
+            let answer = value!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+            let kinds = [("content-type", "application/json"), ("mcp-session-id", "s")];
+            if message.get("id").is_some() { response(200, &kinds, answer.to_string()) } else { response(202, &[], "") }
+        }
+    });
+    let server = serve(router).await;
+    let (_state, logins) = state();
+    let client = connect(&remote(&server.origin), &logins).await.unwrap();
+    let call = || ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("read")));
+    client.send_request(call()).await.unwrap();
+    client.send_request(call()).await.unwrap();
+    let order = order.lock().unwrap().clone();
+    assert_eq!(order, ["initialize", "notifications/initialized", "stream", "tools/call", "tools/call"]);
 }

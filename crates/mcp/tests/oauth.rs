@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common_oauth::authority::Authority;
-use common_oauth::{answer, remote, response, settings, state, tools};
+use common_oauth::{answer, connect, list, remote, response, settings, state, tools};
 use pincer_config::keys::{McpServer, McpTransport};
 use pincer_mcp::{AuthError, LoggedIn, LoginStatus, Logins, Remote, Wire, login, logout, status};
 use serde_json::{Value, json};
@@ -312,10 +312,26 @@ async fn what_a_server_wants_more_is_asked_for_at_the_next_login() {
     authority.book().behaves.wants_scope = Some("notes:write");
     let error = tools(&remote, &logins).await.unwrap_err();
     assert_eq!(error, "wants a login with more rights (`notes:write`): run `pincer mcp login notes`");
-    authority.book().behaves.wants_scope = None;
     let came = login(&remote, &logins, browse).await.unwrap();
     assert_eq!(came.scopes, ["notes", "notes:write"]);
     assert_eq!(authority.book().authorized[1]["scope"], "notes notes:write");
+}
+
+#[tokio::test]
+async fn a_connection_takes_over_a_login_with_more_rights() {
+    let (authority, (_state, logins)) = (Authority::new().await, state());
+    let (remote, _) = logged_in(&authority, &logins).await;
+    let client = connect(&remote, &logins).await.unwrap();
+    authority.book().behaves.wants_scope = Some("notes:write");
+    list(&client).await.unwrap_err();
+    login(&remote, &logins, browse).await.unwrap();
+    assert_eq!(list(&client).await.unwrap(), ["read"]);
+    // It is not asked for in vain again and again.
+    authority.book().behaves.wants_scope = Some("notes:delete");
+    authority.book().seen.clear();
+    list(&client).await.unwrap_err();
+    assert_eq!(authority.book().seen.len(), 1);
+    client.cancel().await.unwrap();
 }
 
 #[tokio::test]

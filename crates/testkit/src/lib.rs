@@ -1,11 +1,13 @@
-//! Test MCP servers, for tests only. Neither does anything to the machine it runs on.
+//! Test MCP servers, for tests only. None does anything to the machine it runs on.
 //!
 //! `mcp-fixture stdio` and `mcp-fixture http ADDR` serve [`fixture`]: a server that does everything right, with all that the
 //! official conformance suite looks for. Over HTTP it is at `/mcp`.
 //!
 //! `mcp-liar MODE` and `mcp-liar MODE http ADDR` serve [`liar`]: a server that does one thing wrong.
 //!
-//! With `http` both print the address they got as the first line, so that the port can be 0.
+//! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
+//!
+//! With `http` both servers print the address they got as the first line, so that the port can be 0.
 //!
 //! | mode | what is wrong | tools |
 //! |---|---|---|

@@ -188,7 +188,11 @@ impl Door {
             }
         };
         let teller = Teller { door: self, call: call.id.clone(), entry: Arc::clone(&entry), context: context.clone() };
-        teller.tell(EventKind::Start { input: self.parts.redactor.redact(&call.input) });
+        let shown = |value: &Value| match self.parts.events.wants_values() {
+            true => self.parts.redactor.redact(value),
+            false => Value::Null,
+        };
+        teller.tell(EventKind::Start { input: shown(&call.input) });
         let registry = self.registry();
         let (result, effect) = match self.attempt(&registry, scope, context, &entry, call, updates, &teller).await {
             Ok(value) => (Ok(value), Effect::Done),
@@ -196,7 +200,7 @@ impl Door {
         };
         let duration = started.elapsed();
         teller.tell(EventKind::End {
-            output: result.as_ref().ok().map(|value| self.parts.redactor.redact(value)),
+            output: result.as_ref().ok().map(shown),
             error: result
                 .as_ref()
                 .err()

@@ -70,11 +70,20 @@ pub enum EventKind {
 pub trait EventSink: Send + Sync {
     /// One event. Must not block.
     fn event(&self, event: Event);
+
+    /// Whether inputs, outputs and updates are looked at: making them safe to show takes time.
+    fn wants_values(&self) -> bool {
+        true
+    }
 }
 
 /// Ignores all events.
 impl EventSink for () {
     fn event(&self, _event: Event) {}
+
+    fn wants_values(&self) -> bool {
+        false
+    }
 }
 
 impl<F: Fn(Event) + Send + Sync> EventSink for F {

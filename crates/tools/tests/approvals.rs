@@ -104,6 +104,22 @@ async fn always_holds_until_it_is_revoked() {
     );
 }
 
+/// The answer may come just while its question is looked at: it must not be left for a later call that nobody was asked about.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_for_ever_is_used_by_the_call_it_was_given_to() {
+    let house = asking();
+    for _ in 0..40 {
+        answered(&house, &Context::default(), Answer::AllowAlways).await.result.expect("a value");
+        let grant = house.store.grants().expect("read").remove(0);
+        assert!(house.store.revoke(&grant.id).expect("revoked"));
+        let context = Context::default();
+        let asked = answered(&house, &context, Answer::Deny);
+        let asked = tokio::time::timeout(std::time::Duration::from_secs(60), asked);
+        let outcome = asked.await.expect("a person is asked again");
+        assert_eq!(outcome.result.expect_err("denied").code, ErrorCode::Denied);
+    }
+}
+
 #[tokio::test]
 async fn the_next_few_hold_for_this_tool_in_this_run() {
     let house = asking();

@@ -12,7 +12,7 @@ use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Places, Servers};
 use pincer_sandbox::Library;
 use pincer_store::SqliteStore;
-use pincer_tools::{Context, Door, Event, EventKind};
+use pincer_tools::{Context, Door, Event, EventKind, EventSink};
 use rmcp::model::CallToolRequestParams;
 use rmcp::serve_client;
 use serde::Serialize;
@@ -158,21 +158,30 @@ struct Bench {
     mode: CodeMode,
     door: Arc<Door>,
     servers: Servers,
-    /// When calls began.
-    called: Arc<Mutex<Vec<Instant>>>,
+    called: Called,
+}
+
+/// When calls began.
+#[derive(Clone, Default)]
+struct Called(Arc<Mutex<Vec<Instant>>>);
+
+impl EventSink for Called {
+    fn event(&self, event: Event) {
+        if let (EventKind::Start { .. }, Ok(mut called)) = (event.what, self.0.lock()) {
+            called.push(Instant::now());
+        }
+    }
+
+    fn wants_values(&self) -> bool {
+        false
+    }
 }
 
 impl Bench {
     async fn new(directory: &Path) -> Outcome<Self> {
         let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
-        let called: Arc<Mutex<Vec<Instant>>> = Arc::default();
-        let noted = Arc::clone(&called);
-        let events = move |event: Event| {
-            if let (EventKind::Start { .. }, Ok(mut called)) = (event.what, noted.lock()) {
-                called.push(Instant::now());
-            }
-        };
-        let door = Arc::new(Door::builder().events(Arc::new(events)).build(store.clone()));
+        let called = Called::default();
+        let door = Arc::new(Door::builder().events(Arc::new(called.clone())).build(store.clone()));
         let config = Mcp { servers: [("trivial".to_owned(), trivial()?)].into(), ..Mcp::default() };
         let places = Places { workspace: directory.to_owned(), ..Places::default() };
         let servers = Servers::new(&config, &places, McpSampling::Refuse);
@@ -195,9 +204,9 @@ impl Bench {
     }
 
     async fn calls(&self, count: usize) -> Outcome<Vec<Duration>> {
-        self.called.lock().map(|mut called| called.clear()).unwrap_or_default();
+        self.called.0.lock().map(|mut called| called.clear()).unwrap_or_default();
         self.run(format!("for (let n = 0; n <= {count}; n++) await MCP.trivial.echo({{ n }})")).await?;
-        let called = self.called.lock().map(|called| called.clone()).unwrap_or_default();
+        let called = self.called.0.lock().map(|called| called.clone()).unwrap_or_default();
         Ok(called.windows(2).map(|pair| pair[1] - pair[0]).collect())
     }
 

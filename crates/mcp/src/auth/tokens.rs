@@ -57,6 +57,15 @@ impl Tokens {
         self.keep(&mut held, renewed)
     }
 
+    /// Another token than the one that was refused, if somebody has logged in since.
+    pub async fn newer(&self, refused: Option<&str>) -> Result<Option<String>, AuthError> {
+        let mut held = self.held.lock().await;
+        let Some(stored) = self.whose.stored()?.filter(|stored| Some(stored.access_token.as_str()) != refused) else {
+            return Ok(None);
+        };
+        self.keep(&mut held, Ok(Some(stored)))
+    }
+
     /// Remembers what the server wants a login to be good for.
     pub async fn want(&self, scopes: &str) {
         if let Err(error) = self.whose.want(scopes).await {

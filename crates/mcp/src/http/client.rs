@@ -105,7 +105,13 @@ impl HttpClient {
                     renewed = Renewed::Once;
                     token = Some(tokens.renew(token.as_deref()).await?.ok_or_else(|| self.unauthorized(None))?);
                 }
-                StatusCode::FORBIDDEN => return Err(self.forbidden(response, token.as_deref()).await),
+                StatusCode::FORBIDDEN => match self.newer(token.as_deref()).await? {
+                    Some(newer) if renewed == Renewed::NotYet => {
+                        renewed = Renewed::Once;
+                        token = Some(newer);
+                    }
+                    _ => return Err(self.forbidden(response, token.as_deref()).await),
+                },
                 StatusCode::TOO_MANY_REQUESTS => {
                     let after = retry_after(&response);
                     let wait = after.unwrap_or(USUAL_WAIT);
@@ -158,6 +164,14 @@ impl HttpClient {
     async fn token(&self) -> Result<Option<String>, HttpError> {
         match &self.0.tokens {
             Some(tokens) => Ok(tokens.current().await?),
+            None => Ok(None),
+        }
+    }
+
+    /// The token of a login that was made since, which may be good for more.
+    async fn newer(&self, refused: Option<&str>) -> Result<Option<String>, HttpError> {
+        match &self.0.tokens {
+            Some(tokens) => Ok(tokens.newer(refused).await?),
             None => Ok(None),
         }
     }

@@ -48,6 +48,16 @@ pub(crate) fn explain_send(error: &DynamicTransportError) -> String {
     transport(error, &Trouble::default())
 }
 
+/// Whether a message was turned away at the door, with nothing done.
+pub(crate) fn is_turned_away(error: &DynamicTransportError) -> bool {
+    let Some(WireError(error)) = error.error.downcast_ref() else { return false };
+    let error = match error.downcast_ref::<StreamableHttpError<HttpError>>() {
+        Some(StreamableHttpError::Client(error)) => Some(error),
+        _ => error.downcast_ref::<HttpError>(),
+    };
+    error.is_some_and(HttpError::is_about_login)
+}
+
 fn answered(data: &ErrorData) -> String {
     // Of what a server sends this is not the right answer to anything: it is what stands for an answer that cannot be used.
     match data.code {

@@ -16,6 +16,7 @@ use rmcp::transport::streamable_http_client::{
     StreamableHttpClientTransportConfig, StreamableHttpError, StreamableHttpPostResponse,
 };
 use sse_stream::Sse;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::client::{Call, EXCERPT_CHARS, HttpClient, MOST_ANSWER_BYTES, failure_body, read};
@@ -24,6 +25,7 @@ use super::events::{EventError, events};
 use super::excerpt::excerpt;
 use super::raw::{Opening, sealed, sealed_text};
 use super::wire::Trouble;
+use crate::params::ParamHeaders;
 
 const BOTH: &str = "application/json, text/event-stream";
 const EVENTS: &str = "text/event-stream";
@@ -32,6 +34,8 @@ const JSON: &str = "application/json";
 const LONGEST_BACKOFF: Duration = Duration::from_secs(30);
 /// Streams are not asked for more often than this. rmcp waits not at all after an error, or if the server says so.
 const BETWEEN_STREAMS: Duration = Duration::from_millis(200);
+/// How long a first call waits for the stream of the server's own. What a server sends there before, it sends to nobody.
+const STREAM_PATIENCE: Duration = Duration::from_millis(500);
 /// How many requests may be without an answer at once.
 const MOST_CONCURRENT: usize = 64;
 
@@ -45,7 +49,11 @@ pub(super) fn transport(http: HttpClient, trouble: Trouble) -> Opening<Streamabl
         .max_sse_event_size(MOST_ANSWER_BYTES)
         .max_concurrent_requests(MOST_CONCURRENT);
     config.retry_config = Arc::new(backoff);
-    let streams = Arc::new(Streams { last: tokio::sync::Mutex::new(None), oversized: AtomicBool::new(false) });
+    let streams = Arc::new(Streams {
+        last: tokio::sync::Mutex::new(None),
+        oversized: AtomicBool::new(false),
+        answered: watch::channel(false).0,
+    });
     Opening(StreamableHttpClientTransport::with_client(Streamable { http, trouble, streams }, config))
 }
 
@@ -62,6 +70,18 @@ struct Streams {
     last: tokio::sync::Mutex<Option<Instant>>,
     /// A stream had an event that is too large. It would have it again.
     oversized: AtomicBool,
+    /// One was asked for, and there was an answer, whatever it was.
+    answered: watch::Sender<bool>,
+}
+
+impl Streams {
+    /// Waits until the first one is there, or is known not to be; once, and not for long.
+    async fn first_answer(&self) {
+        let mut answered = self.answered.subscribe();
+        if tokio::time::timeout(STREAM_PATIENCE, answered.wait_for(|answered| *answered)).await.is_err() {
+            self.answered.send_replace(true);
+        }
+    }
 }
 
 impl Streamable {
@@ -79,7 +99,11 @@ impl Streamable {
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let mut call =
             self.call(Method::POST, uri, BOTH).and_then(|call| call.json(&message)).map_err(Failure::Client)?;
+        call.headers_mut().extend(ParamHeaders::with(&message, &headers));
         add(&mut call, headers, session.as_deref());
+        if session.is_some() && may_ask(&message) {
+            self.streams.first_answer().await;
+        }
         let response = self.http.send(call).await.map_err(Failure::Client)?;
         let status = response.status();
         let id = header(&response, "mcp-session-id").map(str::to_owned);
@@ -197,7 +221,9 @@ impl Streamable {
         if let Some(value) = last_event.and_then(|id| HeaderValue::from_str(&id).ok()) {
             call.headers_mut().insert("last-event-id", value);
         }
-        let response = match self.http.send(call).await {
+        let response = self.http.send(call).await;
+        self.streams.answered.send_replace(true);
+        let response = match response {
             Ok(response) => response,
             // At this it does not ask again either.
             Err(error) if error.is_about_login() => {
@@ -298,6 +324,13 @@ fn add(call: &mut Call, headers: HashMap<HeaderName, HeaderValue>, session: Opti
     if let Some(session) = session.and_then(|session| HeaderValue::from_str(session).ok()) {
         call.headers_mut().insert("mcp-session-id", session);
     }
+}
+
+/// Whether a server may ask us for something before it answers.
+fn may_ask(message: &ClientJsonRpcMessage) -> bool {
+    use ClientRequest::{CallToolRequest, GetPromptRequest, ReadResourceRequest};
+    matches!(message, JsonRpcMessage::Request(request)
+        if matches!(request.request, CallToolRequest(_) | GetPromptRequest(_) | ReadResourceRequest(_)))
 }
 
 /// Whether a message begins a session.

@@ -25,6 +25,8 @@ pub struct Book {
     /// Codes, with what their login was asked for.
     codes: HashMap<String, HashMap<String, String>>,
     pub access: Vec<String>,
+    /// What each token of a login is good for.
+    rights: HashMap<String, String>,
     pub refresh: Vec<String>,
     /// What the resource server was sent, by path.
     pub seen: Vec<(String, Option<String>)>,
@@ -134,6 +136,7 @@ impl Book {
     fn grant(&mut self, scope: &str) -> Value {
         let (access, refresh) = (self.make("access"), self.make("refresh"));
         self.access.push(access.clone());
+        self.rights.insert(access.clone(), scope.to_owned());
         self.refresh.push(refresh.clone());
         let mut granted = json!({ "access_token": access, "token_type": "Bearer", "refresh_token": refresh, "id_token": "id-secret" });
         if !scope.is_empty() {
@@ -159,7 +162,10 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request<Body>, next: 
         if book.behaves.echoes {
             return response(403, &[], format!("you are Bearer {token}, go away"));
         }
-        if let Some(scope) = book.behaves.wants_scope {
+        let rights = book.rights.get(&token).map(String::as_str).unwrap_or_default();
+        if let Some(scope) = book.behaves.wants_scope
+            && !rights.split(' ').any(|right| right == scope)
+        {
             let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{scope}\"");
             return response(403, &[("www-authenticate", &challenge)], "");
         }

@@ -34,7 +34,7 @@ impl Size {
             .map(|(name, description, schema)| json!({ "name": name, "description": description, "inputSchema": schema }))
             .collect();
         let text = Value::from(shown.clone()).to_string();
-        let tokens = bpe_openai::o200k_base().count(text.as_str());
+        let tokens = tiktoken_rs::o200k_base_singleton().encode_ordinary(&text).len();
         Self { tools: shown.len(), bytes: text.len(), tokens }
     }
 

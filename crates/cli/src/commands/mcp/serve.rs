@@ -6,7 +6,6 @@ use std::time::Duration;
 use pincer_codemode::{CodeMode, Settings};
 use pincer_config::keys::McpSampling;
 use pincer_mcp_server::{Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
-use pincer_tools::EventSink;
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::{Purpose, Ready, user};
@@ -44,9 +43,8 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
     };
     let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
     let requests = Requests::default();
-    let events = requests.clone();
     let purpose = Purpose { live_cells: LIVE_CELLS, sampling };
-    let ready = match Ready::new(places, &arguments.scope, purpose, move |event| events.event(event)) {
+    let ready = match Ready::new(places, &arguments.scope, purpose, requests.clone()) {
         Ok(ready) => ready,
         Err(refused) => {
             show_refused(&refused, false);

@@ -1,0 +1,74 @@
+//! What clients are shown, made once and kept for as long as the door has not changed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
+
+use pincer_catalog::{Catalog, Entry, Index, Source};
+use pincer_codemode::RunTools;
+use pincer_mcp::{Listing, Servers};
+use serde_json::Value;
+
+use crate::names::{is_tool, keeps, unique};
+
+/// The tools at the door, at one moment.
+pub(crate) struct Shown {
+    /// Of which moment.
+    pub version: u64,
+    /// As programs have them.
+    pub tools: Arc<RunTools>,
+    names: OnceLock<BTreeMap<String, Arc<Entry>>>,
+    searched: OnceLock<(Catalog, Index)>,
+}
+
+impl Shown {
+    pub fn new(version: u64, tools: RunTools) -> Self {
+        Self { version, tools: Arc::new(tools), names: OnceLock::new(), searched: OnceLock::new() }
+    }
+
+    /// The tools of all sources, by the names under which clients see them.
+    pub fn names(&self) -> &BTreeMap<String, Arc<Entry>> {
+        self.names.get_or_init(|| {
+            let entries: Vec<&Arc<Entry>> = self.tools.catalog().iter().filter(|entry| is_tool(entry)).collect();
+            let names = unique(entries.iter().map(|entry| (entry.id.owner(), entry.id.name(), keeps(entry))));
+            names.into_iter().zip(entries.into_iter().cloned()).collect()
+        })
+    }
+
+    /// The same, to be searched.
+    pub fn searched(&self) -> &(Catalog, Index) {
+        self.searched.get_or_init(|| {
+            let catalog = self.tools.catalog().narrowed(is_tool);
+            let index = Index::new(&catalog);
+            (catalog, index)
+        })
+    }
+}
+
+/// Tools as their servers describe them.
+#[derive(Default)]
+pub(crate) struct Originals(BTreeMap<String, Arc<Listing>>);
+
+impl Originals {
+    pub fn of(servers: &Servers) -> Self {
+        Self(servers.iter().filter_map(|server| Some((server.name().to_owned(), server.seen().listing?))).collect())
+    }
+
+    /// By server and name.
+    pub fn index(&self) -> HashMap<(&str, &str), &Value> {
+        self.0
+            .iter()
+            .flat_map(|(server, listing)| {
+                listing
+                    .tools
+                    .iter()
+                    .filter_map(move |tool| Some(((server.as_str(), tool.get("name")?.as_str()?), tool)))
+            })
+            .collect()
+    }
+
+    /// One of them.
+    pub fn get(&self, entry: &Entry) -> Option<&Value> {
+        let listing = (entry.id.source() == Source::Mcp).then(|| self.0.get(entry.id.owner()))??;
+        listing.tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(entry.id.name()))
+    }
+}

@@ -1,0 +1,64 @@
+//! What servers ask of us, whether in a request of their own or in place of a result.
+#![expect(deprecated, reason = "servers of today ask for roots and samples, whatever comes later")]
+
+use std::sync::Arc;
+
+use pincer_config::keys::McpSampling;
+use pincer_tools::{Request, UpdateSink};
+use rmcp::model::{CreateMessageResult, ElicitResult, ElicitationAction, ListRootsResult, Root};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::settings::ServerSettings;
+
+/// A server, and whoever is asked on its behalf.
+pub(crate) struct Asks<'a> {
+    pub settings: &'a ServerSettings,
+    pub caller: Option<Arc<dyn UpdateSink>>,
+}
+
+impl Asks<'_> {
+    /// What somebody answers to a question. Nobody there is a no.
+    pub async fn elicited(&self, params: Value) -> ElicitResult {
+        let declined = ElicitResult::new(ElicitationAction::Decline);
+        if !self.settings.may_ask_people() {
+            return declined;
+        }
+        self.ask("elicitation/create", params).await.unwrap_or(declined)
+    }
+
+    /// What a model answers, or why none does.
+    pub async fn sampled(&self, params: Value) -> Result<CreateMessageResult, &'static str> {
+        if self.settings.sampling == McpSampling::Refuse {
+            return Err("sampling is refused: the config says so");
+        }
+        let answer = self.ask("sampling/createMessage", params).await;
+        answer.ok_or("sampling is refused: nobody is there who could do it")
+    }
+
+    /// Where the server may work.
+    pub fn roots(&self) -> ListRootsResult {
+        let directory = &self.settings.directory;
+        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
+        ListRootsResult::new(vec![Root::new(file_uri(&directory)).with_name("workspace")])
+    }
+
+    async fn ask<A: DeserializeOwned>(&self, method: &'static str, params: Value) -> Option<A> {
+        let caller = self.caller.as_ref()?;
+        let answer = caller.ask(Request { from: self.settings.name.clone(), method, params }).await?;
+        serde_json::from_value(answer).ok()
+    }
+}
+
+/// A path as servers want it. What is not plain is written as `%XX`.
+fn file_uri(path: &std::path::Path) -> String {
+    let mut uri = String::from("file://");
+    for byte in path.to_string_lossy().bytes() {
+        match byte {
+            b'/' | b'-' | b'_' | b'.' | b'~' => uri.push(byte as char),
+            _ if byte.is_ascii_alphanumeric() => uri.push(byte as char),
+            _ => uri.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    uri
+}

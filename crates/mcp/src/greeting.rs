@@ -1,0 +1,94 @@
+//! How a server is greeted: with `initialize`, or, since 2026-07-28, with `server/discover`.
+//!
+//! Most servers know only the first, and some that are programs do not survive the second. So the first is tried first, unless
+//! the server is known to want the other.
+
+use rmcp::ClientLifecycleMode;
+use rmcp::model::{ErrorCode, ProtocolVersion, ServerPeerInfo};
+use rmcp::service::ClientInitializeError;
+
+/// How a server is greeted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Greeting {
+    /// With `initialize`, up to 2025-11-25.
+    #[default]
+    Initialize,
+    /// With `server/discover`, since 2026-07-28.
+    Discover,
+}
+
+/// Why a server was not met, in a sentence that begins behind its name.
+pub(crate) enum Unmet {
+    /// It does not know this greeting. It may know the other one.
+    Greeting(String),
+    /// Another greeting would not help.
+    Failed(String),
+}
+
+impl From<String> for Unmet {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+impl From<&str> for Unmet {
+    fn from(why: &str) -> Self {
+        Self::Failed(why.into())
+    }
+}
+
+impl Greeting {
+    /// How a server wants to be greeted that says this of itself.
+    pub(crate) fn of(info: &ServerPeerInfo) -> Self {
+        if info.protocol_version.has_initialize() { Self::Initialize } else { Self::Discover }
+    }
+
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Initialize => Self::Discover,
+            Self::Discover => Self::Initialize,
+        }
+    }
+
+    pub(crate) fn lifecycle(self) -> ClientLifecycleMode {
+        match self {
+            Self::Initialize => ClientLifecycleMode::Initialize,
+            Self::Discover => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] },
+        }
+    }
+
+    /// The method that greets.
+    pub(crate) fn method(self) -> &'static str {
+        match self {
+            Self::Initialize => "initialize",
+            Self::Discover => "server/discover",
+        }
+    }
+
+    /// What `error` means for it, with why in our words.
+    pub(crate) fn unmet(self, error: &ClientInitializeError, why: String) -> Unmet {
+        let other = match (self, error) {
+            (Self::Initialize, ClientInitializeError::JsonRpcError(error)) => matches!(
+                error.code,
+                ErrorCode::METHOD_NOT_FOUND | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION | ErrorCode::HEADER_MISMATCH
+            ),
+            // Old servers have all sorts of errors for what they do not know, or end.
+            (Self::Discover, error) => matches!(
+                error,
+                ClientInitializeError::JsonRpcError(_)
+                    | ClientInitializeError::NoCompatibleProtocolVersion { .. }
+                    | ClientInitializeError::ConnectionClosed(_)
+            ),
+            _ => false,
+        };
+        if other { Unmet::Greeting(why) } else { Unmet::Failed(why) }
+    }
+
+    /// What it means when a program says nothing to it. Old ones may wait for the other.
+    pub(crate) fn late(self, why: String) -> Unmet {
+        match self {
+            Self::Initialize => Unmet::Failed(why),
+            Self::Discover => Unmet::Greeting(why),
+        }
+    }
+}
