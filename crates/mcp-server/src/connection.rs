@@ -97,6 +97,8 @@ impl ServerHandler for Connection {
         // Two tools can be shown at once; all of them only when they are known.
         if self.face.parts.surface != Surface::Code {
             self.face.parts.servers.ready().await;
+            // What became known on the way is no change to whoever comes now.
+            self.face.compare();
         }
         self.negotiate_initialize(&request)
     }

@@ -66,6 +66,8 @@ pub struct Face {
     /// The clients that are there.
     clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
+    /// The list of tools, as it read last.
+    listed: Mutex<Option<String>>,
     /// Counts how often the list of tools has read differently.
     pub(crate) shown: watch::Sender<u64>,
     connections: AtomicU64,
@@ -82,6 +84,7 @@ impl Face {
             tools: Mutex::default(),
             clients: Mutex::default(),
             subscriptions: Subscriptions::default(),
+            listed: Mutex::default(),
             shown: watch::channel(0).0,
             connections: AtomicU64::new(0),
         });
@@ -119,6 +122,20 @@ impl Face {
         }
     }
 
+    /// Tells the clients that are there if the list of tools reads differently than when it was last looked at.
+    pub(crate) fn compare(&self) {
+        let now = self.definitions().to_string();
+        let mut listed = lock(&self.listed);
+        let changed = listed.as_ref().is_some_and(|before| *before != now);
+        *listed = Some(now);
+        drop(listed);
+        if changed {
+            self.shown.send_modify(|count| *count += 1);
+            let notice = || Notification::ToolListChangedNotification(Default::default());
+            self.clients().iter().for_each(|client| client.tell(notice()));
+        }
+    }
+
     pub(crate) fn joined(&self, client: Client) {
         let mut clients = lock(&self.clients);
         clients.retain(Client::is_there);
@@ -147,18 +164,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tells clients when the list of tools reads differently.
 async fn compare(face: Weak<Face>, mut changes: watch::Receiver<u64>) {
-    let mut shown = None;
     loop {
-        let Some(face) = face.upgrade() else { return };
-        let now = face.definitions().to_string();
-        if shown.as_ref().is_some_and(|shown| *shown != now) {
-            face.shown.send_modify(|count| *count += 1);
-            face.clients()
-                .iter()
-                .for_each(|client| client.tell(Notification::ToolListChangedNotification(Default::default())));
+        match face.upgrade() {
+            Some(face) => face.compare(),
+            None => return,
         }
-        shown = Some(now);
-        drop(face);
         if changes.changed().await.is_err() {
             return;
         }

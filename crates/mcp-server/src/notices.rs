@@ -18,7 +18,10 @@ use crate::face::Face;
 
 /// Who wants to know when which resource changes.
 #[derive(Default)]
-pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<(u64, Peer<RoleServer>)>>>);
+pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<Subscriber>>>);
+
+/// A connection, by its number.
+type Subscriber = (u64, Peer<RoleServer>);
 
 impl Subscriptions {
     /// Whether it is the first for this resource.

@@ -129,6 +129,10 @@ async fn a_changed_list_of_tools_is_told_when_it_can_be_read() {
     let house = gateway(&["fixture"]);
     let client = house.connect(Person::plain()).await;
     let before = client.tools().await;
+    // What a client was shown at first is no change.
+    client.call("test_tool_with_progress", json!({})).await.unwrap();
+    let early = client.heard().await;
+    assert!(early.iter().all(|(method, _)| method == "notifications/progress"), "{early:?}");
     client.call("test_trigger_tool_change", json!({})).await.unwrap();
     client.hears("notifications/tools/list_changed").await;
     let after = client.tools().await;

@@ -27,7 +27,7 @@ use person::{Client, Person};
 
 const LIVE_CELLS: u32 = 64;
 /// What takes longer than this never happens.
-pub const NEVER: Duration = Duration::from_secs(20);
+pub const NEVER: Duration = Duration::from_secs(60);
 
 pub fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();

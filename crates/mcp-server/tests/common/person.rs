@@ -76,7 +76,10 @@ impl Person {
         } else {
             serve_client(ears, wire).await
         };
-        Client { service: service.expect("a server"), heard: AsyncMutex::new(self.heard) }
+        Client {
+            service: service.expect("a server"),
+            heard: AsyncMutex::new(Heard { coming: self.heard, kept: Vec::new() }),
+        }
     }
 }
 
@@ -88,7 +91,13 @@ pub fn decides(decision: &str) -> Reply {
 /// A client that has connected.
 pub struct Client {
     service: RunningService<RoleClient, Ears>,
-    heard: AsyncMutex<UnboundedReceiver<(String, Value)>>,
+    heard: AsyncMutex<Heard>,
+}
+
+/// What a server said.
+struct Heard {
+    coming: UnboundedReceiver<(String, Value)>,
+    kept: Vec<(String, Value)>,
 }
 
 impl Client {
@@ -144,15 +153,16 @@ impl Client {
         self.names("tools/list", "tools", "name").await
     }
 
-    /// The next message of the server with this method.
+    /// The next message of the server with this method. Others stay to be heard.
     pub async fn hears(&self, method: &str) -> Value {
         let mut heard = self.heard.lock().await;
         let listening = async {
             loop {
-                let (what, params) = heard.recv().await.expect("the client is there");
-                if what == method {
-                    return params;
+                if let Some(at) = heard.kept.iter().position(|(what, _)| what == method) {
+                    return heard.kept.remove(at).1;
                 }
+                let next = heard.coming.recv().await.expect("the client is there");
+                heard.kept.push(next);
             }
         };
         tokio::time::timeout(NEVER, listening).await.unwrap_or_else(|_| panic!("{method} was never heard"))
@@ -161,7 +171,8 @@ impl Client {
     /// All that was heard so far and not looked at.
     pub async fn heard(&self) -> Vec<(String, Value)> {
         let mut heard = self.heard.lock().await;
-        std::iter::from_fn(|| heard.try_recv().ok()).collect()
+        let kept = std::mem::take(&mut heard.kept);
+        kept.into_iter().chain(std::iter::from_fn(|| heard.coming.try_recv().ok())).collect()
     }
 
     /// Goes, without a word.
