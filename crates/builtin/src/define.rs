@@ -124,6 +124,10 @@ pub(crate) async fn blocking<T: Send + 'static>(
 ) -> Result<T, ToolError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
-        Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+        Err(broken) => match broken.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // The runtime ends, and whoever waits with it.
+            Err(_) => std::future::pending().await,
+        },
     }
 }

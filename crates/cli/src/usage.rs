@@ -324,6 +324,16 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waits for an answer, 130 interrup
     },
 }
 
+impl ToolsCommand {
+    /// The one tool that all is about.
+    pub fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Describe { tool } | Self::Explain { tool } | Self::Call { tool, .. } => Some(tool),
+            Self::List | Self::Search { .. } | Self::Declarations => None,
+        }
+    }
+}
+
 #[derive(Subcommand)]
 pub(crate) enum ApprovalsCommand {
     /// The questions that wait for an answer

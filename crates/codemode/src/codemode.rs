@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::drive::{Driver, margin};
 use crate::ending::Ending;
-use crate::flights::{Caller, Flights};
+use crate::flights::{Caller, Flights, Listener};
 use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
@@ -214,7 +214,7 @@ impl CodeMode {
     pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &str) -> Caller {
         let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
-        Caller { door, tools, context, parent: parent.to_owned(), listener: Arc::clone(&scope.listener) }
+        Caller { door, tools, context, parent: parent.to_owned(), listener: Listener::new(Arc::clone(&scope.listener)) }
     }
 
     /// A place for a live cell, when there is one.

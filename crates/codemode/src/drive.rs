@@ -228,6 +228,10 @@ impl Driver {
             if for_people && (self.scope.people == People::Absent || self.scope.left.is_cancelled()) {
                 return Ok(Next::Park);
             }
+            if for_people {
+                // Questions may be older than whoever waits now.
+                self.flights.questions().iter().for_each(|question| self.scope.listener.asked(question));
+            }
             let until = self.deadline - margin(&self.scope.settings);
             if !for_people && Instant::now() >= until {
                 return Ok(Next::Park);

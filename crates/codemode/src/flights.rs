@@ -1,8 +1,8 @@
 //! The calls of one run that have not settled: so many run, the others queue, and what settles is told in the order it does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use pincer_sandbox::RequestId;
 use pincer_store::{Millis, now};
@@ -77,7 +77,26 @@ pub(crate) struct Caller {
     /// The id of the `exec` that the calls are part of.
     pub parent: String,
     /// Whom tools ask that want something of their caller.
-    pub listener: Arc<dyn UpdateSink>,
+    pub listener: Listener,
+}
+
+/// Whom tools ask that want something of their caller: whoever waits for the program now, also for calls that were begun before.
+#[derive(Clone)]
+pub(crate) struct Listener(Arc<RwLock<Arc<dyn UpdateSink>>>);
+
+impl Listener {
+    pub fn new(now: Arc<dyn UpdateSink>) -> Self {
+        Self(Arc::new(RwLock::new(now)))
+    }
+
+    fn now(&self) -> Arc<dyn UpdateSink> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn becomes(&self, other: &Self) {
+        let now = other.now();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
 }
 
 /// The calls of one run that have not settled.
@@ -98,6 +117,13 @@ impl Flights {
     /// Whose run it is, from now on.
     pub fn owned_by(&mut self, owner: RunOwner) {
         self.caller.context.run = Some(owner);
+    }
+
+    /// Who calls, from now on. The run stays whose it is.
+    pub fn called_by(&mut self, caller: Caller) {
+        self.caller.listener.becomes(&caller.listener);
+        let context = Context { run: self.caller.context.run.take(), ..caller.context };
+        self.caller = Caller { context, listener: self.caller.listener.clone(), ..caller };
     }
 
     /// Takes a call that is to be made here.
@@ -317,7 +343,7 @@ struct Teller {
     id: RequestId,
     begun: Arc<AtomicBool>,
     tell: UnboundedSender<Note>,
-    listener: Arc<dyn UpdateSink>,
+    listener: Listener,
 }
 
 impl UpdateSink for Teller {
@@ -335,7 +361,7 @@ impl UpdateSink for Teller {
     fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {
         Box::pin(async move {
             let _ = self.tell.send(Note::Asking(self.id, true));
-            let answer = self.listener.ask(request).await;
+            let answer = self.listener.now().ask(request).await;
             let _ = self.tell.send(Note::Asking(self.id, false));
             answer
         })

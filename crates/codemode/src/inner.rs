@@ -44,7 +44,11 @@ impl Inner {
         let store = Arc::clone(&self.store);
         match tokio::task::spawn_blocking(move || work(&*store)).await {
             Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic.into_panic()),
+            Err(broken) => match broken.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The runtime ends, and whoever waits with it.
+                Err(_) => std::future::pending().await,
+            },
         }
     }
 

@@ -45,6 +45,11 @@ impl ClaimError {
 }
 
 impl CodeMode {
+    /// Whether there is a run with this id that this scope may continue.
+    pub async fn belongs_to(&self, scope: &RunScope, id: &str) -> bool {
+        self.known(scope, id).await.is_ok()
+    }
+
     /// The run with this id, if it is this scope's.
     pub(crate) async fn known(&self, scope: &RunScope, id: &str) -> Result<Run, CodeModeResult> {
         let asked = id.to_owned();
@@ -202,7 +207,13 @@ impl CodeMode {
         let most = scope.settings.pending_calls;
         let mut driver = Driver {
             inner: Arc::clone(&self.inner),
-            flights: flights.unwrap_or_else(|| Flights::new(caller, most)),
+            flights: match flights {
+                Some(mut flights) => {
+                    flights.called_by(caller);
+                    flights
+                }
+                None => Flights::new(caller, most),
+            },
             scope,
             record: RunRecord::claimed(run.id.clone(), fence, next_seq),
             source: None,

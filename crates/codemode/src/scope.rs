@@ -25,7 +25,7 @@ pub struct RunScope {
     pub agent_run: Option<String>,
     /// Whether somebody is there to answer questions.
     pub people: People,
-    /// Whom tools ask that want something of their caller.
+    /// Whom tools ask that want something of their caller. It is told which questions the program waits for, also more than once.
     pub listener: Arc<dyn UpdateSink>,
     /// Cancelled when whoever was there has left: then nobody is waited for any more.
     pub left: CancellationToken,

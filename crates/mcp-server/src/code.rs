@@ -48,7 +48,8 @@ impl Connection {
             Err(error) => return shown(&wrong(&error), Vec::new()),
         };
         self.face.parts.servers.ready_for(&input.code).await;
-        self.attended(request, |scope| async move { self.face.parts.mode.exec(&scope, input).await }).await
+        let mode = &self.face.parts.mode;
+        self.attended(request, None, |scope| async move { mode.exec(&scope, input).await }).await
     }
 
     pub(crate) async fn wait(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
@@ -56,34 +57,43 @@ impl Connection {
             Ok(input) => input,
             Err(error) => return shown(&wrong(&error), Vec::new()),
         };
-        self.attended(request, |scope| async move { self.face.parts.mode.wait(&scope, &input).await }).await
+        let (mode, run) = (&self.face.parts.mode, input.run_id.clone());
+        self.attended(request, Some(&run), |scope| async move { mode.wait(&scope, &input).await }).await
     }
 
-    /// Runs something for a request, and stays with it: progress, questions, cancellation.
+    /// Runs something for a request, and stays with it: progress, questions, cancellation. `of` is the run that is continued.
     async fn attended<F: Future<Output = CodeModeResult>>(
         &self,
         request: RequestContext<RoleServer>,
+        of: Option<&str>,
         run: impl FnOnce(RunScope) -> F,
     ) -> CallToolResult {
         let parts = &self.face.parts;
         let id = format!("exec_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
-        let client = people::can(&request);
+        let (client, user) = (people::can(&request), self.user.0.clone());
         let abort = CancellationToken::new();
         let context = Context {
             session: parts.session.clone(),
-            sender: Some(self.user(&request).0),
+            sender: Some(user.clone()),
             channel: Some("mcp".into()),
             parent_call: Some(id),
             abort: abort.clone(),
             ..Context::default()
         };
-        let scope = RunScope::new(self.face.tools(), parts.settings.clone(), context, self.user(&request).0);
+        let scope = RunScope::new(self.face.tools(), parts.settings.clone(), context, user);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
         let scope = RunScope { people, listener: attended.sink.clone(), ..scope };
+        let attended = match of {
+            // What happens to a run is nobody's business but its owner's.
+            Some(of) if parts.mode.belongs_to(&scope, of).await => attended.also(of),
+            _ => attended,
+        };
+        let wanted = self.requested.wanted(&request);
         let attendant = Attendant {
             face: &self.face,
             request: &request,
+            wanted: &wanted,
             client,
             nobody: Nobody::IsFine,
             abort: &abort,

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use axum::http;
 use pincer_mcp::Operation;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData, GetPromptRequestParams,
-    GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, Prompt,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams, CompleteResult,
+    ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, Prompt, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, ServerInitializeError, SubscriptionContext};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -19,25 +19,25 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
+use crate::client::Client;
+use crate::departure::Requested;
 use crate::face::{Face, Surface, User};
 
 /// The handler of one connection.
 pub(crate) struct Connection {
     pub face: Arc<Face>,
+    /// Who is at its other end.
+    pub user: User,
+    /// What may be taken back.
+    pub requested: Requested,
     /// Tells it from others.
     number: u64,
 }
 
 impl Connection {
-    pub fn new(face: Arc<Face>) -> Self {
+    pub fn new(face: Arc<Face>, user: User) -> Self {
         let number = face.next_connection();
-        Self { face, number }
-    }
-
-    /// Who makes a request.
-    pub fn user(&self, context: &RequestContext<RoleServer>) -> User {
-        let parts = context.extensions.get::<http::request::Parts>();
-        parts.and_then(|parts| parts.extensions.get::<User>()).unwrap_or(&self.face.parts.user).clone()
+        Self { face, user, requested: Requested::default(), number }
     }
 
     fn is_direct(&self) -> bool {
@@ -59,7 +59,7 @@ impl Face {
     fn capabilities(&self) -> ServerCapabilities {
         let mut can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         if self.parts.surface == Surface::Direct {
-            for listing in self.parts.servers.iter().filter_map(|server| server.seen().listing) {
+            for listing in self.servers().filter_map(|server| server.seen().listing) {
                 let theirs = &listing.info.capabilities;
                 can.completions = can.completions.or_else(|| theirs.completions.clone());
                 can.logging = can.logging.or_else(|| theirs.logging.clone());
@@ -97,12 +97,20 @@ impl ServerHandler for Connection {
         // Two tools can be shown at once; all of them only when they are known.
         if self.face.parts.surface != Surface::Code {
             self.face.parts.servers.ready().await;
+            // What became known on the way is no change to whoever comes now.
+            self.face.compare();
         }
         self.negotiate_initialize(&request)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.face.joined(context.peer);
+        self.face.joined(Client::new(self.number, self.user.clone(), context.peer));
+    }
+
+    async fn on_cancelled(&self, taken_back: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
+        if let Some(id) = &taken_back.request_id {
+            self.requested.take_back(id);
+        }
     }
 
     async fn list_tools(
@@ -224,7 +232,7 @@ impl ServerHandler for Connection {
             return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
         }
         let level = serde_json::to_value(request.level).unwrap_or_default();
-        for server in self.face.parts.servers.iter() {
+        for server in self.face.servers() {
             let keeps_a_log = server.seen().listing.is_some_and(|listing| listing.info.capabilities.logging.is_some());
             if keeps_a_log {
                 // A server that is down has nothing to tell.
@@ -243,17 +251,23 @@ impl ServerHandler for Connection {
         let (true, Some(server)) = (self.is_direct(), has.first()) else {
             return Err(ErrorData::resource_not_found(format!("Resource not found: {}", request.uri), None));
         };
-        if self.face.subscriptions.add(&request.uri, self.number, context.peer.clone()) {
-            server
-                .subscribe(&request.uri)
-                .await
-                .map_err(|error| ErrorData::internal_error(error.message, error.detail))?;
+        if self.face.subscriptions.add(&request.uri, self.number, context.peer.clone())
+            && let Err(error) = server.subscribe(&request.uri).await
+        {
+            self.face.subscriptions.remove(&request.uri, self.number);
+            return Err(ErrorData::internal_error(error.message, error.detail));
         }
         Ok(())
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
-        Some(requested.clone())
+        let mut accepted = requested.clone();
+        if !self.is_direct() {
+            // Here there is nothing but tools.
+            (accepted.prompts_list_changed, accepted.resources_list_changed) = (None, None);
+            accepted.resource_subscriptions = None;
+        }
+        Some(accepted)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
@@ -288,10 +302,11 @@ pub async fn serve(
     end: CancellationToken,
 ) -> Result<(), ServerInitializeError> {
     let transport = AsyncRwTransport::new_server(input, output);
+    let user = face.parts.user.clone();
     let service = tokio::select! {
         biased;
         () = end.cancelled() => return Ok(()),
-        service = serve_server(Connection::new(face), transport) => service,
+        service = serve_server(Connection::new(face, user), transport) => service,
     };
     let service = match service {
         Ok(service) => service,

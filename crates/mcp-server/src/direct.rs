@@ -92,7 +92,7 @@ impl Connection {
         let (abort, left) = (CancellationToken::new(), CancellationToken::new());
         let context = Context {
             session: parts.session.clone(),
-            sender: Some(self.user(&request).0),
+            sender: Some(self.user.0.clone()),
             channel: Some("mcp".into()),
             abort: abort.clone(),
             ..Context::default()
@@ -100,8 +100,9 @@ impl Connection {
         let call = Call { id, seq: 0, tool: tool.to_owned(), input, line: None };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
         let client = people::can(&request);
-        let (face, nobody) = (&*self.face, Nobody::IsTheEnd);
-        let attendant = Attendant { face, request: &request, client, nobody, abort: &abort, left: &left };
+        let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));
+        let attendant =
+            Attendant { face, request: &request, wanted: &wanted, client, nobody, abort: &abort, left: &left };
         attendant.until(attended, going).await
     }
 }

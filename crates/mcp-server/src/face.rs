@@ -1,18 +1,19 @@
 //! What all connections share.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Policy};
+use pincer_catalog::{Catalog, Policy, Source};
 use pincer_codemode::{CodeMode, RunTools, Settings};
-use pincer_mcp::Servers;
+use pincer_mcp::{Server, Servers};
 use pincer_store::Approvals;
 use pincer_tools::{Context, Door};
-use rmcp::RoleServer;
-use rmcp::service::Peer;
+use rmcp::model::ServerNotification as Notification;
 use tokio::sync::watch;
 
+use crate::client::Client;
 use crate::notices::{Subscriptions, pass_on};
 use crate::requests::Requests;
 use crate::shown::Shown;
@@ -63,8 +64,10 @@ pub struct Face {
     /// The tools, as long as the door has not changed.
     tools: Mutex<Option<Arc<Shown>>>,
     /// The clients that are there.
-    peers: Mutex<Vec<Peer<RoleServer>>>,
+    clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
+    /// The list of tools, as it read last.
+    listed: Mutex<Option<String>>,
     /// Counts how often the list of tools has read differently.
     pub(crate) shown: watch::Sender<u64>,
     connections: AtomicU64,
@@ -79,8 +82,9 @@ impl Face {
         let face = Arc::new(Self {
             parts,
             tools: Mutex::default(),
-            peers: Mutex::default(),
+            clients: Mutex::default(),
             subscriptions: Subscriptions::default(),
+            listed: Mutex::default(),
             shown: watch::channel(0).0,
             connections: AtomicU64::new(0),
         });
@@ -118,17 +122,39 @@ impl Face {
         }
     }
 
-    pub(crate) fn joined(&self, peer: Peer<RoleServer>) {
-        let mut peers = lock(&self.peers);
-        peers.retain(|peer| !peer.is_transport_closed());
-        peers.push(peer);
+    /// Tells the clients that are there if the list of tools reads differently than when it was last looked at.
+    pub(crate) fn compare(&self) {
+        let now = self.definitions().to_string();
+        let mut listed = lock(&self.listed);
+        let changed = listed.as_ref().is_some_and(|before| *before != now);
+        *listed = Some(now);
+        drop(listed);
+        if changed {
+            self.shown.send_modify(|count| *count += 1);
+            let notice = || Notification::ToolListChangedNotification(Default::default());
+            self.clients().iter().for_each(|client| client.tell(notice()));
+        }
+    }
+
+    pub(crate) fn joined(&self, client: Client) {
+        let mut clients = lock(&self.clients);
+        clients.retain(Client::is_there);
+        clients.push(client);
     }
 
     /// The clients that are there.
-    pub(crate) fn peers(&self) -> Vec<Peer<RoleServer>> {
-        let mut peers = lock(&self.peers);
-        peers.retain(|peer| !peer.is_transport_closed());
-        peers.clone()
+    pub(crate) fn clients(&self) -> Vec<Client> {
+        let mut clients = lock(&self.clients);
+        clients.retain(Client::is_there);
+        clients.clone()
+    }
+
+    /// The servers that clients may have anything of: of one that is denied they hear nothing.
+    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
+        let tools = self.tools();
+        let of_servers = tools.catalog().iter().filter(|entry| entry.id.source() == Source::Mcp);
+        let owners: BTreeSet<String> = of_servers.map(|entry| entry.id.owner().to_owned()).collect();
+        self.parts.servers.iter().filter(move |server| owners.contains(server.name()))
     }
 }
 
@@ -138,18 +164,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Tells clients when the list of tools reads differently.
 async fn compare(face: Weak<Face>, mut changes: watch::Receiver<u64>) {
-    let mut shown = None;
     loop {
-        let Some(face) = face.upgrade() else { return };
-        let now = face.definitions().to_string();
-        if shown.as_ref().is_some_and(|shown| *shown != now) {
-            face.shown.send_modify(|count| *count += 1);
-            for peer in face.peers() {
-                let _ = peer.notify_tool_list_changed().await;
-            }
+        match face.upgrade() {
+            Some(face) => face.compare(),
+            None => return,
         }
-        shown = Some(now);
-        drop(face);
         if changes.changed().await.is_err() {
             return;
         }

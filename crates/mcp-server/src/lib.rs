@@ -6,8 +6,10 @@
 //! people become questions of the client's user, where the client can ask them.
 
 mod attend;
+mod client;
 mod code;
 mod connection;
+mod departure;
 mod direct;
 mod face;
 mod http;

@@ -1,6 +1,6 @@
 //! The names under which clients see tools and prompts of many sources at once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pincer_catalog::{Entry, Source};
 use pincer_tools::OPERATIONS;
@@ -8,11 +8,13 @@ use pincer_tools::OPERATIONS;
 /// What separates a server from its tool where the tool's own name is not enough.
 const SEPARATOR: &str = "__";
 
-/// The name of each of these things: its own if no other has it, otherwise with its owner in front. Things of ours keep their own.
+/// The name of each of these things: its own if no other has it, otherwise with its owner in front. Things of ours keep their own,
+/// and nothing can pass for a thing of another owner by its name.
 pub(crate) fn unique<'a>(things: impl IntoIterator<Item = (&'a str, &'a str, Keeps)>) -> Vec<String> {
     let things: Vec<(&str, &str, Keeps)> = things.into_iter().collect();
     let mut count: HashMap<&str, usize> = HashMap::new();
     things.iter().for_each(|(_, name, _)| *count.entry(name).or_default() += 1);
+    let owners: HashSet<&str> = things.iter().map(|(owner, ..)| *owner).collect();
     let mut taken: BTreeMap<String, ()> = BTreeMap::new();
     let mut names = vec![String::new(); things.len()];
     let free = |name: String, taken: &mut BTreeMap<String, ()>| {
@@ -25,7 +27,8 @@ pub(crate) fn unique<'a>(things: impl IntoIterator<Item = (&'a str, &'a str, Kee
     // Those that keep their names come first, whatever the order.
     for keeps in [true, false] {
         for (index, (owner, name, own)) in things.iter().enumerate() {
-            let alone = count.get(name) == Some(&1) || *own == Keeps::Own;
+            let passes = name.split_once(SEPARATOR).is_some_and(|(other, _)| other != *owner && owners.contains(other));
+            let alone = (count.get(name) == Some(&1) && !passes) || *own == Keeps::Own;
             if alone == keeps {
                 let name = if alone { (*name).to_owned() } else { format!("{owner}{SEPARATOR}{name}") };
                 names[index] = free(name, &mut taken);
@@ -68,6 +71,6 @@ mod tests {
             ("b", "list", OwnersFirst),
             ("c", "a__read", OwnersFirst),
         ];
-        assert_eq!(unique(things), ["a__read_2", "read", "b__read", "list", "a__read"]);
+        assert_eq!(unique(things), ["a__read", "read", "b__read", "list", "c__a__read"]);
     }
 }

@@ -4,20 +4,24 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, Weak};
 
-use pincer_catalog::Source;
 use pincer_mcp::{Notice, Told};
 use rmcp::RoleServer;
 use rmcp::model::{
-    LoggingMessageNotification, LoggingMessageNotificationParam, ResourceUpdatedNotificationParam, ServerNotification,
+    LoggingMessageNotification, LoggingMessageNotificationParam, ResourceUpdatedNotification,
+    ResourceUpdatedNotificationParam, ServerNotification as Notification,
 };
 use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast;
 
+use crate::client::Client;
 use crate::face::Face;
 
 /// Who wants to know when which resource changes.
 #[derive(Default)]
-pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<(u64, Peer<RoleServer>)>>>);
+pub(crate) struct Subscriptions(Mutex<BTreeMap<String, Vec<Subscriber>>>);
+
+/// A connection, by its number.
+type Subscriber = (u64, Peer<RoleServer>);
 
 impl Subscriptions {
     /// Whether it is the first for this resource.
@@ -41,9 +45,10 @@ impl Subscriptions {
         last
     }
 
-    fn of(&self, uri: &str) -> Vec<Peer<RoleServer>> {
+    /// The connections that have subscribed.
+    fn of(&self, uri: &str) -> Vec<u64> {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(uri).into_iter().flatten().map(|(_, peer)| peer.clone()).collect()
+        all.get(uri).into_iter().flatten().map(|(connection, _)| *connection).collect()
     }
 }
 
@@ -59,29 +64,35 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
         if !face.may_hear_of(&notice.server) {
             continue;
         }
+        let clients = face.clients();
         match notice.told {
             // Told when the list of tools has been read anew.
             Told::ToolsChanged => {}
             Told::ResourcesChanged => {
-                for peer in face.peers() {
-                    let _ = peer.notify_resource_list_changed().await;
-                }
+                let told =
+                    |client: &Client| client.tell(Notification::ResourceListChangedNotification(Default::default()));
+                clients.iter().for_each(told);
             }
             Told::PromptsChanged => {
-                for peer in face.peers() {
-                    let _ = peer.notify_prompt_list_changed().await;
-                }
+                let told =
+                    |client: &Client| client.tell(Notification::PromptListChangedNotification(Default::default()));
+                clients.iter().for_each(told);
             }
             Told::ResourceUpdated(uri) => {
-                for peer in face.subscriptions.of(&uri) {
-                    let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri.clone())).await;
+                let to = face.subscriptions.of(&uri);
+                let notice = ResourceUpdatedNotification::new(ResourceUpdatedNotificationParam::new(uri));
+                for client in clients.iter().filter(|client| to.contains(&client.number)) {
+                    client.tell(Notification::ResourceUpdatedNotification(notice.clone()));
                 }
             }
             Told::Log(line) => {
                 let Ok(params) = serde_json::from_value::<LoggingMessageNotificationParam>(line) else { continue };
-                for peer in face.peers() {
-                    let line = LoggingMessageNotification::new(params.clone());
-                    let _ = peer.send_notification(ServerNotification::LoggingMessageNotification(line)).await;
+                // Nobody can say whose call a line is about: with several users there it would be told to the wrong one.
+                if clients.iter().all(|client| client.user == clients[0].user) {
+                    let line = LoggingMessageNotification::new(params);
+                    clients
+                        .iter()
+                        .for_each(|client| client.tell(Notification::LoggingMessageNotification(line.clone())));
                 }
             }
         }
@@ -94,7 +105,7 @@ impl Face {
         let (mut notices, mut shown) = (self.parts.servers.listen(), self.shown.subscribe());
         let sink = context.sink();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        for server in self.parts.servers.iter().filter(|server| self.may_hear_of(server.name())) {
+        for server in self.servers() {
             for uri in &uris {
                 let _ = server.subscribe(uri).await;
             }
@@ -125,6 +136,6 @@ impl Face {
 
     /// Whether clients may have anything of a server: of one that is denied they hear nothing.
     fn may_hear_of(&self, server: &str) -> bool {
-        self.tools().catalog().iter().any(|entry| entry.id.source() == Source::Mcp && entry.id.owner() == server)
+        self.servers().any(|known| known.name() == server)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_store::{Approval, ApprovalState};
+use pincer_store::Approval;
 use pincer_tools::{Answer, Door, Request, granted_always};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -12,6 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 /// How long a person has. Whoever does not answer in this time has gone.
 const PATIENCE: Duration = Duration::from_secs(3600);
@@ -29,15 +30,18 @@ pub(crate) fn can_ask(client: Option<&ClientCapabilities>) -> bool {
     elicitation.form.is_some() || elicitation.url.is_none()
 }
 
-/// Asks for an approval, and stores the answer. `false` if there is none: the question stays open.
-pub(crate) async fn approve(peer: &Peer<RoleServer>, door: &Arc<Door>, approval: &Approval) -> bool {
-    if approval.state != ApprovalState::Pending {
-        return true;
-    }
+/// Asks for an approval, and stores the answer. `false` if there is none: the question stays open. `stop` says that it need not
+/// be answered any more.
+pub(crate) async fn approve(
+    peer: &Peer<RoleServer>,
+    door: &Arc<Door>,
+    approval: &Approval,
+    stop: &CancellationToken,
+) -> bool {
     let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
     let choices = choices(approval);
     let Some(params) = form(&asked(approval, &request), &choices) else { return false };
-    let Some(answer) = elicit(peer, params).await else { return false };
+    let Some(answer) = elicit(peer, params, stop).await else { return stop.is_cancelled() };
     let chosen = answer.content.as_ref().and_then(|content| content.get("decision")?.as_str());
     let decision = match answer.action {
         ElicitationAction::Accept => {
@@ -81,13 +85,29 @@ fn form(message: &str, choices: &[(String, Answer)]) -> Option<ElicitRequestPara
     Some(ElicitRequestParams::FormElicitationParams { meta: None, message: message.to_owned(), requested_schema })
 }
 
-async fn elicit(peer: &Peer<RoleServer>, params: ElicitRequestParams) -> Option<ElicitResult> {
-    let request = ServerRequest::ElicitRequest(ElicitRequest::new(params));
-    let handle = peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(PATIENCE)).await.ok()?;
-    match handle.await_response().await.ok()? {
+async fn elicit(
+    peer: &Peer<RoleServer>,
+    params: ElicitRequestParams,
+    stop: &CancellationToken,
+) -> Option<ElicitResult> {
+    match answer(peer, ServerRequest::ElicitRequest(ElicitRequest::new(params)), stop).await? {
         ClientResult::ElicitResult(answer) => Some(answer),
         _ => None,
     }
+}
+
+/// What a client says to a request, if it says anything in time. The request is taken back when `stop` says so.
+async fn answer(peer: &Peer<RoleServer>, request: ServerRequest, stop: &CancellationToken) -> Option<ClientResult> {
+    let options = PeerRequestOptions::with_timeout(PATIENCE);
+    let mut handle = peer.send_cancellable_request(request, options).await.ok()?;
+    let why = tokio::select! {
+        biased;
+        answered = &mut handle.rx => return answered.ok()?.ok(),
+        () = stop.cancelled() => "the question is settled",
+        () = tokio::time::sleep(PATIENCE) => "nobody answers",
+    };
+    let _ = handle.cancel(Some(why.into())).await;
+    None
 }
 
 /// Whether a person is told which server asks.
@@ -105,6 +125,7 @@ pub(crate) async fn pass(
     client: Option<&ClientCapabilities>,
     request: Request,
     naming: Naming,
+    stop: &CancellationToken,
 ) -> Option<Value> {
     let Request { from, method, mut params } = request;
     match method {
@@ -123,14 +144,13 @@ pub(crate) async fn pass(
         }
         _ => return None,
     }
-    passed(peer, method, params).await
+    passed(peer, method, params, stop).await
 }
 
 /// Passes a request on as it is: what the SDK does not know of it is not lost.
-pub(crate) async fn passed(peer: &Peer<RoleServer>, method: &str, params: Value) -> Option<Value> {
+async fn passed(peer: &Peer<RoleServer>, method: &str, params: Value, stop: &CancellationToken) -> Option<Value> {
     let request = ServerRequest::CustomRequest(CustomRequest::new(method, Some(params)));
-    let handle = peer.send_cancellable_request(request, PeerRequestOptions::with_timeout(PATIENCE)).await.ok()?;
-    match handle.await_response().await.ok()? {
+    match answer(peer, request, stop).await? {
         ClientResult::CustomResult(result) => Some(result.0),
         other => serde_json::to_value(other).ok(),
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pincer_tools::{BoxFuture, Event, EventKind, EventSink, Request, UpdateSink};
+use pincer_tools::{BoxFuture, Event, EventSink, Request, UpdateSink};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
@@ -12,6 +12,8 @@ use tokio::sync::oneshot;
 pub(crate) enum News {
     /// Something happened to a call within it.
     Event(Event),
+    /// A person must answer this question. It may be told more than once.
+    Question(String),
     /// A tool asks for something of the client.
     Asked(Request, oneshot::Sender<Option<Value>>),
 }
@@ -23,7 +25,7 @@ pub struct Requests(Arc<Mutex<HashMap<String, UnboundedSender<News>>>>);
 /// A request for as long as somebody attends to it.
 pub(crate) struct Attended {
     all: Requests,
-    id: String,
+    ids: Vec<String>,
     pub news: UnboundedReceiver<News>,
     pub sink: Arc<Sink>,
 }
@@ -40,21 +42,36 @@ impl Requests {
     pub(crate) fn attend(&self, id: &str) -> Attended {
         let (tell, news) = unbounded_channel();
         self.lock().insert(id.to_owned(), tell.clone());
-        Attended { all: self.clone(), id: id.to_owned(), news, sink: Arc::new(Sink(tell)) }
+        Attended { all: self.clone(), ids: vec![id.to_owned()], news, sink: Arc::new(Sink(tell)) }
+    }
+}
+
+impl Attended {
+    /// Attends to the calls of this run too, unless somebody does.
+    pub fn also(mut self, run: &str) -> Self {
+        self.all.lock().entry(run.to_owned()).or_insert_with(|| self.sink.0.clone());
+        self.ids.push(run.to_owned());
+        self
     }
 }
 
 impl Drop for Attended {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.id);
+        let mut all = self.all.lock();
+        for id in &self.ids {
+            if all.get(id).is_some_and(|tell| tell.same_channel(&self.sink.0)) {
+                all.remove(id);
+            }
+        }
     }
 }
 
 impl EventSink for Requests {
     fn event(&self, event: Event) {
-        // The request is the call itself, or that within which it is made.
+        // The request is the call itself, that within which it is made, or that with which its run is continued.
         let requests = self.lock();
-        let of = event.parent.as_ref().and_then(|parent| requests.get(parent)).or_else(|| requests.get(&event.call));
+        let ids = [event.parent.as_ref(), Some(&event.call), event.run.as_ref()];
+        let of = ids.into_iter().flatten().find_map(|id| requests.get(id));
         if let Some(tell) = of {
             let _ = tell.send(News::Event(event));
         }
@@ -68,6 +85,10 @@ impl EventSink for Requests {
 impl UpdateSink for Sink {
     fn update(&self, _update: Value) {}
 
+    fn asked(&self, approval: &str) {
+        let _ = self.0.send(News::Question(approval.to_owned()));
+    }
+
     fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {
         let (answer, answered) = oneshot::channel();
         let sent = self.0.send(News::Asked(request, answer));
@@ -76,13 +97,5 @@ impl UpdateSink for Sink {
             // Nobody attends any more: nobody answers.
             answered.await.ok().flatten()
         })
-    }
-}
-
-/// Whether an event is about something that a person must answer.
-pub(crate) fn question(event: &Event) -> Option<&str> {
-    match &event.what {
-        EventKind::ApprovalRequested { approval } => Some(approval),
-        _ => None,
     }
 }

@@ -233,7 +233,14 @@ impl Server {
         let ending = self.ending.read().unwrap_or_else(PoisonError::into_inner).clone();
         tokio::select! {
             biased;
-            () = ending.cancelled() => Err(ENDED.into()),
+            () = ending.cancelled() => {
+                self.set(|seen| {
+                    if seen.health == Health::Connecting {
+                        seen.health = Health::Cold;
+                    }
+                });
+                Err(ENDED.into())
+            }
             connection = self.connected(purpose) => connection,
         }
     }

@@ -114,13 +114,27 @@ impl Servers {
     /// are waited for as long as they may take, all of them only for a moment.
     pub async fn ready_for(&self, code: &str) {
         let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
-        let (which, wanted): (Vec<&Arc<Server>>, _) = match mentioned(code, &names) {
-            Mention::None => return,
+        match mentioned(code, &names) {
+            Mention::None => {}
             Mention::Some(found) => {
-                (found.into_iter().filter_map(|name| self.servers.get(name)).collect(), Wanted::ByName)
+                self.settled(found.into_iter().filter_map(|name| self.get(name)), Wanted::ByName).await
             }
-            Mention::All => (self.servers.values().collect(), Wanted::AmongOthers),
-        };
+            Mention::All => self.settled(self.servers.values(), Wanted::AmongOthers).await,
+        }
+    }
+
+    /// Sees to it that all are known, as far as that can be had in a moment.
+    pub async fn ready(&self) {
+        self.settled(self.servers.values(), Wanted::AmongOthers).await;
+    }
+
+    /// Sees to it that this one is known.
+    pub async fn ready_with(&self, server: &Arc<Server>) {
+        self.settled([server], Wanted::ByName).await;
+    }
+
+    /// Waits until it is known of these what they have, or that they are down.
+    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, wanted: Wanted) {
         let mut waiting = JoinSet::new();
         for server in which {
             let most = match wanted {
@@ -133,11 +147,6 @@ impl Servers {
         waiting.join_all().await;
         // What became known is at the door before anybody looks there.
         self.servers.values().for_each(Server::register);
-    }
-
-    /// Sees to it that all are known, as far as that can be had in a moment.
-    pub async fn ready(&self) {
-        self.ready_for("MCP").await;
     }
 
     /// The tools of all of them, as far as they are known.

@@ -112,10 +112,9 @@ async fn an_answer_for_ever_is_used_by_the_call_it_was_given_to() {
         answered(&house, &Context::default(), Answer::AllowAlways).await.result.expect("a value");
         let grant = house.store.grants().expect("read").remove(0);
         assert!(house.store.revoke(&grant.id).expect("revoked"));
-        let asked = tokio::time::timeout(
-            std::time::Duration::from_secs(60),
-            answered(&house, &Context::default(), Answer::Deny),
-        );
+        let context = Context::default();
+        let asked = answered(&house, &context, Answer::Deny);
+        let asked = tokio::time::timeout(std::time::Duration::from_secs(60), asked);
         let outcome = asked.await.expect("a person is asked again");
         assert_eq!(outcome.result.expect_err("denied").code, ErrorCode::Denied);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pincer_catalog::names::unambiguous;
-use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare, shortened};
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, Source, ToolId, declare, shortened};
 use pincer_config::keys::McpSampling;
 use pincer_mcp::{Health, Servers};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::assembly::Assembly;
 use crate::codemode::config_scope;
 use crate::print::{chain, line, note};
-use crate::usage::{PlaceArguments, ScopeArguments, ToolsArguments, ToolsCommand};
+use crate::usage::{PlaceArguments, ToolsArguments, ToolsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, commands, settings, state};
 
 /// All tools there are, and what policy leaves of them.
@@ -22,7 +22,7 @@ struct View {
 }
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
-    let (assembly, view) = match view(places, &arguments.scope) {
+    let (assembly, view) = match view(places, arguments) {
         Ok(view) => view,
         Err(code) => return code,
     };
@@ -42,7 +42,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
     DONE
 }
 
-fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, View), u8> {
+fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<(Assembly, View), u8> {
     let loaded = settings::ready(places)?;
     let told = |code: u8| {
         move |error: &dyn std::error::Error| {
@@ -58,25 +58,33 @@ fn view(places: &PlaceArguments, scope: &ScopeArguments) -> Result<(Assembly, Vi
         McpSampling::Refuse,
     )
     .map_err(|error| told(WRONG_USAGE)(&error))?;
-    let policy = loaded.parsed.config.policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
-    know(&assembly.mcp).map_err(|error| told(FAILED)(&error))?;
+    let policy =
+        loaded.parsed.config.policy(&config_scope(&arguments.scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    know(&assembly.mcp, arguments.command.tool()).map_err(|error| told(FAILED)(&error))?;
     let entries = assembly.door.entries().into_iter().chain(assembly.mcp.entries());
     let all = Catalog::new(entries).map_err(|error| told(WRONG_USAGE)(&error))?;
     let left = policy.apply(&all);
     Ok((assembly, View { all, policy, left }))
 }
 
-/// Asks the MCP servers of which nobody knows what they have, and says which are down.
-fn know(servers: &Servers) -> std::io::Result<()> {
-    if servers.iter().all(|server| server.seen().listing.is_some()) {
+/// Asks the MCP servers of which nobody knows what they have, and says which are down. If all is about one tool, only whoever has
+/// it is asked.
+fn know(servers: &Servers, about: Option<&str>) -> std::io::Result<()> {
+    let id = about.and_then(|tool| tool.parse::<ToolId>().ok());
+    let only = id.filter(|id| id.source() == Source::Mcp).and_then(|id| servers.get(id.owner()));
+    let concerned = || servers.iter().filter(|server| only.is_none_or(|only| Arc::ptr_eq(only, server)));
+    if concerned().all(|server| server.seen().listing.is_some()) {
         return Ok(());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        servers.ready().await;
+        match only {
+            Some(only) => servers.ready_with(only).await,
+            None => servers.ready().await,
+        }
         servers.end().await;
     });
-    for server in servers.iter() {
+    for server in concerned() {
         if let Health::Down(why) = server.seen().health {
             note(&format!("warning: the MCP server {} is down: it {why}", server.name()));
         }

@@ -1,6 +1,6 @@
 //! `pincer mcp import`: the servers of a client, into our config; and Pincer, into the client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::env;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -138,6 +138,9 @@ fn wanted(arguments: &ImportArguments, around: &Surroundings) -> Result<Vec<Clie
             return Err(Stop(FAILED, why));
         }
     }
+    // In the home itself, the user's files are those of the project too.
+    let mut known = HashSet::new();
+    files.retain(|file| known.insert((file.path.clone(), file.keys.clone())));
     Ok(files)
 }
 
@@ -201,8 +204,10 @@ fn variables(read: &[Read], arguments: &ImportArguments) -> Vec<String> {
             "\nset these in the environment that Pincer is started in, or the config is refused: {}",
             missing.join(", ")
         ));
+        let file =
+            if arguments.write && !arguments.keep { "the copy of the client's file" } else { "the client's file" };
         for needed in needed.values().filter(|needed| !needed.is_set && needed.value.is_some()) {
-            note(&format!("  {}: its value is in the client's file, and in no other place", needed.name));
+            note(&format!("  {}: its value is in {file}, and in no other place", needed.name));
         }
     }
     missing

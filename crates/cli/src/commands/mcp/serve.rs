@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_codemode::Settings;
+use pincer_codemode::{CodeMode, Settings};
 use pincer_config::keys::McpSampling;
 use pincer_mcp_server::{Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
 use pincer_tools::EventSink;
@@ -94,7 +94,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             tokio::spawn(async move { server.serve(face, end).await.map_err(|error| chain(&error)) })
         }
     };
-    let served = attended(served, &end).await;
+    let served = attended(served, &ready.mode, &end).await;
     // Programs are suspended, and what is in the middle of something may finish.
     let _ = tokio::time::timeout(LINGER, async {
         ready.mode.suspend().await;
@@ -119,6 +119,7 @@ async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
 /// Until it is over, or somebody wants it to be.
 async fn attended(
     mut served: tokio::task::JoinHandle<Result<(), String>>,
+    mode: &CodeMode,
     end: &CancellationToken,
 ) -> Result<(), String> {
     let mut interrupted = Interruptions::listen();
@@ -126,7 +127,11 @@ async fn attended(
     tokio::select! {
         biased;
         served = &mut served => return served.unwrap_or_else(broken),
-        _ = interrupted.next() => end.cancel(),
+        _ = interrupted.next() => {
+            // First, so that whoever waits for a program is told that it can be continued.
+            mode.suspend().await;
+            end.cancel();
+        }
     }
     // Clients that keep their streams open are not waited for.
     match tokio::time::timeout(Duration::from_secs(2), served).await {

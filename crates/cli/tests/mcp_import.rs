@@ -1,0 +1,163 @@
+//! `pincer mcp import`: what is read, what is written, and what is shown of secrets.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+
+use common::Home;
+use serde_json::{Value, json};
+
+const OURS: &str = "// Mine.\n{\n  // Asks first.\n  tools: { exec: { mode: \"ask\" } }, // so it stays\n}\n";
+const SECRET: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+
+const CODEX: &str = "# mine\nmodel = \"o4\"\n\n[mcp_servers.time]\ncommand = \"uvx\"\nargs = [\"mcp-time\"]\n";
+
+fn cursor() -> String {
+    json!({ "mcpServers": {
+        "github": { "command": "npx", "args": ["-y", "github-mcp"], "env": { "GITHUB_TOKEN": SECRET } },
+        "docs": { "url": "https://docs.example/mcp" },
+    } })
+    .to_string()
+}
+
+/// A home with a config, and with those of Cursor and Codex.
+fn home() -> Home {
+    let home = Home::with(OURS);
+    for (folder, file, text) in [(".cursor", "mcp.json", cursor()), (".codex", "config.toml", CODEX.to_owned())] {
+        fs::create_dir(home.path(folder)).unwrap();
+        fs::write(home.path(folder).join(file), text).unwrap();
+    }
+    home
+}
+
+fn read(home: &Home, path: &str) -> String {
+    fs::read_to_string(home.path(path)).unwrap()
+}
+
+/// All files of clients, with how often each begins so.
+fn files(home: &Home, folder: &str) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(home.path(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_dry_run_shows_everything_and_writes_nothing() {
+    let home = home();
+    let (code, out, err) = home.run(&["mcp", "import", "--dry-run"]);
+    assert_eq!(code, 0, "{err}");
+    for part in
+        ["Cursor: ", "Codex", "github", "docs", "https://docs.example/mcp", "time  uvx mcp-time", "nothing was written"]
+    {
+        assert!(out.contains(part), "{part} is not in {out}");
+    }
+    assert!(!out.contains(SECRET) && !err.contains(SECRET), "{out}{err}");
+    assert_eq!((read(&home, "pincer.json5"), read(&home, ".cursor/mcp.json")), (OURS.to_owned(), cursor()));
+    assert_eq!(
+        (files(&home, ".cursor"), files(&home, ".codex")),
+        (vec!["mcp.json".into()], vec!["config.toml".into()])
+    );
+}
+
+#[test]
+fn servers_come_into_our_config_and_what_stands_there_stays() {
+    let home = home();
+    let (code, told) = home.json(&["mcp", "import", "--json"]);
+    assert_eq!(
+        (code, &told["written"], &told["added"]),
+        (0, &json!(true), &json!(["docs", "github", "time"])),
+        "{told}"
+    );
+    let written = read(&home, "pincer.json5");
+    for comment in ["// Mine.", "// Asks first.", "// so it stays"] {
+        assert!(written.contains(comment), "{written}");
+    }
+    assert!(written.contains(SECRET), "it is kept unless somebody says otherwise: {written}");
+    assert_eq!((read(&home, ".cursor/mcp.json"), read(&home, ".codex/config.toml")), (cursor(), CODEX.to_owned()));
+    let (code, listed) = home.json(&["mcp", "list", "--cached", "--json"]);
+    assert_eq!((code, listed.as_array().unwrap().len()), (0, 3));
+    // What is there is not taken again.
+    let (code, again) = home.json(&["mcp", "import", "--json"]);
+    assert_eq!(
+        (code, &again["written"], &again["kept"]),
+        (0, &json!(false), &json!(["docs", "github", "time"])),
+        "{again}"
+    );
+    assert_eq!(read(&home, "pincer.json5"), written);
+}
+
+#[test]
+fn secrets_become_variables_whose_values_are_shown_to_nobody() {
+    let home = home();
+    let (code, out, err) = home.run(&["mcp", "import", "cursor", "--secrets", "variables"]);
+    assert_eq!(code, 0, "{err}");
+    assert!(!out.contains(SECRET) && !err.contains(SECRET), "{out}{err}");
+    assert!(err.contains("set these in the environment"), "{err}");
+    let name = err.split("config is refused: ").nth(1).unwrap().lines().next().unwrap().to_owned();
+    assert!(name.contains("GITHUB"), "{err}");
+    let written = read(&home, "pincer.json5");
+    assert!(!written.contains(SECRET) && written.contains(&format!("${{{name}}}")), "{written}");
+    // Until it is set, the config says which one is missing.
+    let (code, _, err) = home.run(&["mcp", "list", "--cached"]);
+    assert!(code == 2 && err.contains(&name), "{err}");
+    let output = home.command(&["mcp", "list", "--cached"]).env(&name, "x").output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
+fn pincer_takes_the_place_of_the_servers_and_a_copy_is_kept() {
+    let home = home();
+    let (code, told) = home.json(&["mcp", "import", "--write", "--json"]);
+    assert_eq!((code, told["clients"].as_array().unwrap().len()), (0, 2), "{told}");
+    let cursor_now: Value = serde_json::from_str(&read(&home, ".cursor/mcp.json")).unwrap();
+    let names: Vec<&String> = cursor_now["mcpServers"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["pincer"]);
+    let args = cursor_now["mcpServers"]["pincer"]["args"].to_string();
+    assert!(args.contains("\"mcp\",\"serve\""), "{args}");
+    let codex = read(&home, ".codex/config.toml");
+    assert!(codex.starts_with("# mine\nmodel = \"o4\"\n") && codex.contains("[mcp_servers.pincer]"), "{codex}");
+    assert!(!codex.contains("mcp_servers.time"), "{codex}");
+    for (client, before) in told["clients"].as_array().unwrap().iter().zip([cursor(), CODEX.to_owned()]) {
+        assert_eq!(fs::read_to_string(client["backup"].as_str().unwrap()).unwrap(), before, "{client}");
+    }
+    assert_eq!((files(&home, ".cursor").len(), files(&home, ".codex").len()), (2, 2));
+    // We are not taken for a server to put behind us.
+    let (code, again) = home.json(&["mcp", "import", "--write", "--json"]);
+    assert_eq!((code, &again["added"], &again["written"]), (0, &json!([]), &json!(false)), "{again}");
+    assert!(!read(&home, "pincer.json5").contains("\"serve\""));
+}
+
+#[test]
+fn with_write_the_person_is_told_where_a_secret_is_left() {
+    let home = home();
+    let (code, _, err) = home.run(&["mcp", "import", "cursor", "--secrets", "variables", "--write"]);
+    assert!(code == 0 && !err.contains(SECRET), "{err}");
+    assert!(err.contains("its value is in the copy of the client's file, and in no other place"), "{err}");
+    assert!(!read(&home, ".cursor/mcp.json").contains(SECRET));
+}
+
+#[test]
+fn what_cannot_be_read_changes_nothing_and_says_what_is_wrong() {
+    let home = home();
+    fs::write(home.path("broken.json"), "{ \"mcpServers\": ").unwrap();
+    for (arguments, code, says) in [
+        (&["mcp", "import", "nope"][..], 2, "`nope` is neither a file nor a client: clients are claude-desktop"),
+        (&["mcp", "import", "vscode"], 1, "has no config here; looked for"),
+        (&["mcp", "import", "broken.json"], 1, "broken.json"),
+        (&["mcp", "import", "--write", "--dry-run"], 2, "cannot be used with"),
+    ] {
+        let (was, out, err) = home.run(arguments);
+        assert_eq!((was, out.as_str()), (code, ""), "{arguments:?}: {err}");
+        assert!(err.contains(says), "{arguments:?}: {err}");
+    }
+    fs::write(home.path("pincer.json5"), "{ tools: ").unwrap();
+    let (code, _, err) = home.run(&["mcp", "import", "--write"]);
+    assert!(code == 2 && err.contains("pincer.json5"), "{err}");
+    assert_eq!((read(&home, "pincer.json5").as_str(), read(&home, ".cursor/mcp.json")), ("{ tools: ", cursor()));
+    let nobody = Home::with("{}");
+    assert_eq!(nobody.run(&["mcp", "import"]).0, 1);
+}
