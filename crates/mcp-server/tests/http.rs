@@ -173,9 +173,11 @@ async fn a_question_of_a_server_is_asked_of_nobody_if_it_may_be_for_another_user
     let house = shared(Surface::Code);
     let web = listen(&house, settings(&TOKENS)).await;
     let say = || Reply::Say(json!({ "action": "accept", "content": { "username": "a", "email": "b" } }));
-    let ann = web.connect(Person::who_answers([say()]), Some("token-of-ann")).await;
+    let ann = web.connect(Person::who_answers([say(), say()]), Some("token-of-ann")).await;
     let bob = web.connect(Person::who_answers([say()]), Some("token-of-bob")).await;
     let asks = "return (await MCP.fixture.testElicitation({ message: 'Who?' })).content[0].text";
+    assert!(ann.exec(asks).await["value"].as_str().unwrap().contains("action=accept"), "while she is alone");
+    ann.hears("elicitation/create").await;
     {
         // His call is under way when the one behind it is done.
         let slow = bob.exec(
@@ -191,11 +193,8 @@ async fn a_question_of_a_server_is_asked_of_nobody_if_it_may_be_for_another_user
     }
     for listener in [&ann, &bob] {
         let heard = listener.heard().await;
-        assert!(heard.iter().all(|(method, _)| method == "notifications/progress"), "{heard:?}");
+        assert!(heard.iter().all(|(method, _)| method != "elicitation/create"), "{heard:?}");
     }
-    house.until(&house.runs()[0], RunState::Aborted).await;
-    let alone = ann.exec(asks).await;
-    assert!(alone["value"].as_str().unwrap().contains("action=accept"), "{alone}");
     house.servers.end().await;
 }
 

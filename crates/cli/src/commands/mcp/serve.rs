@@ -70,6 +70,8 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         user: User(user()),
         surface,
     });
+    // Before anybody is told that we are here.
+    let interrupted = Interruptions::listen();
     let end = CancellationToken::new();
     let served = match arguments.http {
         None => tokio::spawn(stdio(face, end.clone())),
@@ -94,7 +96,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             tokio::spawn(async move { server.serve(face, end).await.map_err(|error| chain(&error)) })
         }
     };
-    let served = attended(served, &ready.mode, &end).await;
+    let served = attended(served, interrupted, &ready.mode, &end).await;
     // Programs are suspended, and what is in the middle of something may finish.
     let _ = tokio::time::timeout(LINGER, async {
         ready.mode.suspend().await;
@@ -119,10 +121,10 @@ async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
 /// Until it is over, or somebody wants it to be.
 async fn attended(
     mut served: tokio::task::JoinHandle<Result<(), String>>,
+    mut interrupted: Interruptions,
     mode: &CodeMode,
     end: &CancellationToken,
 ) -> Result<(), String> {
-    let mut interrupted = Interruptions::listen();
     let broken = |_| Err("the server broke down".to_owned());
     tokio::select! {
         biased;
