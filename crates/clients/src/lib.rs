@@ -2,7 +2,7 @@
 //!
 //! [`known_files`] says where the configs of clients are, [`recognise`] what a file is that somebody names. An [`Importer`] makes
 //! servers for our own config of what stands in them, with a remark for everything that it could not take over. [`block`] is what
-//! puts Pincer into a client; [`install`] writes it there, beside a backup, and changes nothing else.
+//! puts Pincer into a client; [`install()`] writes it there, beside a backup, and changes nothing else.
 //!
 //! Nothing here prints, asks, or looks at the environment: home, directory and variables are the caller's to give. What is found is
 //! not started and not believed.

@@ -152,7 +152,7 @@ pub enum Act {
     Bytes(Vec<u8>),
     /// Sends a message a byte at a time.
     Drip(Value),
-    /// Sends a text so many times, with the number in place of each [`NUMBER`].
+    /// Sends a text so many times, with the number in place of each `NUMBER`.
     Many(String, usize),
     /// Does nothing for a while.
     Wait(Duration),
