@@ -13,9 +13,14 @@ pub(crate) struct Summary {
     pub p95: f64,
 }
 
-/// 0 where the system does not tell.
+/// What this process has in memory; 0 where the system does not tell.
 pub(crate) fn resident_bytes() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    resident_bytes_of(std::process::id())
+}
+
+/// The same of another process.
+pub(crate) fn resident_bytes_of(pid: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
 }

@@ -21,7 +21,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::cells::Outcome;
-use crate::measure::{Summary, milliseconds, progress, summary};
+use crate::measure::{Summary, milliseconds, progress, resident_bytes_of, summary};
 use crate::print::{bytes, chain, line, note};
 use crate::usage::BenchArguments;
 use crate::{DONE, FAILED, engine};
@@ -257,17 +257,11 @@ async fn starts(directory: &Path) -> Outcome<(Vec<Duration>, usize)> {
         let answer = BufReader::new(stdout).lines().next_line().await?;
         took.push(began.elapsed());
         answer.filter(|answer| answer.contains("serverInfo")).ok_or("there was no answer to initialize")?;
-        resident = child.id().map_or(0, resident_of).max(resident);
+        resident = child.id().map_or(0, resident_bytes_of).max(resident);
         drop(stdin);
         child.wait().await?;
     }
     Ok((took, resident))
-}
-
-fn resident_of(pid: u32) -> usize {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
 }
 
 /// Declares a catalog of 1,000 tools over ten servers.
