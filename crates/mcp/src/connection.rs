@@ -115,6 +115,11 @@ impl Connection {
         self.over.borrow().clone()
     }
 
+    /// Whether it is over, or about to be, because we have said so.
+    pub fn is_ended(&self) -> bool {
+        self.end.is_cancelled()
+    }
+
     /// Told when the server has other tools, once for all that was said in the meantime.
     pub fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)

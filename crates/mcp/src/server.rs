@@ -354,7 +354,8 @@ impl Server {
                     Failure::Refused(error) => format!("cannot list its tools: it {}", refusal(&error)),
                     Failure::Aborted => "was ended".into(),
                 };
-                if self.seen().listing.is_none() {
+                // That we have ended it in the middle is nothing it did.
+                if self.seen().listing.is_none() && !connection.is_ended() {
                     self.down(&why);
                 }
                 return Err(why);

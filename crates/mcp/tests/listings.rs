@@ -162,6 +162,18 @@ async fn a_list_that_fails_at_first_is_asked_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn one_that_is_ended_while_it_lists_was_not_down() {
+    let house = with_liar("flaky-list", json!({}));
+    let liar = std::sync::Arc::clone(house.servers.get("liar").unwrap());
+    let listing = tokio::spawn(async move { liar.refresh().await.map(drop) });
+    house.until(|house| house.servers.get("liar").unwrap().seen().health == Health::Up).await;
+    within(house.servers.end()).await;
+    let _ = within(listing).await.unwrap();
+    assert!(!house.path("state/mcp/liar.down.json").exists(), "the next process waits for it");
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_filter_takes_names_and_globs() {
     for (filter, expected) in [
         (
