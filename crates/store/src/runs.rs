@@ -254,7 +254,9 @@ impl Runs for SqliteStore {
     ) -> Result<(), StoreError> {
         self.transaction(safety, |connection| {
             check_fence(connection, id, fence)?;
-            let finish = "UPDATE run SET state = ?2, expires_at = NULL, result = ?3, ended_at = ?4 WHERE id = ?1";
+            // The fence moves too: whoever saw it run, and its process end, comes too late to continue it.
+            let finish = "UPDATE run SET state = ?2, expires_at = NULL, fence = fence + 1, result = ?3, ended_at = ?4
+                          WHERE id = ?1";
             connection.prepare_cached(finish)?.execute((id, state, result, now))?;
             Ok(clear(connection, id)?)
         })

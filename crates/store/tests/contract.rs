@@ -83,6 +83,10 @@ fn only_one_takes_a_run_over_and_the_old_owner_can_change_nothing() {
         fenced(store.note_calls("a", old, "p1", &[call(0)], SAFE.into()));
         assert_eq!((store.run("a").expect("there").owner.as_str(), store.calls("a").expect("read").len()), ("p2", 0));
         store.finish_run("a", new, RunState::Completed, "{}", 1, SAFE).expect("the new owner may");
+        // Who has seen it run and finds its process gone takes nothing over that has ended in between.
+        fenced(store.claim_run("a", new, "p3"));
+        fenced(store.finish_run("a", new, RunState::Failed, "{}", 2, SAFE));
+        assert_eq!(store.run("a").expect("there").state, RunState::Completed);
     });
 }
 
