@@ -92,6 +92,16 @@ pub trait Journal {
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
 }
 
+/// Notes a call, if the run is whose fence this is.
+const NOTE: &str = "
+    INSERT INTO call (run, seq, tool, input, repeat, state, owner, asked)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM run WHERE id = ?1 AND fence = ?9
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
+    WHERE call.state = excluded.state AND call.tool = excluded.tool";
+const SETTLE: &str = "
+    UPDATE call SET state = ?4, outcome = ?5, settled = ?6
+    WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
     Ok(Call {
         seq: row.get(0)?,
@@ -115,15 +125,18 @@ impl Journal for SqliteStore {
         calls: &[NewCall<'_>],
         commit: Commit,
     ) -> Result<(), StoreError> {
+        let state = CallState::Dispatched;
+        if let [NewCall { seq, tool, input, asked, repeat }] = calls
+            && self.change_as(commit, NOTE, (run, seq, tool, input, repeat, state, owner, asked, fence.0))? == 1
+        {
+            return Ok(());
+        }
+        // Several at once, or one that could not be noted: here it shows why.
         self.commit_as(commit, |connection| {
             check_fence(connection, run, fence)?;
-            let mut note = connection.prepare_cached(
-                "INSERT INTO call (run, seq, tool, input, repeat, state, owner, asked) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
-                 ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
-                 WHERE call.state = excluded.state AND call.tool = excluded.tool",
-            )?;
+            let mut note = connection.prepare_cached(NOTE)?;
             for NewCall { seq, tool, input, asked, repeat } in calls {
-                if note.execute((run, seq, tool, input, repeat, CallState::Dispatched, owner, asked))? == 0 {
+                if note.execute((run, seq, tool, input, repeat, state, owner, asked, fence.0))? == 0 {
                     return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
                 }
             }
@@ -132,14 +145,11 @@ impl Journal for SqliteStore {
     }
 
     fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError> {
-        self.commit_as(commit, |connection| {
-            let mut settle = connection.prepare_cached(
-                "UPDATE call SET state = ?4, outcome = ?5, settled = ?6
-                 WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL",
-            )?;
-            if settle.execute((run, seq, owner, CallState::Settled, outcome, self.next_moment()))? == 1 {
-                return Ok(true);
-            }
+        let settled = (run, seq, owner, CallState::Settled, outcome, self.next_moment());
+        if self.change_as(commit, SETTLE, settled)? == 1 {
+            return Ok(true);
+        }
+        self.look(|connection| {
             let known = "SELECT owner = ?3 FROM call WHERE run = ?1 AND seq = ?2";
             let mut known = connection.prepare_cached(known)?;
             match known.query_row((run, seq, owner), |row| row.get::<_, bool>(0)) {

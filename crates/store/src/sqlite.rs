@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior};
 
 use crate::StoreError;
 use crate::migrations::STEPS;
@@ -27,6 +27,18 @@ pub struct SqliteStore {
 struct Shared {
     connection: Connection,
     safety: Safety,
+}
+
+impl Shared {
+    /// What the next commits must survive.
+    fn make_safe(&mut self, safety: Safety) -> rusqlite::Result<()> {
+        if self.safety != safety {
+            let level = if safety == Safety::Power { "FULL" } else { "NORMAL" };
+            self.connection.pragma_update(None, "synchronous", level)?;
+            self.safety = safety;
+        }
+        Ok(())
+    }
 }
 
 /// How long a commit waits for its turn.
@@ -135,14 +147,36 @@ impl SqliteStore {
         Commit { safety, patience }: Commit,
         work: impl FnOnce(&Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
+        self.patiently(patience, |shared| self.commit(shared, safety, work))
+    }
+
+    /// Makes one statement, which is a transaction by itself: for what happens often. Returns how many rows it changed.
+    pub(crate) fn change_as(
+        &self,
+        Commit { safety, patience }: Commit,
+        statement: &str,
+        params: impl Params,
+    ) -> Result<usize, StoreError> {
+        self.patiently(patience, |shared| {
+            let of = |error| StoreError::of(&self.path, error);
+            shared.make_safe(safety).map_err(of)?;
+            shared.connection.prepare_cached(statement).and_then(|mut made| made.execute(params)).map_err(of)
+        })
+    }
+
+    fn patiently<T>(
+        &self,
+        patience: Patience,
+        work: impl FnOnce(&mut Shared) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         if patience == Patience::Usual {
-            return self.transaction(safety, work);
+            return work(&mut self.lock());
         }
         let busy = || StoreError::Busy { path: self.path.clone() };
         let mut shared = self.connection.try_lock().map_err(|_| busy())?;
         let of = |error| StoreError::of(&self.path, error);
         shared.connection.busy_timeout(Duration::ZERO).map_err(of)?;
-        let result = self.commit(&mut shared, safety, work);
+        let result = work(&mut shared);
         shared.connection.busy_timeout(BUSY).map_err(of)?;
         result
     }
@@ -154,14 +188,9 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
         let of = |error| StoreError::of(&self.path, error);
-        let Shared { connection, safety: current } = shared;
-        if *current != safety {
-            let level = if safety == Safety::Power { "FULL" } else { "NORMAL" };
-            connection.pragma_update(None, "synchronous", level).map_err(of)?;
-            *current = safety;
-        }
+        shared.make_safe(safety).map_err(of)?;
         // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
-        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
+        let transaction = shared.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
         let result = work(&transaction).map_err(|refused| self.sorted(refused))?;
         transaction.commit().map_err(of)?;
         Ok(result)
