@@ -14,6 +14,7 @@ mod places;
 mod print;
 mod progress;
 mod refused;
+mod runtime;
 mod settings;
 mod state;
 mod usage;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 const FREE: &str = r#"{ tools: { exec: { mode: "full" } } }"#;
 
 /// A program whose command runs until the test lets it.
-const SLOW: &str = "const { stdout } = await tools.exec({ command: 'touch begun; while [ ! -e go ]; do sleep 0.05; done; echo done >> effects; cat effects' }); return stdout.trim()";
+const SLOW: &str = "const { stdout } = await tools.exec({ command: 'touch begun; while [ -e begun ] && [ ! -e go ]; do sleep 0.05; done; echo done >> effects; cat effects' }); return stdout.trim()";
 
 fn value(result: &(i32, Value)) -> &Value {
     assert_eq!(result.0, 0, "{}", result.1);
@@ -123,7 +123,7 @@ fn with_every_call_stored_a_killed_program_goes_on() {
     let home = Home::with(r#"{ tools: { exec: { mode: "full" }, codeMode: { durability: "every_call" } } }"#);
     let code = "await tools.write({ path: 'first', content: '1' });
         await tools.find({ pattern: '*' });
-        try { await tools.exec({ command: 'touch begun; while [ ! -e go ]; do sleep 0.05; done' }) } catch (e) { return [e.code, e.effect, (await tools.read({ path: 'first' })).content] }";
+        try { await tools.exec({ command: 'touch begun; while [ -e begun ] && [ ! -e go ]; do sleep 0.05; done' }) } catch (e) { return [e.code, e.effect, (await tools.read({ path: 'first' })).content] }";
     let mut running = start(&home, &["exec", "--json", "--timeout-ms", "60000", "-e", code]);
     until("the command", || home.path("begun").exists());
     running.kill().unwrap();

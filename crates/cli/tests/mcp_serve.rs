@@ -126,7 +126,7 @@ fn a_client_that_closes_the_pipe_ends_it_with_all_that_it_started() {
 fn what_runs_when_the_system_ends_it_is_suspended_and_continued_by_another_process() {
     let home = home();
     let mut served = Served::start(&home, &[]);
-    let code = "const { stdout } = await tools.exec({ command: 'touch begun; while [ ! -e go ]; do sleep 0.05; done; echo done' }); return stdout.trim()";
+    let code = "const { stdout } = await tools.exec({ command: 'touch begun; while [ -e begun ] && [ ! -e go ]; do sleep 0.05; done; echo done' }); return stdout.trim()";
     served.send_exec(1, code);
     until("the command", || home.path("begun").exists());
     terminate(&served.child);

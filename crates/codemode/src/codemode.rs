@@ -178,6 +178,7 @@ impl CodeMode {
             replay: Vec::new(),
             parent,
             deadline,
+            quick: true,
             abort,
         };
         driver.drive().await

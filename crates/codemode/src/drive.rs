@@ -23,6 +23,8 @@ use crate::settings::Settings;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
 use crate::timers::Timers;
 
+/// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
+const SOON: Duration = Duration::from_micros(250);
 /// How often calls that another process makes are looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
@@ -50,6 +52,8 @@ pub(crate) struct Driver {
     pub replay: Vec<Call>,
     pub parent: String,
     pub deadline: Instant,
+    /// Its last answer came soon.
+    pub quick: bool,
     /// Ends this program.
     pub abort: CancellationToken,
 }
@@ -105,25 +109,17 @@ impl Driver {
     }
 
     async fn turn(&mut self) -> Result<Turn, Ending> {
+        self.flights.send_off();
         let mut cell = self.cell.take().ok_or_else(|| Ending::bug("there is no cell"))?;
         for answer in self.answers.drain(..) {
             cell.deliver(answer).map_err(|error| Ending::of_error(&error))?;
         }
-        let interrupter = cell.interrupter();
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
-        let running = self.inner.threads.run_turn(cell, time, self.inner.company());
-        tokio::pin!(running);
-        let ran = tokio::select! {
-            biased;
-            ran = &mut running => ran,
-            () = self.abort.cancelled() => {
-                interrupter.interrupt();
-                running.await
-            }
-        };
-        let (cell, turn) =
-            ran.map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
+        let ran = self.inner.threads.run_turn(cell, time, self.inner.company(), &self.abort);
+        let (cell, turn) = ran
+            .await
+            .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| Ending::of_error(&error))?;
@@ -249,7 +245,7 @@ impl Driver {
 
     /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its
     /// way.
-    async fn only_people_can_help(&self) -> Result<bool, Ending> {
+    async fn only_people_can_help(&mut self) -> Result<bool, Ending> {
         if !self.flights.only_people_can_help() {
             return Ok(false);
         }
@@ -272,14 +268,21 @@ impl Driver {
         if elsewhere {
             wake = wake.min(began + LOOK_AGAIN);
         }
-        let note = tokio::select! {
-            biased;
-            () = self.abort.cancelled() => return Err(Ending::aborted()),
-            note = self.flights.next() => Some(note),
-            () = self.inner.closing.cancelled() => None,
-            () = self.scope.left.cancelled(), if for_people => None,
-            () = tokio::time::sleep_until(wake.into()) => None,
-        };
+        let mut note = None;
+        if self.quick && self.flights.any_here() && self.inner.may_stay_awake() {
+            note = self.flights.next_awake(wake.min(began + SOON)).await;
+        }
+        if note.is_none() {
+            note = tokio::select! {
+                biased;
+                () = self.abort.cancelled() => return Err(Ending::aborted()),
+                note = self.flights.next() => Some(note),
+                () = self.inner.closing.cancelled() => None,
+                () = self.scope.left.cancelled(), if for_people => None,
+                () = tokio::time::sleep_until(wake.into()) => None,
+            };
+        }
+        self.quick = began.elapsed() < SOON;
         if let Some((call, outcome)) = note.and_then(|note| self.flights.note(note)) {
             self.answer(&call, outcome);
         }

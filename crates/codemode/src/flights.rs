@@ -1,8 +1,11 @@
 //! The calls of one run that have not settled: so many run, the others queue, and what settles is told in the order it does.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{self, Poll};
+use std::time::Instant;
 
 use pincer_sandbox::RequestId;
 use pincer_store::{Millis, now};
@@ -47,8 +50,8 @@ pub(crate) enum Note {
 enum Place {
     /// It has not begun.
     Queue,
-    /// Here.
-    Here { abort: CancellationToken, task: JoinHandle<()>, begun: Arc<AtomicBool> },
+    /// Here: on a task of its own, or, without one, by whoever waits for news.
+    Here { abort: CancellationToken, task: Option<JoinHandle<()>>, begun: Arc<AtomicBool> },
     /// In this other process, which is alive.
     Elsewhere(String),
 }
@@ -56,7 +59,8 @@ enum Place {
 impl Place {
     /// Whether a tool runs here for it.
     fn has_begun(&self) -> bool {
-        matches!(self, Self::Here { begun, task, .. } if begun.load(Ordering::SeqCst) && !task.is_finished())
+        let is_over = |task: &Option<JoinHandle<()>>| task.as_ref().is_some_and(JoinHandle::is_finished);
+        matches!(self, Self::Here { begun, task, .. } if begun.load(Ordering::SeqCst) && !is_over(task))
     }
 }
 
@@ -103,6 +107,8 @@ impl Listener {
 pub(crate) struct Flights {
     caller: Caller,
     calls: BTreeMap<RequestId, Flight>,
+    /// A call that is the only one. Who waits for it makes it: another task would be another thread to wake up, twice.
+    only: Option<(RequestId, BoxFuture<'static, Outcome>)>,
     most: usize,
     tell: UnboundedSender<Note>,
     notes: UnboundedReceiver<Note>,
@@ -111,7 +117,7 @@ pub(crate) struct Flights {
 impl Flights {
     pub fn new(caller: Caller, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
-        Self { caller, calls: BTreeMap::new(), most, tell, notes }
+        Self { caller, calls: BTreeMap::new(), only: None, most, tell, notes }
     }
 
     /// Whose run it is, from now on.
@@ -164,18 +170,63 @@ impl Flights {
             let Some(flight) = self.calls.get_mut(&id) else { return };
             let abort = self.caller.context.abort.child_token();
             let begun = Arc::new(AtomicBool::new(false));
-            let task = begin(&self.caller, &flight.call, abort.clone(), &begun, &self.tell);
-            flight.place = Place::Here { abort, task, begun };
+            let making = make(&self.caller, &flight.call, abort.clone(), &begun, &self.tell);
+            flight.place = Place::Here { abort, task: None, begun };
+            self.send_off();
+            self.only = Some((id, making));
+        }
+        if self.calls.len() > 1 {
+            self.send_off();
+        }
+    }
+
+    /// Lets the only call go on by itself: nobody waits for news now.
+    pub fn send_off(&mut self) {
+        let Some((id, making)) = self.only.take() else { return };
+        let tell = self.tell.clone();
+        let sent = tokio::spawn(async move {
+            let _ = tell.send(Note::Settled(id, making.await));
+        });
+        if let Some(Flight { place: Place::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
+            *task = Some(sent);
         }
     }
 
     /// Waits for news. Never ready if no call is made here.
     pub async fn next(&mut self) -> Note {
-        match self.notes.recv().await {
-            Some(note) => note,
-            // It holds a sender itself.
-            None => std::future::pending().await,
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// Looks for news until then instead of waiting for them: who does not sleep need not be woken up. The other tasks of the
+    /// runtime have their turns in between.
+    pub async fn next_awake(&mut self, until: Instant) -> Option<Note> {
+        while Instant::now() < until {
+            if let Poll::Ready(note) = poll_fn(|context| Poll::Ready(self.poll_next(context))).await {
+                return Some(note);
+            }
+            tokio::task::yield_now().await;
+            // Whoever works for us may have been put behind us, on the same processor.
+            std::thread::yield_now();
         }
+        None
+    }
+
+    fn poll_next(&mut self, context: &mut task::Context<'_>) -> Poll<Note> {
+        // It holds a sender itself: they never end.
+        if let Poll::Ready(Some(note)) = self.notes.poll_recv(context) {
+            return Poll::Ready(note);
+        }
+        let Some((id, making)) = &mut self.only else { return Poll::Pending };
+        let note = making.as_mut().poll(context).map(|outcome| Note::Settled(*id, outcome));
+        if note.is_ready() {
+            self.only = None;
+        }
+        note
+    }
+
+    /// Whether calls are made here.
+    pub fn any_here(&self) -> bool {
+        self.calls.values().any(|flight| matches!(flight.place, Place::Here { .. }))
     }
 
     /// News that are there already.
@@ -250,11 +301,14 @@ impl Flights {
     pub fn drop_unbegun(&mut self) {
         self.calls.retain(|_, flight| {
             let begun = flight.place.has_begun();
-            if let (Place::Here { task, .. }, false) = (&flight.place, begun) {
+            if let (Place::Here { task: Some(task), .. }, false) = (&flight.place, begun) {
                 task.abort();
             }
             begun
         });
+        if self.only.as_ref().is_some_and(|(id, _)| !self.calls.contains_key(id)) {
+            self.only = None;
+        }
     }
 
     /// Gives up what has not begun, and lets the rest go on by itself: what it comes to is in the journal.
@@ -274,7 +328,7 @@ impl Flights {
 
     /// Waits until nothing is made here any more.
     pub async fn ended(&mut self) {
-        while self.calls.values().any(|flight| matches!(flight.place, Place::Here { .. })) {
+        while self.any_here() {
             let note = self.next().await;
             self.note(note);
         }
@@ -312,14 +366,14 @@ impl StoredCall {
     }
 }
 
-/// Makes a call, on a task of its own.
-fn begin(
+/// Makes a call.
+fn make(
     caller: &Caller,
     call: &StoredCall,
     abort: CancellationToken,
     begun: &Arc<AtomicBool>,
     tell: &UnboundedSender<Note>,
-) -> JoinHandle<()> {
+) -> BoxFuture<'static, Outcome> {
     let Caller { door, tools, context, parent, listener } = caller.clone();
     let id = call.id;
     let asked = Call {
@@ -330,18 +384,17 @@ fn begin(
         line: call.line,
     };
     let context = Context { abort, parent_call: Some(parent), ..context };
-    let told = Arc::new(Teller { id, begun: Arc::clone(begun), tell: tell.clone(), listener });
-    let tell = tell.clone();
-    tokio::spawn(async move {
-        let outcome = door.call(tools.at_the_door(), &context, asked, told).await;
-        let _ = tell.send(Note::Settled(id, outcome));
-    })
+    let (begun, tell) = (Arc::clone(begun), tell.clone());
+    let told = Arc::new(Teller { id, begun, asked: AtomicBool::new(false), tell, listener });
+    Box::pin(async move { door.call(tools.at_the_door(), &context, asked, told).await })
 }
 
 /// Passes on how a call stands.
 struct Teller {
     id: RequestId,
     begun: Arc<AtomicBool>,
+    /// Somebody was asked for leave.
+    asked: AtomicBool,
     tell: UnboundedSender<Note>,
     listener: Listener,
 }
@@ -350,12 +403,16 @@ impl UpdateSink for Teller {
     fn update(&self, _update: Value) {}
 
     fn asked(&self, approval: &str) {
+        self.asked.store(true, Ordering::SeqCst);
         let _ = self.tell.send(Note::Asked(self.id, approval.to_owned()));
     }
 
     fn begun(&self) {
         self.begun.store(true, Ordering::SeqCst);
-        let _ = self.tell.send(Note::Begun(self.id));
+        // Who was not waiting for leave need not be told that it is there.
+        if self.asked.load(Ordering::SeqCst) {
+            let _ = self.tell.send(Note::Begun(self.id));
+        }
     }
 
     fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {

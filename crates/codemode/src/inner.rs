@@ -1,6 +1,7 @@
 //! What all runs of a process share.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
+use std::thread;
 use std::time::Duration;
 
 use pincer_config::keys::Durability;
@@ -68,6 +69,13 @@ impl Inner {
             0 | 1 => Company::Alone,
             _ => Company::Others,
         }
+    }
+
+    /// Whether somebody may stay awake while others work for it: nobody else wants the processor, and it is not the only one.
+    pub fn may_stay_awake(&self) -> bool {
+        static SEVERAL: LazyLock<bool> =
+            LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
+        *SEVERAL && self.company() == Company::Alone
     }
 
     /// What notes of calls must survive.

@@ -59,6 +59,7 @@ mod run;
 mod scope;
 mod settings;
 mod slots;
+mod spot;
 mod surface;
 mod sweep;
 mod telemetry;

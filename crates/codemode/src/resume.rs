@@ -228,6 +228,7 @@ impl CodeMode {
             replay: calls.iter().filter(|call| call.seq >= frontier.next_seq).cloned().collect(),
             parent: frontier.parent,
             deadline,
+            quick: true,
             abort,
         };
         if let Ok(owner) = self.inner.owner.name() {

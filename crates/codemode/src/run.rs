@@ -117,6 +117,7 @@ impl Driver {
 
     /// Suspends the program: it is in the store before anybody is told.
     pub async fn park(&mut self) -> Result<CodeModeResult, Ending> {
+        self.flights.send_off();
         let fence = self.record_run().await?;
         self.telemetry.park_count += 1;
         let (snapshot, mut frontier) = self.frontier()?;

@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 use pincer_sandbox::LongTurn;
 
+use crate::spot;
+
 /// A turn that lasts longer has to take turns.
 const LONG_TURN: Duration = Duration::from_millis(2);
 /// How long one may compute before the next.
@@ -49,7 +51,7 @@ thread_local! {
 
 /// What an engine does to turns that last.
 pub fn fair_turns() -> LongTurn {
-    LongTurn { after: LONG_TURN, may_go_on: Arc::new(|| SLOTS.may_go_on()) }
+    LongTurn { after: LONG_TURN, may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())) }
 }
 
 /// The turn on this thread is over.

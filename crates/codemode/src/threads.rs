@@ -1,29 +1,25 @@
-//! The threads that cells run on: never those of the async runtime, and none for a cell that has nothing to run.
+//! Where turns run: on the spot, or on threads that only cells have.
 //!
-//! Long turns take turns, see `slots.rs`.
+//! The turn of a program that is alone runs on the spot, see `spot.rs`. When there are several they have threads of their own,
+//! so that the async runtime is left in peace; a cell that has nothing to run has none. Long turns take turns, see `slots.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pincer_sandbox::{Cell, Error, Turn};
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::slots::turn_is_over;
+use crate::spot;
 
 /// What a cell needs, whatever the system's default is.
 const STACK_BYTES: usize = 4 << 20;
 /// A thread without work ends after this time.
 const IDLE: Duration = Duration::from_secs(10);
-/// Most turns are over in this time, and waking somebody up who sleeps takes longer than that.
-const SHORT_TURN: Duration = Duration::from_micros(40);
-/// A program that had its last answer within this time is expected to have the next one so soon too: its tools are in this
-/// process. One that waits for other processes leaves the processor to them.
-const SOON: Duration = Duration::from_micros(100);
-/// So long it is waited for then.
-const BETWEEN_TURNS: Duration = Duration::from_micros(250);
 
 /// Why there is no turn.
 #[derive(Debug, thiserror::Error)]
@@ -37,17 +33,19 @@ pub(crate) enum ThreadError {
 /// Whether other programs run too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Company {
-    /// This is the only one: then it is worth to stay awake for what comes next.
+    /// This is the only one.
     Alone,
     /// There are others, who need the time.
     Others,
 }
 
+/// What a turn has brought, with its cell.
+type Ran = (Cell, Result<Turn, Error>);
+
 struct Job {
     cell: Cell,
     time: Duration,
-    company: Company,
-    done: oneshot::Sender<(Cell, Result<Turn, Error>)>,
+    done: oneshot::Sender<Ran>,
 }
 
 /// A thread, for when it has nothing to do.
@@ -68,20 +66,30 @@ struct State {
 pub(crate) struct Threads(Arc<Mutex<State>>);
 
 impl Threads {
-    /// Runs one turn of a cell and hands the cell back.
+    /// Runs one turn of a cell and hands the cell back. When `abort` is cancelled the turn is cut short.
     pub async fn run_turn(
         &self,
         cell: Cell,
         time: Duration,
         company: Company,
-    ) -> Result<(Cell, Result<Turn, Error>), ThreadError> {
+        abort: &CancellationToken,
+    ) -> Result<Ran, ThreadError> {
+        if company == Company::Alone && spot::is_possible(&cell) {
+            return spot::run_turn(cell, time, abort).ok_or(ThreadError::Lost);
+        }
+        let interrupter = cell.interrupter();
         let (done, mut answer) = oneshot::channel();
         let Idle { jobs, .. } = self.thread()?;
-        jobs.send(Job { cell, time, company, done }).map_err(|_| ThreadError::Lost)?;
-        if let Some(turn) = soon(company, SHORT_TURN, || answer.try_recv().ok()) {
-            return Ok(turn);
-        }
-        answer.await.map_err(|_| ThreadError::Lost)
+        jobs.send(Job { cell, time, done }).map_err(|_| ThreadError::Lost)?;
+        let ran = tokio::select! {
+            biased;
+            ran = &mut answer => ran,
+            () = abort.cancelled() => {
+                interrupter.interrupt();
+                answer.await
+            }
+        };
+        ran.map_err(|_| ThreadError::Lost)
     }
 
     fn thread(&self) -> Result<Idle, ThreadError> {
@@ -106,16 +114,9 @@ impl Threads {
 
     /// The life of a thread.
     fn serve(&self, own: &Idle, work: &Receiver<Job>) {
-        let (mut company, mut gap) = (Company::Others, Duration::ZERO);
         loop {
-            let began = Instant::now();
-            let most = if gap <= SOON { BETWEEN_TURNS } else { Duration::ZERO };
-            let next = soon(company, most, || work.try_recv().ok());
-            let next = next.map_or_else(|| work.recv_timeout(IDLE), Ok);
-            gap = began.elapsed();
-            match next {
-                Ok(Job { mut cell, time, company: now, done }) => {
-                    company = now;
+            match work.recv_timeout(IDLE) {
+                Ok(Job { mut cell, time, done }) => {
                     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
                     turn_is_over();
                     let Ok(turn) = turn else { return };
@@ -143,20 +144,5 @@ impl Threads {
     /// A list that no panic can leave half-changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Looks for something that is expected soon.
-fn soon<T>(company: Company, most: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    if company == Company::Others {
-        return None;
-    }
-    let began = Instant::now();
-    loop {
-        match look() {
-            // Not by yielding: on a busy machine the turn comes back much later.
-            None if began.elapsed() < most => std::hint::spin_loop(),
-            found => return found,
-        }
     }
 }

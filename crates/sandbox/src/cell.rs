@@ -7,7 +7,7 @@ use pincer_snapshot::{Header, Parked, Unreadable, WASM_PAGE, read, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
-use crate::engine::Inner;
+use crate::engine::{Inner, STACK_BYTES};
 use crate::failure::keep_within;
 use crate::image::Image;
 use crate::program::scope_json;
@@ -19,8 +19,8 @@ use crate::{
 
 /// One program in one VM.
 ///
-/// It runs on the thread that calls [`run_turn`](Self::run_turn), which must have 2 MiB of stack, as Rust's threads do by
-/// default. Dropping it frees everything.
+/// It runs on the thread that calls [`run_turn`](Self::run_turn), on a stack of its own if that of the thread is not large
+/// enough; Rust's threads have enough by default. Dropping it frees everything.
 pub struct Cell {
     engine: Arc<Inner>,
     image: Arc<Image>,
@@ -128,6 +128,11 @@ impl Cell {
         Ok((cell, Vm { store, exports }))
     }
 
+    /// Whether turns that last are asked whether they may go on: see [`LongTurn`](crate::LongTurn).
+    pub fn asks_when_it_lasts(&self) -> bool {
+        self.engine.long_turn.is_some()
+    }
+
     /// A handle that stops this cell from another thread.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter { engine: Arc::clone(&self.engine), signal: Arc::clone(&self.signal) }
@@ -187,7 +192,7 @@ impl Cell {
         vm.store.data_mut().lasting = lasting.as_ref().map(Watch::deadline);
         let watch = self.engine.watchdog.watch(deadline);
         let result = match self.signal.begin_turn() {
-            true => vm.advance(step),
+            true => stacker::maybe_grow(STACK_BYTES, STACK_BYTES, || vm.advance(step)),
             false => Err(wasmtime::Error::new(Stop::Interrupted)),
         };
         self.signal.end_turn();

@@ -14,8 +14,10 @@ use crate::image::{ENGINE_WASM, Image};
 use crate::watchdog::Watchdog;
 use crate::{ContentHash, Error, ImageError, Limits, MAX_MEMORY_BYTES, Program, RestoreError, compile, image};
 
-/// Native stack of a running cell. The caller's thread must have this much and some more; Rust's default threads do.
+/// Native stack that guest code may use.
 const NATIVE_STACK_BYTES: usize = 1 << 20;
+/// What a turn needs: that, and what the host uses when the guest calls it from its deepest frame.
+pub(crate) const STACK_BYTES: usize = NATIVE_STACK_BYTES + (512 << 10);
 /// Dirty pages up to this size are reset by copying when a cell ends. Giving them back to the system instead would cost the
 /// next cell a page fault for each.
 const KEEP_RESIDENT_BYTES: usize = 4 << 20;

@@ -190,6 +190,16 @@ fn recursion_that_the_engine_does_not_count_ends_the_cell() {
 }
 
 #[test]
+fn a_thread_with_a_small_stack_is_no_danger() {
+    let small = std::thread::Builder::new().stack_size(128 << 10);
+    let run = || {
+        assert_eq!(limit(end("async function f() { await f() } await f()")), Limit::Stack);
+        value("const f = (n) => (n === 0 ? 0 : 1 + f(n - 1)); return f(500)")
+    };
+    assert_eq!(small.spawn(run).unwrap().join().unwrap(), "500");
+}
+
+#[test]
 fn honest_recursion_has_room() {
     assert_eq!(value("const f = (n) => (n === 0 ? 0 : 1 + f(n - 1)); return f(500)"), "500");
     assert_eq!(value("const d = JSON.parse('['.repeat(90) + ']'.repeat(90)); return JSON.stringify(d).length"), "180");

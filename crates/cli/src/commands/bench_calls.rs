@@ -70,12 +70,8 @@ struct Prompt {
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> u8 {
-    let measured = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(measure(arguments.rounds)));
+    let measured =
+        crate::runtime::small().map_err(Into::into).and_then(|runtime| runtime.block_on(measure(arguments.rounds)));
     match measured {
         Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
         Ok(report) => show(&report),

@@ -57,10 +57,7 @@ struct Report {
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> u8 {
-    let measured = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
+    let measured = crate::runtime::small()
         .map_err(Into::into)
         .and_then(|runtime| runtime.block_on(measure(arguments.rounds as usize)));
     match measured {

@@ -45,7 +45,7 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
             return WRONG_USAGE;
         }
     };
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match crate::runtime::small() {
         Ok(runtime) => runtime,
         Err(error) => {
             note(&format!("error: the call cannot be made: {error}"));

@@ -70,7 +70,7 @@ fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Wor
         let clamped = said.clamp(*least, *most);
         note(&format!("warning: --timeout-ms {said} is not within {least} to {most}: {clamped} is used"));
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let runtime = match crate::runtime::small() {
         Ok(runtime) => runtime,
         Err(error) => {
             show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, error.to_string()), arguments.json);

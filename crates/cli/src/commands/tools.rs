@@ -76,7 +76,7 @@ fn know(servers: &Servers, about: Option<&str>) -> std::io::Result<()> {
     if concerned().all(|server| server.seen().listing.is_some()) {
         return Ok(());
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = crate::runtime::small()?;
     runtime.block_on(async {
         match only {
             Some(only) => servers.ready_with(only).await,

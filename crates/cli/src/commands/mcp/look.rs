@@ -150,7 +150,7 @@ fn made(loaded: &Loaded, state: Option<&Path>) -> Servers {
 }
 
 pub(super) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, u8> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = crate::runtime::small();
     runtime.map(|runtime| runtime.block_on(work)).map_err(|error| {
         note(&format!("error: nothing can be asked: {error}"));
         FAILED

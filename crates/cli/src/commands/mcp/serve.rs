@@ -24,7 +24,8 @@ const LIVE_CELLS: u32 = 64;
 const LINGER: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = if arguments.http.is_some() { crate::runtime::large() } else { crate::runtime::small() };
+    let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
             note(&format!("error: the server cannot be started: {error}"));

@@ -1,0 +1,80 @@
+//! Turns on the spot: in the task that drives the program, on a thread of the async runtime.
+//!
+//! Most turns take less time than waking another thread up does, twice. But guest code is hostile, and the runtime has few
+//! threads: a turn that lasts gives its place there away, and goes on as a thread that belongs to nobody.
+
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use pincer_sandbox::{Cell, Error, Interrupter, Turn};
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio_util::sync::CancellationToken;
+
+use crate::slots::turn_is_over;
+
+/// How long a turn that lasts waits at most for the runtime to do without its thread, before it goes on and tries again.
+const HANDING_OVER: Duration = Duration::from_millis(20);
+
+/// The turn that runs on this thread of the runtime: who may want it to end, and how it is ended.
+struct Here {
+    abort: CancellationToken,
+    interrupter: Interrupter,
+}
+
+thread_local! {
+    static HERE: RefCell<Option<Here>> = const { RefCell::new(None) };
+}
+
+/// Whether the runtime can go on without this thread, and whether the cell asks when its turn lasts.
+pub(crate) fn is_possible(cell: &Cell) -> bool {
+    let is_multi = |runtime: Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+    cell.asks_when_it_lasts() && Handle::try_current().is_ok_and(is_multi)
+}
+
+/// Runs one turn here and now. `None` if it breaks down, and its cell with it.
+pub(crate) fn run_turn(
+    mut cell: Cell,
+    time: Duration,
+    abort: &CancellationToken,
+) -> Option<(Cell, Result<Turn, Error>)> {
+    HERE.set(Some(Here { abort: abort.clone(), interrupter: cell.interrupter() }));
+    let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
+    HERE.set(None);
+    turn_is_over();
+    turn.ok().map(|turn| (cell, turn))
+}
+
+/// Asked every few milliseconds of a turn that lasts. Nobody but itself can tell that it is not wanted any more: the task that
+/// would hear of it is busy with it.
+pub(crate) fn may_go_on(has_place: impl FnOnce() -> bool) -> bool {
+    let wanted = HERE.with_borrow(|here| {
+        here.as_ref().map(|Here { abort, interrupter }| match abort.is_cancelled() {
+            true => {
+                interrupter.interrupt();
+                false
+            }
+            false => true,
+        })
+    });
+    match wanted {
+        // A thread of cells.
+        None => has_place(),
+        Some(true) => aside(has_place),
+        Some(false) => false,
+    }
+}
+
+/// Does something while the runtime does without this thread, and sees to it that it can: once a task has run that was this
+/// thread's, another thread is in its place, or has taken its tasks over.
+fn aside(has_place: impl FnOnce() -> bool) -> bool {
+    let (tell, told) = channel();
+    tokio::spawn(async move {
+        let _ = tell.send(());
+    });
+    tokio::task::block_in_place(|| {
+        let _ = told.recv_timeout(HANDING_OVER);
+        has_place()
+    })
+}
