@@ -1,5 +1,5 @@
 //! Programs that run on a thread of the async runtime, and do not keep it.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;
 
