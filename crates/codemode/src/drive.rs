@@ -24,7 +24,7 @@ use crate::telemetry::{Counted, Telemetry, milliseconds};
 use crate::timers::Timers;
 
 /// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
-const SOON: Duration = Duration::from_micros(250);
+const SOON: Duration = Duration::from_micros(500);
 /// How often calls that another process makes are looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 

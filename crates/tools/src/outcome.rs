@@ -69,11 +69,11 @@ enum Recorded {
 
 /// The form in which the journal keeps what came of a call.
 pub(crate) fn record(result: Result<&Value, &CallError>, effect: Effect) -> String {
-    let recorded = match result {
-        Ok(value) => serde_json::json!({ "ok": value }),
-        Err(error) => serde_json::json!({ "error": error, "effect": effect }),
-    };
-    recorded.to_string()
+    match result {
+        // Written as it is: a large value is not copied only to be written.
+        Ok(value) => format!("{{\"ok\":{value}}}"),
+        Err(error) => serde_json::json!({ "error": error, "effect": effect }).to_string(),
+    }
 }
 
 /// Reads what came of a call out of the journal.
