@@ -19,7 +19,7 @@ use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::inflight::{Caller, InFlight, UnderWay};
 use crate::lines::{Ends, Lines, Notes, is_ours};
-use crate::log::{LastWords, listen, log_file};
+use crate::log::{LastWords, listen};
 use crate::server::Host;
 use crate::settings::ServerSettings;
 
@@ -86,12 +86,12 @@ impl Connection {
     }
 
     async fn greet(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, Unmet> {
-        let handler = Handler::new(settings, &host.hub);
+        let handler = Handler::new(settings, host);
         let (in_flight, changed) = (Arc::clone(&handler.in_flight), Arc::clone(&handler.changed));
         let closed = handler.closed.clone();
         let (service, program) = match settings.words() {
             Some(words) => {
-                let (service, program) = start(settings, &words, host, handler, greeting).await?;
+                let (service, program) = start(settings, &words, handler, greeting).await?;
                 (service, Some(program))
             }
             None => (crate::http::connect(settings, host, handler, greeting).await?, None),
@@ -261,7 +261,6 @@ fn ended(status: ExitStatus) -> String {
 async fn start(
     settings: &Arc<ServerSettings>,
     words: &[String],
-    host: &Host,
     handler: Handler,
     greeting: Greeting,
 ) -> Result<(Service, Program), Unmet> {
@@ -282,8 +281,7 @@ async fn start(
         closed: handler.closed.clone(),
         patience: settings.call_timeout(),
     };
-    let file = host.state.as_deref().map(|state| log_file(state, &settings.name));
-    let listening = tokio::spawn(listen(stderr, file, words.clone()));
+    let listening = tokio::spawn(listen(stderr, handler.log.clone(), words.clone()));
     let mut program = Program { group, words, notes, listening };
     let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, ends), greeting.lifecycle());
     let greeted = tokio::select! {

@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 use crate::asks::Asks;
 use crate::inflight::{Answerer, InFlight};
 use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
+use crate::log::ServerLog;
+use crate::server::Host;
 use crate::settings::ServerSettings;
 use crate::told::{Hub, Told};
 
@@ -29,6 +31,7 @@ pub(crate) struct Handler {
     pub settings: Arc<ServerSettings>,
     pub in_flight: Arc<InFlight>,
     pub hub: Hub,
+    pub log: ServerLog,
     /// Told when the server has other tools.
     pub changed: Arc<Notify>,
     /// The connection is over.
@@ -38,11 +41,12 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    pub fn new(settings: &Arc<ServerSettings>, hub: &Hub) -> Self {
+    pub fn new(settings: &Arc<ServerSettings>, host: &Host) -> Self {
         Self {
             settings: Arc::clone(settings),
             in_flight: Arc::default(),
-            hub: hub.clone(),
+            hub: host.hub.clone(),
+            log: ServerLog::new(host.state.as_deref(), &settings.name),
             changed: Arc::default(),
             closed: CancellationToken::new(),
             questions: Semaphore::new(MOST_QUESTIONS),
@@ -146,7 +150,9 @@ impl ClientHandler for Handler {
         params: LoggingMessageNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.tell(Told::Log(brief(serde_json::to_value(params).unwrap_or_default())));
+        let line = brief(value(&params));
+        self.log.add(log_line(&line).as_bytes());
+        self.tell(Told::Log(line));
     }
 
     async fn on_resource_updated(
@@ -176,6 +182,17 @@ impl ClientHandler for Handler {
 
 fn value(params: &impl Serialize) -> Value {
     serde_json::to_value(params).unwrap_or_default()
+}
+
+/// As it stands in the file: the level, who says it, and what.
+fn log_line(line: &Value) -> String {
+    let text = |key: &str| match &line[key] {
+        Value::Null => String::new(),
+        Value::String(text) => text.replace('\n', "\n  "),
+        other => other.to_string(),
+    };
+    let logger = if line["logger"].is_null() { String::new() } else { format!("{}: ", text("logger")) };
+    format!("[{}] {logger}{}\n", text("level"), text("data"))
 }
 
 /// A line of a log that can be kept for those who are slow to read it.

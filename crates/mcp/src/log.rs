@@ -1,4 +1,5 @@
-//! What a server writes to its standard error: a file of its own, and the last words for an error.
+//! What a server says beside its answers, on its standard error or in messages for its log: a file of its own, and the last words
+//! for an error.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -32,23 +33,44 @@ impl LastWords {
     }
 }
 
-/// Where the log of a server is.
-pub(crate) fn log_file(state: &Path, server: &str) -> PathBuf {
-    state.join("logs").join("mcp").join(format!("{server}.log"))
+/// The log of a server. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct ServerLog(Arc<Mutex<Place>>);
+
+/// Where a log is kept.
+enum Place {
+    /// There, once there is something to keep.
+    File(PathBuf),
+    Open(Log),
+    Nowhere,
+}
+
+impl ServerLog {
+    pub fn new(state: Option<&Path>, server: &str) -> Self {
+        let file = |state: &Path| Place::File(state.join("logs").join("mcp").join(format!("{server}.log")));
+        Self(Arc::new(Mutex::new(state.map_or(Place::Nowhere, file))))
+    }
+
+    /// Adds something to it, as far as that can be done.
+    pub fn add(&self, part: &[u8]) {
+        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Place::File(file) = &*place {
+            *place = Log::open(file).map_or(Place::Nowhere, Place::Open);
+        }
+        if let Place::Open(log) = &mut *place
+            && log.add(part).is_err()
+        {
+            *place = Place::Nowhere;
+        }
+    }
 }
 
 /// Takes down what a server writes until it writes no more. Without a file the last words are kept all the same.
-pub(crate) async fn listen(stderr: impl AsyncRead + Unpin, file: Option<PathBuf>, words: LastWords) {
-    let mut stderr = stderr;
-    let mut log = file.and_then(|file| Log::open(&file));
+pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, log: ServerLog, words: LastWords) {
     let mut buffer = vec![0; 8 << 10];
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
         words.add(&buffer[..count]);
-        if let Some(file) = &mut log
-            && file.add(&buffer[..count]).is_err()
-        {
-            log = None;
-        }
+        log.add(&buffer[..count]);
     }
 }
 

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::setup;
+use common::{is_private, setup};
 use pincer_mcp::Operation;
 use pincer_tools::{Effect, ErrorCode, OPERATIONS};
 use serde_json::json;
@@ -82,6 +82,17 @@ async fn a_tool_that_fails_returns_what_it_says() {
     let roots = house.text("mcp:good:test_list_roots", json!({})).await;
     let workspace = house.directory.path().to_str().unwrap().to_owned();
     assert_eq!(roots, format!("Roots: file://{workspace}"));
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_says_for_its_log_is_in_its_log() {
+    let house = setup().open().asked().await;
+    house.ok("mcp:good:test_tool_with_logging", json!({})).await;
+    house
+        .until(|house| house.log("good").lines().filter(|line| line.starts_with("[info] fixture: ")).count() == 3)
+        .await;
+    assert!(is_private(&house.path("state/logs/mcp/good.log")));
     house.end().await;
 }
 
