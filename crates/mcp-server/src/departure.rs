@@ -24,9 +24,17 @@ pub(crate) enum Departure {
 
 /// The requests of a connection that may be taken back.
 #[derive(Default)]
-pub(crate) struct Requested(Mutex<HashMap<RequestId, CancellationToken>>);
+pub(crate) struct Requested(Mutex<HashMap<RequestId, Work>>);
 
-/// A request for as long as it is worked on.
+/// What is done for one request.
+#[derive(Default)]
+struct Work {
+    taken_back: CancellationToken,
+    /// How many things at once.
+    count: usize,
+}
+
+/// A request for as long as something is done for it.
 pub(crate) struct Wanted<'r> {
     all: &'r Requested,
     id: RequestId,
@@ -34,19 +42,20 @@ pub(crate) struct Wanted<'r> {
 }
 
 impl Requested {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, CancellationToken>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestId, Work>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn wanted(&self, request: &RequestContext<RoleServer>) -> Wanted<'_> {
-        let (id, taken_back) = (request.id.clone(), CancellationToken::new());
-        self.lock().insert(id.clone(), taken_back.clone());
-        Wanted { all: self, id, taken_back }
+        let (id, mut all) = (request.id.clone(), self.lock());
+        let work = all.entry(id.clone()).or_default();
+        work.count += 1;
+        Wanted { all: self, id, taken_back: work.taken_back.clone() }
     }
 
     pub fn take_back(&self, id: &RequestId) {
-        if let Some(taken_back) = self.lock().get(id) {
-            taken_back.cancel();
+        if let Some(work) = self.lock().get(id) {
+            work.taken_back.cancel();
         }
     }
 }
@@ -76,6 +85,12 @@ impl Wanted<'_> {
 
 impl Drop for Wanted<'_> {
     fn drop(&mut self) {
-        self.all.lock().remove(&self.id);
+        let mut all = self.all.lock();
+        if let Some(work) = all.get_mut(&self.id) {
+            work.count -= 1;
+            if work.count == 0 {
+                all.remove(&self.id);
+            }
+        }
     }
 }

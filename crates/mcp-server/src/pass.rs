@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use pincer_catalog::{Source, ToolId};
 use pincer_mcp::{Operation, Server};
 use rmcp::RoleServer;
@@ -54,19 +55,32 @@ impl Connection {
         key: &str,
         request: &RequestContext<RoleServer>,
     ) -> Vec<(Arc<Server>, Value)> {
-        let mut items = Vec::new();
-        for server in self.able(operation) {
-            let mut cursor: Option<String> = None;
-            for _ in 0..MOST_PAGES {
-                let input = cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
-                let Ok(mut page) = self.operate(&server, operation, input, request).await else { break };
-                if let Some(Value::Array(found)) = page.get_mut(key).map(Value::take) {
-                    items.extend(found.into_iter().map(|item| (Arc::clone(&server), item)));
-                }
-                match page.get("nextCursor").and_then(Value::as_str) {
-                    Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
-                    _ => break,
-                }
+        // All at once: some may have to be started for it.
+        let all = self.able(operation).into_iter().map(|server| async move {
+            let items = self.listed_by(&server, operation, key, request).await;
+            items.into_iter().map(move |item| (Arc::clone(&server), item))
+        });
+        join_all(all).await.into_iter().flatten().collect()
+    }
+
+    /// All items that one server lists.
+    async fn listed_by(
+        &self,
+        server: &Server,
+        operation: Operation,
+        key: &str,
+        request: &RequestContext<RoleServer>,
+    ) -> Vec<Value> {
+        let (mut items, mut cursor) = (Vec::new(), None::<String>);
+        for _ in 0..MOST_PAGES {
+            let input = cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+            let Ok(mut page) = self.operate(server, operation, input, request).await else { break };
+            if let Some(Value::Array(found)) = page.get_mut(key).map(Value::take) {
+                items.extend(found);
+            }
+            match page.get("nextCursor").and_then(Value::as_str) {
+                Some(next) if !next.is_empty() => cursor = Some(next.to_owned()),
+                _ => break,
             }
         }
         items

@@ -5,6 +5,7 @@ mod common;
 
 use common::person::Person;
 use common::{House, Plan, planned, program};
+use pincer_config::keys::McpServer;
 use pincer_mcp_server::Surface;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -83,6 +84,29 @@ async fn prompts_that_several_have_carry_the_name_of_their_server() {
     client.call("twin__test_trigger_prompt_change", json!({})).await.unwrap();
     client.hears("notifications/prompts/list_changed").await;
     assert!(client.names("prompts/list", "prompts", "name").await.contains(&"test_extra_prompt".into()));
+    house.servers.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_are_cold_are_started_at_once_for_a_list() {
+    let place = tempfile::tempdir().unwrap();
+    // The second time each starts only when the other does.
+    let meeting = |own: &str, other: &str| {
+        let McpServer { command, .. } = program("mcp-fixture", "stdio");
+        let script = format!(
+            "cd {}; if [ -e again ]; then touch {own}; while [ ! -e {other} ]; do sleep 0.01; done; fi; exec {} stdio",
+            place.path().display(),
+            command.unwrap()
+        );
+        McpServer { command: Some("sh".into()), args: vec!["-c".into(), script], ..McpServer::default() }
+    };
+    let servers = vec![("one", meeting("one", "two")), ("two", meeting("two", "one"))];
+    let house = planned(Plan { servers, ..Plan::new(Surface::Direct) });
+    let client = house.connect(Person::plain()).await;
+    let before = client.names("prompts/list", "prompts", "name").await;
+    house.servers.end().await;
+    std::fs::write(place.path().join("again"), "").unwrap();
+    assert_eq!(client.names("prompts/list", "prompts", "name").await, before);
     house.servers.end().await;
 }
 
