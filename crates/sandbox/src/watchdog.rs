@@ -63,6 +63,8 @@ struct State {
     /// When the thread will wake by itself. It keeps an appointment even after the cell it was for has ended, so that a cell
     /// of the usual length never has to wake it.
     appointment: Option<Instant>,
+    /// Something has been watched since the thread last looked.
+    busy: bool,
     closed: bool,
 }
 
@@ -91,8 +93,14 @@ impl Watchdog {
         let key = (deadline, state.next);
         state.next += 1;
         state.deadlines.insert(key);
-        if state.appointment.is_none_or(|time| deadline < time) {
+        state.busy = true;
+        let too_late = state.appointment.is_none_or(|time| deadline < time);
+        if too_late {
             state.appointment = Some(deadline);
+        }
+        // Whoever is woken up wants the lock.
+        drop(state);
+        if too_late {
             self.shared.changed.notify_one();
         }
         Watch { watchdog: self, key }
@@ -152,7 +160,9 @@ impl State {
         if !self.urgent.is_empty() || first.is_some_and(|time| time <= now) {
             return (true, Some(now + AGAIN));
         }
-        (false, first.or(self.appointment.filter(|time| *time > now)))
+        // Between two turns of a program nothing is watched. Looking again costs less than being woken up.
+        let again = std::mem::take(&mut self.busy).then(|| now + AGAIN);
+        (false, first.or(self.appointment.filter(|time| *time > now)).or(again))
     }
 }
 
@@ -187,6 +197,14 @@ mod tests {
         signal.end_turn();
         assert_eq!(state.look(now), (false, None));
         assert!(!signal.begin_turn());
+    }
+
+    #[test]
+    fn it_looks_once_more_when_something_was_watched() {
+        let now = Instant::now();
+        let mut state = State { busy: true, ..State::default() };
+        assert_eq!(state.look(now), (false, Some(now + AGAIN)));
+        assert_eq!(state.look(now), (false, None));
     }
 
     #[test]
