@@ -25,6 +25,8 @@ use crate::timers::Timers;
 
 /// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
 const SOON: Duration = Duration::from_micros(500);
+/// After so long a program that goes on and on lets the other tasks of its worker have their turns.
+const BREATH: Duration = Duration::from_millis(1);
 /// How often calls that another process makes are looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
@@ -67,8 +69,14 @@ enum Next {
 impl Driver {
     /// Drives the program until it ends or is suspended.
     pub async fn drive(mut self) -> (CodeModeResult, Option<Flights>) {
+        let mut breath = Instant::now();
         loop {
             match self.step().await {
+                // On the spot a program whose answers are there at once never waits for anything.
+                Ok(Next::Turn) if breath.elapsed() > BREATH => {
+                    tokio::task::yield_now().await;
+                    breath = Instant::now();
+                }
                 Ok(Next::Turn) => {}
                 Ok(Next::Park) => match self.park().await {
                     Ok(result) => return (result, Some(self.flights)),
@@ -365,7 +373,7 @@ impl Driver {
                         Repeat::Unknown => {
                             self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
                         }
-                        _ => self.flights.queue_again(call),
+                        _ => self.flights.queue_again(StoredCall { approval: None, ..call }),
                     }
                 }
             }

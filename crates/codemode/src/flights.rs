@@ -2,14 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pincer_sandbox::RequestId;
 use pincer_store::{Millis, now};
-use pincer_tools::{BoxFuture, Call, Context, Door, Outcome, Request, RunOwner, UpdateSink};
+use pincer_tools::{
+    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, RunOwner, UpdateSink,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -143,8 +147,9 @@ impl Flights {
         self.calls.insert(call.id, Flight { call, place: Place::Queue, asking: false });
     }
 
-    /// Takes a call that another process makes.
+    /// Takes a call that another process makes. Whoever had to be asked about it has been.
     pub fn watch(&mut self, call: StoredCall, owner: String) {
+        let call = StoredCall { approval: None, ..call };
         self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
     }
 
@@ -386,7 +391,22 @@ fn make(
     let context = Context { abort, parent_call: Some(parent), ..context };
     let (begun, tell) = (Arc::clone(begun), tell.clone());
     let told = Arc::new(Teller { id, begun, asked: AtomicBool::new(false), tell, listener });
-    Box::pin(async move { door.call(tools.at_the_door(), &context, asked, told).await })
+    Box::pin(Unbroken(Box::pin(async move { door.call(tools.at_the_door(), &context, asked, told).await })))
+}
+
+/// A call that may break down, around its tool or in somebody who is told of it, and harms nothing but itself.
+struct Unbroken(BoxFuture<'static, Outcome>);
+
+impl Future for Unbroken {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Outcome> {
+        // After a panic it is not polled again, and what it borrows is its own.
+        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))).unwrap_or_else(|_| {
+            let error = CallError::new(ErrorCode::ToolFailed, "the call broke down: this is a bug");
+            Poll::Ready(Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO })
+        })
+    }
 }
 
 /// Passes on how a call stands.

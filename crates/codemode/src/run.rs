@@ -175,6 +175,8 @@ impl Driver {
     async fn end_calls(&mut self) {
         self.cell = None;
         self.permit = None;
+        // On its own it ends as it should even if that takes longer than is waited here.
+        self.flights.send_off();
         self.flights.abort();
         // Tools have half a second to end by themselves; their calls are in the journal before the run is over.
         let grace = std::time::Duration::from_secs(2);

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use pincer_sandbox::{Cell, Error, Interrupter, Turn};
@@ -74,7 +74,10 @@ fn aside(has_place: impl FnOnce() -> bool) -> bool {
         let _ = tell.send(());
     });
     tokio::task::block_in_place(|| {
-        let _ = told.recv_timeout(HANDING_OVER);
+        if told.recv_timeout(HANDING_OVER) == Err(RecvTimeoutError::Disconnected) {
+            // The runtime takes no tasks any more: it ends, and waits for us.
+            HERE.with_borrow(|here| here.iter().for_each(|here| here.interrupter.interrupt()));
+        }
         has_place()
     })
 }

@@ -3,10 +3,13 @@
 
 mod common;
 
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use common::{House, code_of, house};
-use pincer_codemode::{CodeModeResult, ExecInput, RunScope};
+use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, fair_turns};
+use pincer_sandbox::{Engine, LongTurn, Options};
 use pincer_tools::EventKind;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -67,6 +70,45 @@ async fn a_call_goes_on_while_its_program_does() {
         await new Promise((go) => setTimeout(go, 1)); return await call";
     assert_eq!(house.value(code).await, json!(1));
     assert_eq!(house.count(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_program_of_many_short_turns_lets_others_have_theirs() {
+    let mut house = house();
+    // No turn of it lasts.
+    let long_turn = LongTurn { after: Duration::from_secs(3600), ..fair_turns() };
+    let cache_dir = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache"));
+    let options = Options { cache_dir, live_cells: 4, long_turn: Some(long_turn), ..Options::default() };
+    let owner = Owner::new(house.directory.path().join("owners"));
+    let engine = Engine::load(options).unwrap();
+    house.mode = CodeMode::new(engine, 4, Arc::clone(&house.door), house.store.clone(), owner);
+    for code in [
+        "for (;;) await tools.search('echo')",
+        "for (;;) await new Promise((go) => setTimeout(go, 0))",
+        "for (;;) await tools.echo({})",
+    ] {
+        let scope = patient(&house);
+        let (mode, asked) = (house.mode.clone(), scope.clone());
+        let running = tokio::spawn(async move { mode.exec(&asked, ExecInput::javascript(code)).await });
+        let ticking = tokio::spawn(async {
+            for _ in 0..20 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+        ticking.await.unwrap();
+        assert!(!running.is_finished(), "{code} goes on");
+        scope.context.abort.cancel();
+        let result = serde_json::to_value(running.await.unwrap()).unwrap();
+        assert_eq!(code_of(&result), "aborted", "{code}: {result}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_call_is_made_although_its_program_only_looks_whether_it_was() {
+    let house = house();
+    let code = "let done = false; tools.count({}).then(() => { done = true });
+        while (!done) await new Promise((go) => setTimeout(go, 0)); return done";
+    assert_eq!(house.value(code).await, json!(true));
 }
 
 /// A runtime that has no thread to spare: then programs have one of their own.

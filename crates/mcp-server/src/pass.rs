@@ -55,6 +55,7 @@ impl Connection {
         key: &str,
         request: &RequestContext<RoleServer>,
     ) -> Vec<(Arc<Server>, Value)> {
+        let _wanted = self.requested.wanted(request);
         // All at once: some may have to be started for it.
         let all = self.able(operation).into_iter().map(|server| async move {
             let items = self.listed_by(&server, operation, key, request).await;
@@ -115,6 +116,7 @@ impl Connection {
         arguments: Option<Value>,
         request: &RequestContext<RoleServer>,
     ) -> Result<T, ErrorData> {
+        let _wanted = self.requested.wanted(request);
         let found = self.prompts(request).await.into_iter().find(|(known, ..)| known == name);
         let (_, server, item) =
             found.ok_or_else(|| ErrorData::invalid_params(format!("Unknown prompt: {name}"), None))?;
@@ -131,6 +133,7 @@ impl Connection {
         uri: &str,
         request: &RequestContext<RoleServer>,
     ) -> Result<T, ErrorData> {
+        let _wanted = self.requested.wanted(request);
         let mut last = None;
         for server in self.who_has(uri, request).await {
             match self.operate(&server, Operation::ReadResource, json!({ "uri": uri }), request).await {
@@ -162,6 +165,7 @@ impl Connection {
         mut params: Value,
         request: &RequestContext<RoleServer>,
     ) -> Result<T, ErrorData> {
+        let _wanted = self.requested.wanted(request);
         let mut able = self.able(Operation::Complete);
         if let Some(name) = params.pointer("/ref/name").and_then(Value::as_str).map(str::to_owned) {
             let found = self.prompts(request).await.into_iter().find(|(known, ..)| *known == name);

@@ -126,10 +126,11 @@ impl Journal for SqliteStore {
         commit: Commit,
     ) -> Result<(), StoreError> {
         let state = CallState::Dispatched;
-        if let [NewCall { seq, tool, input, asked, repeat }] = calls
-            && self.change_as(commit, NOTE, (run, seq, tool, input, repeat, state, owner, asked, fence.0))? == 1
-        {
-            return Ok(());
+        if let [NewCall { seq, tool, input, asked, repeat }] = calls {
+            let call = (run, seq, tool, input, repeat, state, owner, asked, fence.0);
+            if self.change_as(commit, NOTE, call, |_| Ok(false))? {
+                return Ok(());
+            }
         }
         // Several at once, or one that could not be noted: here it shows why.
         self.commit_as(commit, |connection| {
@@ -146,10 +147,7 @@ impl Journal for SqliteStore {
 
     fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError> {
         let settled = (run, seq, owner, CallState::Settled, outcome, self.next_moment());
-        if self.change_as(commit, SETTLE, settled)? == 1 {
-            return Ok(true);
-        }
-        self.look(|connection| {
+        self.change_as(commit, SETTLE, settled, |connection| {
             let known = "SELECT owner = ?3 FROM call WHERE run = ?1 AND seq = ?2";
             let mut known = connection.prepare_cached(known)?;
             match known.query_row((run, seq, owner), |row| row.get::<_, bool>(0)) {

@@ -150,17 +150,23 @@ impl SqliteStore {
         self.patiently(patience, |shared| self.commit(shared, safety, work))
     }
 
-    /// Makes one statement, which is a transaction by itself: for what happens often. Returns how many rows it changed.
+    /// Makes one statement, which is a transaction by itself: for what happens often. `true` if it changed something; otherwise
+    /// what `unchanged` finds out.
     pub(crate) fn change_as(
         &self,
         Commit { safety, patience }: Commit,
         statement: &str,
         params: impl Params,
-    ) -> Result<usize, StoreError> {
+        unchanged: impl FnOnce(&Connection) -> Result<bool, Refused>,
+    ) -> Result<bool, StoreError> {
         self.patiently(patience, |shared| {
             let of = |error| StoreError::of(&self.path, error);
             shared.make_safe(safety).map_err(of)?;
-            shared.connection.prepare_cached(statement).and_then(|mut made| made.execute(params)).map_err(of)
+            let made = shared.connection.prepare_cached(statement).and_then(|mut made| made.execute(params));
+            match made.map_err(of)? {
+                0 => unchanged(&shared.connection).map_err(|refused| self.sorted(refused)),
+                _ => Ok(true),
+            }
         })
     }
 
