@@ -35,7 +35,7 @@ fn read(home: &Home, path: &str) -> String {
     fs::read_to_string(home.path(path)).unwrap()
 }
 
-/// All files of clients, with how often each begins so.
+/// The names of all files in a folder.
 fn files(home: &Home, folder: &str) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(home.path(folder))
         .unwrap()

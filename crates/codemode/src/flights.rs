@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
@@ -12,7 +10,7 @@ use std::time::{Duration, Instant};
 use pincer_sandbox::RequestId;
 use pincer_store::{Millis, now};
 use pincer_tools::{
-    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, RunOwner, UpdateSink,
+    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, RunOwner, Unwound, UpdateSink,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -391,22 +389,14 @@ fn make(
     let context = Context { abort, parent_call: Some(parent), ..context };
     let (begun, tell) = (Arc::clone(begun), tell.clone());
     let told = Arc::new(Teller { id, begun, asked: AtomicBool::new(false), tell, listener });
-    Box::pin(Unbroken(Box::pin(async move { door.call(tools.at_the_door(), &context, asked, told).await })))
-}
-
-/// A call that may break down, around its tool or in somebody who is told of it, and harms nothing but itself.
-struct Unbroken(BoxFuture<'static, Outcome>);
-
-impl Future for Unbroken {
-    type Output = Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut task::Context<'_>) -> Poll<Outcome> {
-        // After a panic it is not polled again, and what it borrows is its own.
-        catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))).unwrap_or_else(|_| {
+    Box::pin(async move {
+        let calling = Box::pin(async { door.call(tools.at_the_door(), &context, asked, told).await });
+        // It may break down around its tool too, in somebody who is told of it.
+        Unwound(calling).await.unwrap_or_else(|| {
             let error = CallError::new(ErrorCode::ToolFailed, "the call broke down: this is a bug");
-            Poll::Ready(Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO })
+            Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO }
         })
-    }
+    })
 }
 
 /// Passes on how a call stands.

@@ -33,24 +33,34 @@ async fn endless(house: &House, scope: &RunScope) -> JoinHandle<CodeModeResult> 
     running
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_program_that_computes_for_ever_gives_back_the_only_worker_there_is() {
-    let house = house();
-    let scope = patient(&house);
-    let running = endless(&house, &scope).await;
-    // Tasks, timers and other programs go on beside it.
+/// Waits for a task that needs the workers of the runtime, and its clock.
+async fn others_go_on() {
     let ticking = tokio::spawn(async {
         for _ in 0..20 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     });
     ticking.await.unwrap();
-    assert_eq!(house.value("return (await tools.echo({ a: 1 })).a").await, json!(1));
-    assert!(!running.is_finished(), "it computes");
-    // And whoever does not want it any more is heard.
+}
+
+/// Aborts it. It hears that.
+async fn is_aborted(scope: &RunScope, running: JoinHandle<CodeModeResult>) {
     scope.context.abort.cancel();
     let result = serde_json::to_value(running.await.unwrap()).unwrap();
     assert_eq!(code_of(&result), "aborted", "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_program_that_computes_for_ever_gives_back_the_only_worker_there_is() {
+    let house = house();
+    let scope = patient(&house);
+    let running = endless(&house, &scope).await;
+    // Tasks, timers and other programs go on beside it.
+    others_go_on().await;
+    assert_eq!(house.value("return (await tools.echo({ a: 1 })).a").await, json!(1));
+    assert!(!running.is_finished(), "it computes");
+    // And whoever does not want it any more is heard.
+    is_aborted(&scope, running).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -90,16 +100,9 @@ async fn a_program_of_many_short_turns_lets_others_have_theirs() {
         let scope = patient(&house);
         let (mode, asked) = (house.mode.clone(), scope.clone());
         let running = tokio::spawn(async move { mode.exec(&asked, ExecInput::javascript(code)).await });
-        let ticking = tokio::spawn(async {
-            for _ in 0..20 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
-        });
-        ticking.await.unwrap();
+        others_go_on().await;
         assert!(!running.is_finished(), "{code} goes on");
-        scope.context.abort.cancel();
-        let result = serde_json::to_value(running.await.unwrap()).unwrap();
-        assert_eq!(code_of(&result), "aborted", "{code}: {result}");
+        is_aborted(&scope, running).await;
     }
 }
 
@@ -118,7 +121,5 @@ async fn a_runtime_of_one_thread_is_left_in_peace() {
     assert_eq!(house.value("return (await tools.echo({ a: 1 })).a").await, json!(1));
     let scope = patient(&house);
     let running = endless(&house, &scope).await;
-    scope.context.abort.cancel();
-    let result = serde_json::to_value(running.await.unwrap()).unwrap();
-    assert_eq!(code_of(&result), "aborted", "{result}");
+    is_aborted(&scope, running).await;
 }

@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Entry;
@@ -21,8 +18,8 @@ use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::telling::{Teller, TellingSink};
 use crate::{
-    ApprovalRule, BoxFuture, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Namespace, Outcome, Plugin,
-    Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, ToolError, UpdateSink,
+    ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Namespace, Outcome, Plugin, Redactor,
+    RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, Unwound, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -430,21 +427,6 @@ impl Door {
                 // The runtime ends, and whoever waits with it.
                 Err(_) => std::future::pending().await,
             },
-        }
-    }
-}
-
-/// A tool at work; `None` if it panics.
-struct Unwound<'t>(BoxFuture<'t, Result<Value, ToolError>>);
-
-impl Future for Unwound<'_> {
-    type Output = Option<Result<Value, ToolError>>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut std::task::Context<'_>) -> Poll<Self::Output> {
-        // After a panic it is not polled again, and what it borrows is its own.
-        match catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context))) {
-            Ok(polled) => polled.map(Some),
-            Err(_) => Poll::Ready(None),
         }
     }
 }

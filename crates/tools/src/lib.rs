@@ -26,6 +26,7 @@ mod schema;
 mod server;
 mod telling;
 mod tool;
+mod unwound;
 
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
 pub use asking::{answer_question, granted_always};
@@ -43,3 +44,4 @@ pub use registry::RegisterError;
 pub use schema::{SchemaError, check_schema};
 pub use server::{OPERATIONS, Server, ServerState};
 pub use tool::{BoxFuture, Effect, FnTool, Request, Tool, ToolCall, ToolError, UpdateSink};
+pub use unwound::Unwound;

@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, stderr};
 use std::process::{Command, Stdio};
 
-use pincer_catalog::nearest;
 use pincer_mcp::{LoginStatus, Logins, Remote, login, logout, status};
 use serde_json::json;
 
 use super::look::blocking;
+use super::unknown;
 use crate::print::{chain, line, note};
 use crate::usage::PlaceArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
@@ -81,9 +81,7 @@ fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
     };
     let servers = &loaded.parsed.config.mcp.servers;
     let Some(server) = servers.get(name) else {
-        let near = nearest(name, servers.keys().map(|known| (known.clone(), known.clone())), 1).pop();
-        let near = near.map(|near| format!(", did you mean {near}?")).unwrap_or_default();
-        return Err(wrong(format!("there is no MCP server {name}{near}; `pincer mcp list --cached` shows them")));
+        return Err(wrong(unknown(servers, name)));
     };
     if server.url.is_none() {
         return Err(wrong(format!(

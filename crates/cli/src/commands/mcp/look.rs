@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_catalog::{nearest, shortened};
+use pincer_catalog::shortened;
 use pincer_config::Loaded;
 use pincer_config::keys::McpSampling;
 use pincer_mcp::{Health, Listing, Seen, Server, Servers};
 use serde_json::{Value, json};
 
+use super::unknown;
 use crate::assembly::mcp_places;
 use crate::print::{line, note};
 use crate::usage::PlaceArguments;
@@ -68,9 +69,7 @@ pub(crate) fn test(places: &PlaceArguments, name: &str, json: bool) -> u8 {
         let why = if known.contains_key(name) {
             format!("the MCP server {name} is turned off: set mcp.servers.{name}.enabled to true")
         } else {
-            let near = nearest(name, known.keys().map(|known| (known.clone(), known.clone())), 1).pop();
-            let near = near.map(|near| format!(", did you mean {near}?")).unwrap_or_default();
-            format!("there is no MCP server {name}{near}; `pincer mcp list` shows them")
+            unknown(known, name)
         };
         note(&format!("error: {why}"));
         return WRONG_USAGE;

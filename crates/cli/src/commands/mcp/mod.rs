@@ -6,6 +6,11 @@ mod look;
 mod savings;
 mod serve;
 
+use std::collections::BTreeMap;
+
+use pincer_catalog::nearest;
+use pincer_config::keys::McpServer;
+
 use crate::usage::PlaceArguments;
 use crate::usage_mcp::{McpArguments, McpCommand};
 
@@ -21,5 +26,13 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &McpArguments) -> u8 {
         McpCommand::Logout { name, json } => login::log_out(places, name, *json),
         McpCommand::List { cached, json } => look::list(places, *cached, *json),
         McpCommand::Test { name, json } => look::test(places, name, *json),
+    }
+}
+
+/// That there is no such server, and which one was probably meant.
+fn unknown(servers: &BTreeMap<String, McpServer>, name: &str) -> String {
+    match nearest(name, servers.keys().map(|known| (known.clone(), known.clone())), 1).pop() {
+        Some(near) => format!("there is no MCP server {name}: did you mean {near}?"),
+        None => format!("there is no MCP server {name}; `pincer mcp list` shows them"),
     }
 }
