@@ -9,7 +9,7 @@
 
 use sha2::{Digest, Sha256};
 
-use crate::delta::{self, Dictionary, Run};
+use crate::difference::{self, Dictionary, Run};
 use crate::{ContentHash, PAGE, WASM_PAGE};
 
 const MAGIC: &[u8; 4] = b"PNCR";
@@ -83,7 +83,7 @@ impl Parked<'_> {
     /// Turns the image, extended with zeros to [`memory_bytes`](Self::memory_bytes), into the cell's memory. On an error
     /// `memory` is neither and must be thrown away.
     pub fn apply(&self, memory: &mut [u8], dictionary: &Dictionary) -> Result<(), Unreadable> {
-        delta::apply(memory, &self.runs, dictionary, self.difference)
+        difference::apply(memory, &self.runs, dictionary, self.difference)
     }
 }
 
@@ -95,9 +95,9 @@ pub fn write(
     dictionary: &Dictionary,
     limit: usize,
 ) -> Result<Vec<u8>, TooLarge> {
-    let runs = delta::changed(memory, base, header.stack_pointer as usize / PAGE);
+    let runs = difference::changed(memory, base, header.stack_pointer as usize / PAGE);
     let mut out = begin(header, &runs);
-    delta::compress(memory, base, &runs, dictionary, &mut out, limit)?;
+    difference::compress(memory, base, &runs, dictionary, &mut out, limit)?;
     let checksum = Sha256::digest(&out);
     out.extend_from_slice(&checksum);
     if out.len() > limit { Err(TooLarge { limit }) } else { Ok(out) }

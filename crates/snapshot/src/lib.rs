@@ -29,11 +29,11 @@
 //! # Ok::<(), pincer_snapshot::Unreadable>(())
 //! ```
 
-mod delta;
+mod difference;
 mod format;
 mod hash;
 
-pub use delta::{Dictionary, difference};
+pub use difference::{Dictionary, difference};
 pub use format::{Header, Parked, TooLarge, Unreadable, read, write};
 pub use hash::ContentHash;
 
