@@ -26,7 +26,7 @@ const CHUNK: usize = 128 << 10;
 const LEVEL: i32 = 1;
 /// A chunk is flushed when it is full, so the last page may go beyond.
 const CHUNK_BYTES: usize = CHUNK + PAGE + MAP_BYTES;
-const ZERO_PAGE: [u8; PAGE] = [0; PAGE];
+pub(crate) const ZERO_PAGE: [u8; PAGE] = [0; PAGE];
 
 thread_local! {
     /// With a chunk and its compressed form. Making these costs more than compressing a small cell with them.
@@ -59,13 +59,15 @@ fn indexes(runs: &[Run]) -> impl Iterator<Item = usize> {
     runs.iter().flat_map(|run| run.first as usize..(run.first + run.count) as usize)
 }
 
-/// The pages from `first` on in which `memory` differs from `base`, where `base` goes on with zeros.
+/// Returns the pages from `first` on in which `memory` differs from `base`, where `base` goes on with zeros.
 pub(crate) fn changed(memory: &[u8], base: &[u8], first: usize) -> Vec<Run> {
+    runs((first..memory.len() / PAGE).filter(|index| page(memory, *index) != page(base, *index)))
+}
+
+/// Collects ascending page indexes.
+pub(crate) fn runs(indexes: impl Iterator<Item = usize>) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
-    for index in first..memory.len() / PAGE {
-        if page(memory, index) == page(base, index) {
-            continue;
-        }
+    for index in indexes {
         match runs.last_mut() {
             Some(run) if (run.first + run.count) as usize == index => run.count += 1,
             _ => runs.push(Run { first: index as u32, count: 1 }),
@@ -129,6 +131,18 @@ pub(crate) fn compress(
     })
 }
 
+/// Turns the pages in `runs` back into those of the image.
+pub(crate) fn reset(memory: &mut [u8], image: &[u8], runs: &[Run]) -> Result<(), Unreadable> {
+    for index in indexes(runs) {
+        page_mut(memory, index)?.copy_from_slice(page(image, index));
+    }
+    Ok(())
+}
+
+fn page_mut(memory: &mut [u8], index: usize) -> Result<&mut [u8], Unreadable> {
+    memory.get_mut(index * PAGE..(index + 1) * PAGE).ok_or(Unreadable::Damaged("a page lies outside memory"))
+}
+
 /// Applies a difference made by [`compress`] to a memory that holds the image.
 pub(crate) fn apply(
     memory: &mut [u8],
@@ -147,10 +161,7 @@ pub(crate) fn apply(
                     context.decompress_using_ddict(&mut buffer[..], frame, &dictionary.decompress).map_err(zstd)?;
                 (chunk, compressed) = (&buffer[..len], rest);
             }
-            let target = memory
-                .get_mut(index * PAGE..(index + 1) * PAGE)
-                .ok_or(Unreadable::Damaged("a page lies outside memory"))?;
-            chunk = apply_page(target, chunk).ok_or(Unreadable::Damaged("a page is cut off"))?;
+            chunk = apply_page(page_mut(memory, index)?, chunk).ok_or(Unreadable::Damaged("a page is cut off"))?;
         }
         if !chunk.is_empty() || !compressed.is_empty() {
             return Err(Unreadable::Damaged("it does not end where its last page does"));

@@ -6,15 +6,29 @@
 //! ```
 //! Counts, ids and runs are LEB128 numbers; ids and runs ascend and are stored as the distance from their predecessor. Two
 //! snapshots of the same cell are the same bytes.
+//!
+//! A delta starts with `"PNCD" | version u16 | checksum of its predecessor 32` and goes on like a snapshot, from the engine
+//! hash on. The header is that of the cell when the delta was made. The pages are those that changed since the predecessor,
+//! also as the difference to the image.
 
 use sha2::{Digest, Sha256};
 
 use crate::difference::{self, Dictionary, Run};
 use crate::{ContentHash, PAGE, WASM_PAGE};
 
-const MAGIC: &[u8; 4] = b"PNCR";
-const VERSION: u16 = 1;
+/// How a stored form names itself.
+pub(crate) struct Form {
+    magic: &'static [u8; 4],
+    version: u16,
+}
+
+pub(crate) const SNAPSHOT: Form = Form { magic: b"PNCR", version: 1 };
+pub(crate) const DELTA: Form = Form { magic: b"PNCD", version: 1 };
+
 const CHECKSUM_BYTES: usize = 32;
+/// The SHA-256 at the end of a snapshot or delta. The next delta names it as its predecessor.
+pub(crate) type Checksum = [u8; CHECKSUM_BYTES];
+
 /// 4 GiB: all that a 32-bit guest can address.
 const MAX_WASM_PAGES: u32 = 1 << 16;
 /// Far beyond every limit on pending requests.
@@ -70,7 +84,7 @@ pub struct TooLarge {
 pub struct Parked<'a> {
     /// What the cell is.
     pub header: Header,
-    runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
     difference: &'a [u8],
 }
 
@@ -96,54 +110,84 @@ pub fn write(
     limit: usize,
 ) -> Result<Vec<u8>, TooLarge> {
     let runs = difference::changed(memory, base, header.stack_pointer as usize / PAGE);
-    let mut out = begin(header, &runs);
-    difference::compress(memory, base, &runs, dictionary, &mut out, limit)?;
+    write_pages(begin(&SNAPSHOT), header, &runs, Source { memory, image: base, dictionary }, limit)
+}
+
+/// Where the pages of a snapshot or delta come from.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub memory: &'a [u8],
+    pub image: &'a [u8],
+    pub dictionary: &'a Dictionary,
+}
+
+/// Returns the first bytes of a snapshot or delta.
+pub(crate) fn begin(form: &Form) -> Vec<u8> {
+    let mut out = Vec::with_capacity(PAGE);
+    out.extend_from_slice(form.magic);
+    out.extend_from_slice(&form.version.to_le_bytes());
+    out
+}
+
+/// Appends the header, the pages in `runs` and the checksum to `out`, which may grow to `limit`.
+pub(crate) fn write_pages(
+    mut out: Vec<u8>,
+    header: &Header,
+    runs: &[Run],
+    source: Source<'_>,
+    limit: usize,
+) -> Result<Vec<u8>, TooLarge> {
+    append_header(&mut out, header, runs);
+    difference::compress(source.memory, source.image, runs, source.dictionary, &mut out, limit)?;
     let checksum = Sha256::digest(&out);
     out.extend_from_slice(&checksum);
     if out.len() > limit { Err(TooLarge { limit }) } else { Ok(out) }
 }
 
-/// Everything before the difference.
-fn begin(header: &Header, runs: &[Run]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(PAGE);
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&VERSION.to_le_bytes());
+fn append_header(out: &mut Vec<u8>, header: &Header, runs: &[Run]) {
     out.extend_from_slice(&header.engine.0);
     out.extend_from_slice(&header.image.0);
     out.extend_from_slice(&header.stack_pointer.to_le_bytes());
     out.extend_from_slice(&header.wasm_pages.to_le_bytes());
-    number(&mut out, header.next_request);
-    number(&mut out, header.pending.len() as u32);
+    number(out, header.next_request);
+    number(out, header.pending.len() as u32);
     let mut previous = 0;
     for id in &header.pending {
-        number(&mut out, id - previous);
+        number(out, id - previous);
         previous = *id;
     }
-    number(&mut out, runs.len() as u32);
+    number(out, runs.len() as u32);
     let mut end = 0;
     for run in runs {
-        number(&mut out, run.first - end);
-        number(&mut out, run.count);
+        number(out, run.first - end);
+        number(out, run.count);
         end = run.first + run.count;
     }
-    out
 }
 
 /// Checks a snapshot.
 pub fn read(bytes: &[u8]) -> Result<Parked<'_>, Unreadable> {
-    if bytes.len() < MAGIC.len() + 2 || !bytes.starts_with(MAGIC) {
-        return Err(Unreadable::NotASnapshot);
+    let (mut reader, _) = open(bytes, &SNAPSHOT)?;
+    read_pages(&mut reader)
+}
+
+/// Checks the name and the checksum of a snapshot or delta. Returns what lies between them, and the checksum.
+pub(crate) fn open<'a>(bytes: &'a [u8], form: &Form) -> Result<(Reader<'a>, Checksum), Unreadable> {
+    let rest = bytes.strip_prefix(form.magic).ok_or(Unreadable::NotASnapshot)?;
+    let (version, rest) = rest.split_first_chunk().ok_or(Unreadable::NotASnapshot)?;
+    let version = u16::from_le_bytes(*version);
+    if version != form.version {
+        return Err(Unreadable::Version { found: version, known: form.version });
     }
-    let version = u16::from_le_bytes([bytes[4], bytes[5]]);
-    if version != VERSION {
-        return Err(Unreadable::Version { found: version, known: VERSION });
-    }
-    let sealed = bytes.len().checked_sub(CHECKSUM_BYTES).ok_or(Unreadable::Damaged("it is cut off"))?;
-    let (body, checksum) = bytes.split_at(sealed);
-    if Sha256::digest(body).as_slice() != checksum {
+    let (contents, checksum) = rest.split_last_chunk().ok_or(Unreadable::Damaged("it is cut off"))?;
+    if Sha256::digest(&bytes[..bytes.len() - CHECKSUM_BYTES]).as_slice() != checksum {
         return Err(Unreadable::Damaged("its checksum does not match"));
     }
-    let mut reader = Reader(body.get(MAGIC.len() + 2..).unwrap_or_default());
+    Ok((Reader(contents), *checksum))
+}
+
+/// Reads the header and the runs. The difference is all that follows.
+pub(crate) fn read_pages<'a>(reader: &mut Reader<'a>) -> Result<Parked<'a>, Unreadable> {
     let engine = ContentHash(reader.array()?);
     let image = ContentHash(reader.array()?);
     let stack_pointer = u32::from_le_bytes(reader.array()?);
@@ -152,8 +196,8 @@ pub fn read(bytes: &[u8]) -> Result<Parked<'_>, Unreadable> {
         return Err(Unreadable::Damaged("its memory is larger than there can be"));
     }
     let next_request = reader.number()?;
-    let pending = ascending_ids(&mut reader, next_request)?;
-    let runs = ascending_runs(&mut reader, wasm_pages, stack_pointer)?;
+    let pending = ascending_ids(reader, next_request)?;
+    let runs = ascending_runs(reader, wasm_pages, stack_pointer)?;
     let header = Header { engine, image, stack_pointer, wasm_pages, next_request, pending };
     Ok(Parked { header, runs, difference: reader.0 })
 }
@@ -201,10 +245,11 @@ fn number(out: &mut Vec<u8>, mut value: u32) {
     out.push(value as u8);
 }
 
-struct Reader<'a>(&'a [u8]);
+/// Takes values from the front of a stored form.
+pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Unreadable::Damaged("it is cut off"))?;
         self.0 = rest;
         Ok(*head)

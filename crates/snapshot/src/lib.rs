@@ -4,6 +4,9 @@
 //! that it can be tested and fuzzed alone. Reading is written for hostile bytes: [`read`] checks everything a snapshot says
 //! before anything is done with it.
 //!
+//! A large cell that is stored often is stored as a chain: a snapshot and up to [`MAX_DELTAS`] deltas. [`Checkpoints`] makes
+//! them, [`read_chain`] reads them.
+//!
 //! ```
 //! use pincer_snapshot::{ContentHash, Dictionary, Header, WASM_PAGE, read, write};
 //!
@@ -29,10 +32,14 @@
 //! # Ok::<(), pincer_snapshot::Unreadable>(())
 //! ```
 
+mod chain;
+mod checkpoints;
 mod difference;
 mod format;
 mod hash;
 
+pub use chain::{Chain, read_chain};
+pub use checkpoints::{Checkpoint, Checkpoints, MAX_DELTAS};
 pub use difference::{Dictionary, difference};
 pub use format::{Header, Parked, TooLarge, Unreadable, read, write};
 pub use hash::ContentHash;
