@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pincer_snapshot::{Header, Parked, Unreadable, WASM_PAGE, read, write};
+use pincer_snapshot::{Chain, Checkpoint, Checkpoints, Header, Unreadable, WASM_PAGE, read_chain, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
 use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
@@ -17,6 +17,10 @@ use crate::{
     Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd,
 };
 
+/// A snapshot that holds fewer pages than this (512 KiB) gets no deltas: it is made in less than a millisecond, and the cell
+/// needs no memory for hashes.
+const DELTAS_FROM_PAGES: usize = 128;
+
 /// One program in one VM.
 ///
 /// It runs on the thread that calls [`run_turn`](Self::run_turn), on a stack of its own if that of the thread is not large
@@ -26,6 +30,7 @@ pub struct Cell {
     image: Arc<Image>,
     signal: Arc<Signal>,
     state: State,
+    checkpoints: Checkpoints,
 }
 
 enum State {
@@ -77,18 +82,25 @@ impl Cell {
         Ok(cell)
     }
 
-    pub(crate) fn restore(engine: &Arc<Inner>, bytes: &[u8], limits: Limits) -> Result<Self, Error> {
-        over("bytes", bytes.len(), limits.snapshot_bytes)?;
-        let parked = read(bytes).map_err(RestoreError::from)?;
-        let header = &parked.header;
+    pub(crate) fn restore(
+        engine: &Arc<Inner>,
+        base: &[u8],
+        deltas: &[impl AsRef<[u8]>],
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let bytes = base.len() + deltas.iter().map(|delta| delta.as_ref().len()).sum::<usize>();
+        over("bytes", bytes, limits.snapshot_bytes)?;
+        let chain = read_chain(base, deltas).map_err(RestoreError::from)?;
+        let header = chain.header();
         if header.engine != engine.hash {
             return Err(RestoreError::WrongEngine { needed: header.engine, present: engine.hash }.into());
         }
         let image = engine.image(header.image)?;
-        let grown = check(&parked, &image, &limits)?;
+        let grown = check(&chain, &image, &limits)?;
         let (mut cell, mut vm) = Self::instantiate(engine, &image, limits)?;
         vm.exports.memory.grow(&mut vm.store, (grown / WASM_PAGE) as u64).map_err(Error::Setup)?;
-        parked.apply(vm.exports.memory.data_mut(&mut vm.store), &image.dictionary).map_err(RestoreError::from)?;
+        let memory = vm.exports.memory.data_mut(&mut vm.store);
+        chain.apply(memory, &image.memory, &image.dictionary).map_err(RestoreError::from)?;
         vm.store.data_mut().pending =
             Pending { ids: header.pending.iter().copied().collect(), next: header.next_request };
         cell.state = State::Waiting(vm, Vec::new());
@@ -124,7 +136,8 @@ impl Cell {
                 }
             }
         });
-        let cell = Self { engine: Arc::clone(engine), image: Arc::clone(image), signal, state: State::Ended };
+        let (engine, image, state) = (Arc::clone(engine), Arc::clone(image), State::Ended);
+        let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(DELTAS_FROM_PAGES) };
         Ok((cell, Vm { store, exports }))
     }
 
@@ -208,39 +221,70 @@ impl Cell {
     /// Turns the cell into bytes from which [`Engine::restore`](crate::Engine::restore) makes it again. The cell stays as it
     /// is and can go on.
     pub fn park(&mut self) -> Result<Vec<u8>, Error> {
-        let vm = match &mut self.state {
-            State::Waiting(vm, answers) if answers.is_empty() => vm,
-            State::Ended => return Err(Error::Ended),
+        let Frontier { header, memory, limit } = self.state.frontier(&self.engine, &self.image)?;
+        Ok(write(&header, memory, &self.image.memory, &self.image.dictionary, limit)?)
+    }
+
+    /// Like [`park`](Self::park), but if the cell is large and little of it changed since its previous checkpoint, only the
+    /// change becomes bytes. [`Engine::restore_chain`](crate::Engine::restore_chain) makes the cell again from the last
+    /// [`Full`](Checkpoint::Full) checkpoint and the [`Delta`](Checkpoint::Delta)s after it that were not replaced: at most
+    /// [`MAX_DELTAS`](crate::MAX_DELTAS). Together they keep the limit of a snapshot.
+    ///
+    /// The first checkpoint of a cell is full, also that of a restored one, and so is the one after an error. If a checkpoint
+    /// was not stored, call [`forget_checkpoints`](Self::forget_checkpoints).
+    pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
+        let Frontier { header, memory, limit } = self.state.frontier(&self.engine, &self.image)?;
+        Ok(self.checkpoints.next(&header, memory, &self.image.memory, &self.image.dictionary, limit)?)
+    }
+
+    /// Makes the next checkpoint a full one: those before it are lost, or something else was stored in their place.
+    pub fn forget_checkpoints(&mut self) {
+        self.checkpoints.forget();
+    }
+}
+
+/// A cell where it can be stored: all that is left is host work.
+struct Frontier<'a> {
+    header: Header,
+    memory: &'a [u8],
+    limit: usize,
+}
+
+impl State {
+    fn frontier(&mut self, engine: &Inner, image: &Image) -> Result<Frontier<'_>, Error> {
+        let vm = match self {
+            Self::Waiting(vm, answers) if answers.is_empty() => vm,
+            Self::Ended => return Err(Error::Ended),
             _ => return Err(Error::NotWaiting),
         };
         let stack_pointer = vm.exports.stack_pointer(&mut vm.store);
         // Only a broken engine is at a frontier with something on its stack.
-        if stack_pointer != self.image.roots.stack_pointer {
+        if stack_pointer != image.roots.stack_pointer {
             return Err(Error::NotWaiting);
         }
         let Host { pending, limits, .. } = vm.store.data();
         let memory = vm.exports.memory.data(&vm.store);
         let header = Header {
-            engine: self.engine.hash,
-            image: self.image.hash,
+            engine: engine.hash,
+            image: image.hash,
             stack_pointer,
             wasm_pages: (memory.len() / WASM_PAGE) as u32,
             next_request: pending.next,
             pending: pending.ids.iter().copied().collect(),
         };
-        Ok(write(&header, memory, &self.image.memory, &self.image.dictionary, limits.snapshot_bytes)?)
+        Ok(Frontier { header, memory, limit: limits.snapshot_bytes })
     }
 }
 
 /// Whether a sound snapshot also fits its image and what a cell may use now; by how many bytes its memory has grown.
-fn check(parked: &Parked<'_>, image: &Image, limits: &Limits) -> Result<usize, RestoreError> {
-    if parked.header.stack_pointer != image.roots.stack_pointer {
+fn check(chain: &Chain<'_>, image: &Image, limits: &Limits) -> Result<usize, RestoreError> {
+    if chain.header().stack_pointer != image.roots.stack_pointer {
         return Err(Unreadable::Damaged("its stack pointer is not where a waiting cell's is").into());
     }
-    let grown = parked.memory_bytes().checked_sub(image.memory.len());
+    let grown = chain.memory_bytes().checked_sub(image.memory.len());
     let grown = grown.ok_or(Unreadable::Damaged("its memory is smaller than its image"))?;
     over("bytes of memory", grown, limits.memory_bytes)?;
-    over("pending requests", parked.header.pending.len(), limits.pending_requests)?;
+    over("pending requests", chain.header().pending.len(), limits.pending_requests)?;
     Ok(grown)
 }
 

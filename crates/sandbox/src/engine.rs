@@ -139,7 +139,13 @@ impl Engine {
 
     /// Makes a cell out of a snapshot, as it was when it was parked.
     pub fn restore(&self, snapshot: &[u8], limits: Limits) -> Result<Cell, Error> {
-        Cell::restore(&self.inner, snapshot, limits)
+        self.restore_chain(snapshot, &[[0; 0]; 0], limits)
+    }
+
+    /// Makes a cell out of its checkpoints: the last full one, and the deltas after it that were not replaced, oldest first.
+    /// All of them are checked before a VM is made.
+    pub fn restore_chain(&self, base: &[u8], deltas: &[impl AsRef<[u8]>], limits: Limits) -> Result<Cell, Error> {
+        Cell::restore(&self.inner, base, deltas, limits)
     }
 
     /// Names the image that this build's cells start from.

@@ -61,7 +61,7 @@ pub use error::{Error, RestoreError};
 pub use image::ImageError;
 pub use json::{Json, JsonError, MAX_DEPTH};
 pub use limits::{Limits, MAX_MEMORY_BYTES};
-pub use pincer_snapshot::{ContentHash, TooLarge, Unreadable};
+pub use pincer_snapshot::{Checkpoint, ContentHash, MAX_DELTAS, TooLarge, Unreadable};
 pub use program::{FILE_NAME, File, Library, Program, Scope};
 pub use rewrite::RewriteError;
 pub use turn::{Answer, Failure, FailureKind, Fault, Limit, Output, Request, RequestId, Site, Turn, TurnEnd};

@@ -3,8 +3,10 @@
 
 mod common;
 
+use std::sync::LazyLock;
+
 use common::{LONG, engine, first_turn, json};
-use pincer_sandbox::{Answer, ContentHash, Error, Limits, RestoreError, TurnEnd, Unreadable};
+use pincer_sandbox::{Answer, Cell, Checkpoint, ContentHash, Error, Limits, RestoreError, Turn, TurnEnd, Unreadable};
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -35,12 +37,72 @@ fn refusal(bytes: &[u8]) -> RestoreError {
 
 /// Replaces a part and makes the checksum right again, as somebody who knows the format would.
 fn forged(at: usize, with: &[u8]) -> Vec<u8> {
-    let mut bytes = snapshot();
+    forge(snapshot(), at, with)
+}
+
+fn forge(mut bytes: Vec<u8>, at: usize, with: &[u8]) -> Vec<u8> {
     bytes[at..at + with.len()].copy_from_slice(with);
     let body = bytes.len() - 32;
     let checksum = Sha256::digest(&bytes[..body]);
     bytes[body..].copy_from_slice(&checksum);
     bytes
+}
+
+/// A snapshot that is large enough to have deltas, and its first delta.
+fn snapshot_and_delta() -> &'static (Vec<u8>, Vec<u8>) {
+    static MADE: LazyLock<(Vec<u8>, Vec<u8>)> = LazyLock::new(|| {
+        let (mut cell, turn) = first_turn("const bytes = new Uint8Array(1 << 20).fill(1); await call(); return call()");
+        let Ok(Checkpoint::Full(base)) = cell.checkpoint() else { panic!("not a full checkpoint") };
+        cell.deliver(Answer::value(turn.requests[0].id, json("1"))).expect("a pending request");
+        cell.run_turn(LONG).expect("a turn");
+        let Ok(Checkpoint::Delta { bytes, .. }) = cell.checkpoint() else { panic!("not a delta") };
+        (base, bytes)
+    });
+    &MADE
+}
+
+fn restore_delta(delta: &[u8]) -> Result<Cell, Error> {
+    engine().restore_chain(&snapshot_and_delta().0, &[delta], Limits::default())
+}
+
+#[test]
+fn an_unharmed_delta_continues() {
+    let mut cell = restore_delta(&snapshot_and_delta().1).expect("a cell");
+    cell.deliver(Answer::value(cell.pending()[0], json("7"))).expect("a pending request");
+    assert!(matches!(cell.run_turn(LONG), Ok(Turn { end: TurnEnd::Value(Some(value)), .. }) if value.as_str() == "7"));
+}
+
+#[test]
+fn every_changed_byte_of_a_delta_and_every_shortened_delta_is_refused() {
+    let sound = &snapshot_and_delta().1;
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1 << (at % 8);
+        assert!(restore_delta(&bytes).is_err(), "byte {at}");
+        assert!(restore_delta(&sound[..at]).is_err(), "{at} bytes");
+    }
+    assert!(restore_delta(&[&sound[..], b"x"].concat()).is_err());
+}
+
+// Offsets in a delta: magic 0, version 4, predecessor 6, then as in a snapshot: engine 38, image 70, stack pointer 102, …
+#[test]
+fn forged_headers_of_a_delta_are_refused() {
+    let sound = &snapshot_and_delta().1;
+    let pages = u32::from_le_bytes(sound[106..110].try_into().expect("four bytes"));
+    let forgeries: [(usize, &[u8]); 8] = [
+        (6, &[7; 32]),
+        (38, &[7; 32]),
+        (70, &[7; 32]),
+        (102, &0u32.to_le_bytes()),
+        (106, &(pages - 1).to_le_bytes()),
+        (106, &65_536u32.to_le_bytes()),
+        (106, &u32::MAX.to_le_bytes()),
+        (110, &[0, 1, 0]),
+    ];
+    for (at, with) in forgeries {
+        let refused = restore_delta(&forge(sound.clone(), at, with)).err();
+        assert!(matches!(refused, Some(Error::Restore(_))), "{at}: {refused:?}");
+    }
 }
 
 #[test]
@@ -125,8 +187,20 @@ proptest! {
         }
     }
 
+    /// The same for a delta.
+    #[test]
+    fn forged_contents_of_a_delta_are_refused_or_contained(at in 110usize..600, with in proptest::collection::vec(any::<u8>(), 1..64)) {
+        if let Ok(mut cell) = restore_delta(&forge(snapshot_and_delta().1.clone(), at, &with)) {
+            for id in cell.pending() {
+                cell.deliver(Answer::value(id, json("2"))).expect("a pending request");
+            }
+            drop(cell.run_turn(std::time::Duration::from_millis(50)));
+        }
+    }
+
     #[test]
     fn random_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         prop_assert!(engine().restore(&bytes, Limits::default()).is_err());
+        prop_assert!(restore_delta(&bytes).is_err());
     }
 }
