@@ -43,8 +43,14 @@ pub(crate) trait Core: Send + Sync + 'static {
 }
 
 /// It looks and changes nothing.
-pub(crate) const LOOKS: Flags =
-    Flags { read_only: true, idempotent: true, sequential: false, direct_only: false, trusted: true };
+pub(crate) const LOOKS: Flags = Flags {
+    read_only: true,
+    claims_read_only: false,
+    idempotent: true,
+    sequential: false,
+    direct_only: false,
+    trusted: true,
+};
 /// It changes things.
 pub(crate) const CHANGES: Flags = Flags { read_only: false, idempotent: false, ..LOOKS };
 

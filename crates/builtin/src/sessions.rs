@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Flags;
-use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError, now};
+use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError};
 use pincer_tools::{Redactor, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -74,7 +75,7 @@ impl Core for SessionStatus {
             let own = pending.into_iter().filter(|approval| approval.session == context.session);
             Ok(StatusOutput {
                 agent: context.agent,
-                now: iso(now()),
+                now: iso(wall_clock()),
                 workspace,
                 runs,
                 open_questions: own.map(|approval| approval.id).collect(),
@@ -83,6 +84,11 @@ impl Core for SessionStatus {
         })
         .await
     }
+}
+
+/// The time as the machine knows it, for the model.
+fn wall_clock() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
 }
 
 pub(crate) struct SessionsList(pub Arc<dyn SessionStore>);

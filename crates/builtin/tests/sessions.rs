@@ -4,7 +4,9 @@
 mod common;
 
 use common::house;
-use pincer_store::{Approvals, Journal, NewApproval, NewCall, NewRun, Repeat, RunState, Runs, Safety};
+use pincer_store::{
+    Approvals, Claim, Cover, Journal, NewApproval, NewCall, NewRun, Permission, Repeat, RunState, Runs, Safety,
+};
 use serde_json::json;
 
 #[tokio::test]
@@ -12,18 +14,21 @@ async fn status_list_and_history_are_what_the_store_has() {
     let house = house();
     let store = &house.store;
     let run = |id, session, created_at| {
-        store.create_run(&NewRun { id, session, caller: "me", agent_run: None, created_at }, "p").unwrap()
+        let run = NewRun { id, session, caller: "me", agent_run: None, created_at, key: None, tools: None };
+        let claim = Claim { owner: "p", safety: Safety::Process };
+        store.create_run(&run, claim, None, Safety::Process.into()).unwrap()
     };
     let fence = run("cm_1", "main", 1_000);
     let input = json!({ "path": "a", "apiKey": "s3cret" }).to_string();
-    let call = |seq, input| NewCall { seq, tool: "openclaw:core:read", input, asked: b"", repeat: Repeat::Pure };
-    let safety = Safety::Process;
-    store
-        .note_calls("cm_1", fence, "p", &[call(0, input.as_str()), call(1, "{}"), call(2, "{}")], safety.into())
-        .unwrap();
-    store.settle_call("cm_1", "p", 0, "{\"ok\": 1}", safety.into()).unwrap();
-    store.settle_call("cm_1", "p", 1, "{\"error\": {}}", safety.into()).unwrap();
-    store.finish_run("cm_1", fence, RunState::Completed, "{}", 1, safety).unwrap();
+    let commit = Safety::Process.into();
+    for (seq, input) in [input.as_str(), "{}", "{}"].into_iter().enumerate() {
+        let (tool, repeat, cover) = ("openclaw:core:read", Repeat::Pure, Cover::None);
+        let call = NewCall { seq: seq as u32, tool, input, repeat, cover, permission: Permission::Free };
+        store.dispatch("cm_1", fence, "p", &call, commit).unwrap();
+    }
+    store.settle("cm_1", "p", 0, "{\"ok\": 1}", 1, commit).unwrap();
+    store.settle("cm_1", "p", 1, "{\"error\": {}}", 1, commit).unwrap();
+    store.finish_run("cm_1", fence, RunState::Completed, "{}", 1, commit).unwrap();
     run("cm_2", "main", 2_000);
     run("cm_3", "other", 3_000);
     let question = |id, session| NewApproval {
@@ -31,7 +36,9 @@ async fn status_list_and_history_are_what_the_store_has() {
         run: None,
         session,
         tool: "t",
+        seq: None,
         digest: b"d",
+        fingerprint: None,
         request: "{}",
         created_at: 0,
         expires_at: None,

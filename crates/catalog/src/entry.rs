@@ -154,8 +154,11 @@ impl<'de> Deserialize<'de> for ToolId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct Flags {
-    /// It changes nothing.
+    /// It changes nothing. Settled by us: by the tool's own definition, a plugin's manifest or the operator, never by the word
+    /// of a server. A call of it needs no checkpoint.
     pub read_only: bool,
+    /// Its server says that it changes nothing. Decides no more than whether an interrupted call may be repeated.
+    pub claims_read_only: bool,
     /// Doing it twice is the same as doing it once.
     pub idempotent: bool,
     /// One call at a time.

@@ -98,8 +98,8 @@ fn an_abort_from_another_process_ends_the_tool_too() {
 }
 
 #[test]
-fn a_program_that_was_never_stored_ends_with_its_process_and_says_what_it_had_done() {
-    let home = Home::with(FREE);
+fn with_parked_durability_a_killed_program_ends_and_says_what_it_had_done() {
+    let home = Home::with(r#"{ tools: { exec: { mode: "full" }, codeMode: { durability: "parked" } } }"#);
     let code = format!("await tools.write({{ path: 'first', content: '1' }}); {SLOW}");
     let mut running = start(&home, &["exec", "--json", "--timeout-ms", "60000", "-e", &code]);
     until("the command", || home.path("begun").exists());
@@ -115,7 +115,7 @@ fn a_program_that_was_never_stored_ends_with_its_process_and_says_what_it_had_do
         "{error}"
     );
     let (_, shown) = home.json(&["runs", "show", id, "--json"]);
-    assert_eq!((&shown["state"], &shown["calls"][0]["succeeded"]), (&json!("failed"), &json!(true)));
+    assert_eq!((&shown["state"], &shown["calls"][0]["succeeded"]), (&json!("aborted"), &json!(true)));
 }
 
 #[test]

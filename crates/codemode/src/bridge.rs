@@ -1,13 +1,14 @@
 //! What a program asks for, out of what the sandbox hands over; and the errors it gets for an answer. All of it is the word of
 //! a hostile program.
 
-use pincer_catalog::{Entry, Source, shortened};
+use pincer_catalog::{Entry, Flags, Source, shortened};
 use pincer_sandbox::{Answer, Fault, Json, Request};
 use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::{Map, Value};
 
 use crate::attachments;
 use crate::flights::StoredCall;
+use crate::known_tools::KnownTools;
 use crate::mcp;
 use crate::tools::RunTools;
 
@@ -27,7 +28,7 @@ pub(crate) struct ToolCall {
     pub tool: String,
     pub input: Value,
     pub method: Method,
-    pub sequential: bool,
+    pub flags: Flags,
 }
 
 /// By which way a tool is called.
@@ -51,7 +52,7 @@ impl Method {
 const MOST_NAME: usize = 200;
 
 /// Reads a request. What cannot be read is the program's error.
-pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> {
+pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> Result<Asked, Fault> {
     let unreadable = |_| wrong("the arguments cannot be read");
     match request.method.as_str() {
         "sleep" => Ok(Asked::Sleep),
@@ -80,7 +81,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> 
                 return Err(wrong("tools.call needs the id of a tool and an input: tools.call(id, { … })"));
             };
             let input = arguments.next().filter(|input| !input.is_null()).unwrap_or_else(|| Map::new().into());
-            let entry = tools.find(&tool).map_err(|message| unknown(&tool, &message))?;
+            let entry = tools.find(&tool).map_err(|message| missing(&tool, &message, tools, known))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Call)))
         }
         "namespace" => {
@@ -95,14 +96,16 @@ pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> 
             let (tool, input) = namespace
                 .call(&path, arguments)
                 .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?;
-            let entry = tools.catalog().get(&tool).ok_or_else(|| unknown(&tool, &format!("Unknown tool: {tool}.")))?;
+            let missing = || missing(&tool, &format!("Unknown tool: {tool}."), tools, known);
+            let entry = tools.catalog().get(&tool).ok_or_else(missing)?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
         }
         mcp::CALL => {
             let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
             let Some(Value::String(id)) = arguments.next() else { return Err(wrong("the tool cannot be told")) };
             let entry = tools.catalog().get(&id).filter(|entry| entry.id.source() == Source::Mcp);
-            let entry = entry.ok_or_else(|| unknown(&id, &format!("Unknown tool: {id}. It has been taken back.")))?;
+            let missing = || missing(&id, &format!("Unknown tool: {id}. It has been taken back."), tools, known);
+            let entry = entry.ok_or_else(missing)?;
             let input = tools.mcp().input(entry, arguments.collect());
             let input = input.map_err(|message| wrong(message).with("toolId", id.as_str()))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
@@ -134,7 +137,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools) -> Result<Asked, Fault> 
 
 impl ToolCall {
     fn new(entry: &Entry, input: Value, method: Method) -> Self {
-        Self { tool: entry.id.to_string(), input, method, sequential: entry.flags.sequential }
+        Self { tool: entry.id.to_string(), input, method, flags: entry.flags }
     }
 }
 
@@ -145,6 +148,19 @@ fn wrong(message: impl Into<String>) -> Fault {
 /// A value that cannot be handed to the program.
 pub(crate) fn unreadable(error: &pincer_sandbox::JsonError) -> Fault {
     Fault::new("Error", format!("the value cannot be passed on: {error}"))
+}
+
+/// A tool that this run does not have, or no longer.
+fn missing(tool: &str, message: &str, tools: &RunTools, known: &KnownTools) -> Fault {
+    match known.get(tool) {
+        Some(_) if tools.catalog().get(tool).is_none() => gone(tool),
+        _ => unknown(tool, message),
+    }
+}
+
+/// A tool that was there when the program began.
+pub(crate) fn gone(tool: &str) -> Fault {
+    unknown(tool, &format!("{tool} is no longer available: it was removed or denied since this program began"))
 }
 
 pub(crate) fn unknown(tool: &str, message: &str) -> Fault {
@@ -164,9 +180,7 @@ pub(crate) fn fault(tool: &str, error: &CallError, effect: Effect) -> Fault {
 
 /// A call whose process ended in the middle of it, as its program gets it.
 pub(crate) fn interrupted(tool: &str) -> Fault {
-    let message = format!(
-        "nobody knows whether {tool} was done: what made the call ended before it settled. Look before you call it again"
-    );
+    let message = format!("{tool} was interrupted; it may or may not have run. Check before you retry.");
     Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
 }
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pincer_sandbox::{Engine, Program, Scope};
 use pincer_source::{Prepared, SourceError, prepare};
-use pincer_store::now;
+use pincer_store::{Run, RunState, StoreError};
 use pincer_tools::{Context, ControlCall, Door};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,10 +18,11 @@ use crate::flights::{Caller, Flights, Listener};
 use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
+use crate::owner::ClaimError;
 use crate::owner::Owner;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode, Failed};
-use crate::run::RunRecord;
+use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
 use crate::surface::VISIBLE;
 use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
@@ -57,20 +58,69 @@ impl CodeMode {
         self.inner.counting.read()
     }
 
-    /// Runs a program until it ends or must wait. It goes on when whoever asked for it stops listening.
+    /// Runs a program until it ends or must wait. It goes on when the caller stops listening. With a key
+    /// ([`ExecInput::key`]), a program that was begun before under it is not begun again: what came of it is told.
     pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
         self.inner.counting.add(Counted::Exec, 1);
         self.sweep_now_and_then(scope.settings.snapshot_lifetime);
+        let key = input.key.clone().map(|key| Key { key, program: input.digest() });
+        if let Some(key) = &key {
+            match self.begun_before(scope, key).await {
+                Ok(None) => {}
+                Ok(Some(run)) => return self.same_run(scope, run, input).await,
+                Err(refused) => return refused,
+            }
+        }
         let telemetry = telemetry(scope, 1);
-        let record = RunRecord::fresh();
+        let record = RunRecord::fresh(key.clone());
         let id = record.id.clone();
         let abort = scope.context.abort.child_token();
         let Turn::Go(tell, _) = self.inner.live.take(&id, &abort) else {
             return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
         };
+        let again = key.map(|key| (key, input.clone()));
         let begun = Begun { scope: scope.clone(), input, record, telemetry, abort: abort.clone() };
-        let (mode, scope) = (self.clone(), scope.clone());
-        self.driven(id, &scope, abort, tell, async move { mode.begin(begun).await }).await
+        let (mode, of) = (self.clone(), scope.clone());
+        let result = self.driven(id, &of, abort, tell, async move { mode.begin(begun).await }).await;
+        // Of two requests with one key at the same time, one begins the run.
+        match again {
+            Some((key, input)) if is_taken(&result) => match self.begun_before(scope, &key).await {
+                Ok(Some(run)) => self.same_run(scope, run, input).await,
+                Ok(None) => result,
+                Err(refused) => refused,
+            },
+            _ => result,
+        }
+    }
+
+    /// Returns the run that was begun under a key. Another program under the same key is refused.
+    async fn begun_before(&self, scope: &RunScope, key: &Key) -> Result<Option<Run>, CodeModeResult> {
+        let (caller, session, word) = (scope.caller.clone(), scope.context.session.clone(), key.key.clone());
+        let found = self.inner.stored(move |store| store.run_with_key(&caller, &session, &word)).await;
+        let found = found.map_err(|error| failed(Ending::of_store(&error), Telemetry::default()))?;
+        match &found {
+            Some(run) if run.key.as_ref().is_some_and(|(_, program)| *program == key.program) => {
+                match scope.refusal(run) {
+                    Some(refusal) => Err(CodeModeResult::refused(ErrorCode::InvalidInput, refusal)),
+                    None => Ok(found),
+                }
+            }
+            Some(run) => {
+                let error = format!(
+                    "another program was run under the id {} in this session ({}): use a new id for a new program",
+                    pincer_catalog::shortened(&key.key, 100),
+                    run.id
+                );
+                Err(CodeModeResult::refused(ErrorCode::InvalidInput, error))
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Tells what came of a run whose request was sent again. If its process died, it goes on.
+    async fn same_run(&self, scope: &RunScope, run: Run, input: ExecInput) -> CodeModeResult {
+        let deadline = Instant::now() + scope.settings.timeout;
+        self.continued(scope, run, deadline, Some(input)).await
     }
 
     /// Continues a suspended program until it ends or must wait again.
@@ -82,18 +132,34 @@ impl CodeMode {
             Ok(run) => run,
             Err(refused) => return refused,
         };
-        if run.expires_at.is_some_and(|time| time <= now()) {
+        if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
             self.sweep().await;
+        }
+        self.continued(scope, run, deadline, None).await
+    }
+
+    /// Continues a run, or joins the driver that does.
+    async fn continued(
+        &self,
+        scope: &RunScope,
+        run: Run,
+        deadline: Instant,
+        again: Option<ExecInput>,
+    ) -> CodeModeResult {
+        // A request that is sent again is told what it was told: it does not continue what waits.
+        if again.is_some() && run.state == RunState::Waiting {
+            return self.told(&run.id).await;
         }
         let abort = scope.context.abort.child_token();
         let id = run.id.clone();
         match self.inner.live.take(&id, &abort) {
             Turn::Join(result) => joined(result).await,
+            Turn::Held(held) => self.told_held(&held).await,
             Turn::Go(tell, flights) => {
                 let (mode, scope) = (self.clone(), scope.clone());
                 let (of, token) = (scope.clone(), abort.clone());
-                let going =
-                    async move { mode.resume(scope, run, flights.map(|flights| *flights), deadline, token).await };
+                let flights = flights.map(|flights| *flights);
+                let going = async move { mode.resume(scope, run, flights, deadline, token, again).await };
                 self.driven(id, &of, abort, tell, going).await
             }
         }
@@ -106,7 +172,7 @@ impl CodeMode {
         scope: &RunScope,
         abort: CancellationToken,
         tell: watch::Sender<Option<CodeModeResult>>,
-        driving: impl Future<Output = (CodeModeResult, Option<Flights>)> + Send + 'static,
+        driving: impl Future<Output = Driven> + Send + 'static,
     ) -> CodeModeResult {
         let mode = self.clone();
         let lifetime = scope.settings.snapshot_lifetime;
@@ -115,14 +181,19 @@ impl CodeMode {
         tokio::spawn(async move {
             // A panic must not leave others waiting: the place is cleared when this is dropped.
             let place = Place { mode: &mode, id: &id };
-            let (result, flights) = driving.await;
+            let (result, after) = driving.await;
             std::mem::forget(place);
-            match flights {
-                Some(flights) => {
+            match after {
+                After::Parked(flights) => {
                     let guard = mode.guard(id.clone(), abort.clone(), lifetime);
                     mode.inner.live.park(&id, ParkedRun { flights, abort, _guard: guard });
                 }
-                None => drop(mode.inner.live.remove(&id)),
+                After::Left(flights) => mode.inner.live.put_left(&id, flights),
+                After::Held(held) => {
+                    mode.inner.live.hold(&id, Arc::clone(&held));
+                    mode.keep_storing(held);
+                }
+                After::Nothing => drop(mode.inner.live.remove(&id)),
             }
             tell.send_replace(Some(result));
         });
@@ -130,10 +201,11 @@ impl CodeMode {
     }
 
     /// From a program to its first result.
-    async fn begin(&self, begun: Begun) -> (CodeModeResult, Option<Flights>) {
-        let Begun { scope, input, record, telemetry, abort } = begun;
+    pub(crate) async fn begin(&self, begun: Begun) -> Driven {
+        let Begun { scope, input, record, mut telemetry, abort } = begun;
+        telemetry.durability = Some(scope.settings.durability);
         let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
-        let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), None);
+        let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
         let input = match self.admitted(&scope, input, &parent).await {
             Ok(input) => input,
             Err(ending) => return refused(ending, telemetry),
@@ -161,9 +233,10 @@ impl CodeMode {
             Err(error) => return refused(Ending::of_error(&error), telemetry),
         };
         let caller = self.caller(&scope, &abort, &parent);
-        let driver = Driver {
+        let mut driver = Driver {
             inner: Arc::clone(&self.inner),
             flights: Flights::new(caller, scope.settings.pending_calls),
+            known: Arc::clone(scope.tools.known()),
             scope,
             record,
             source: Some(input.code),
@@ -173,14 +246,30 @@ impl CodeMode {
             timers: Timers::default(),
             yields: Vec::new(),
             answers: Vec::new(),
+            arrived: Vec::new(),
             output: Vec::new(),
             telemetry,
-            replay: Vec::new(),
             parent,
             deadline,
             quick: true,
             abort,
         };
+        match (driver.record.fence, &driver.record.key) {
+            // Begun again: it is stored already.
+            (Some(fence), _) => match self.inner.owner.name() {
+                Ok(owner) => driver.own(fence, owner),
+                Err(error) => return driver.end(ClaimError::from(error).ending()).await,
+            },
+            // Before its first turn: the same request can come again at any time from now on.
+            (None, Some(_)) => match driver.create(None).await {
+                Ok(_) => {}
+                Err(ClaimError::Store(StoreError::Exists { .. })) => {
+                    return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), driver.telemetry);
+                }
+                Err(error) => return driver.end(error.ending()).await,
+            },
+            (None, None) => {}
+        }
         driver.drive().await
     }
 
@@ -237,13 +326,20 @@ impl CodeMode {
     }
 }
 
+/// What is said of a request whose key another one has just taken.
+const TAKEN: &str = "another request with this id has just begun";
+
+fn is_taken(result: &CodeModeResult) -> bool {
+    matches!(result, CodeModeResult::Failed(failed) if failed.error == TAKEN)
+}
+
 /// A program that is about to run.
-struct Begun {
-    scope: RunScope,
-    input: ExecInput,
-    record: RunRecord,
-    telemetry: Telemetry,
-    abort: CancellationToken,
+pub(crate) struct Begun {
+    pub scope: RunScope,
+    pub input: ExecInput,
+    pub record: RunRecord,
+    pub telemetry: Telemetry,
+    pub abort: CancellationToken,
 }
 
 /// The place of a driven run, cleared if its driver breaks down.
@@ -282,7 +378,11 @@ pub(crate) fn failed(ending: Ending, mut telemetry: Telemetry) -> CodeModeResult
     match ending {
         Ending::Failed { code, error, caps } => {
             telemetry.cap_failures = caps;
-            CodeModeResult::Failed(Failed { error, code, output: Vec::new(), telemetry })
+            CodeModeResult::Failed(Failed { error, code, run_id: None, output: Vec::new(), telemetry })
+        }
+        Ending::Unstored { error } => {
+            let code = Some(ErrorCode::RuntimeUnavailable);
+            CodeModeResult::Failed(Failed { error, code, run_id: None, output: Vec::new(), telemetry })
         }
         Ending::Value(value) => {
             CodeModeResult::Completed(crate::result::Completed { value, output: Vec::new(), telemetry })

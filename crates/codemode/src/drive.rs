@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_config::keys::Durability;
 use pincer_sandbox::{Answer, Cell, Json, Output, Request, Turn, TurnEnd};
-use pincer_store::{ApprovalState, Call, CallState, Repeat, StoreError, now};
-use pincer_tools::{Outcome, call_digest};
+use pincer_store::{ApprovalState, CallState, Millis, Repeat, StoreError};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::{self, Asked};
 use crate::ending::Ending;
-use crate::flights::{Flights, StoredCall};
+use crate::flights::{Flights, Settled, StoredCall};
 use crate::frontier::StoredYield;
 use crate::inner::Inner;
+use crate::known_tools::KnownTools;
 use crate::positions::Positions;
-use crate::result::CodeModeResult;
-use crate::run::RunRecord;
+use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
 use crate::settings::Settings;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
@@ -47,11 +45,13 @@ pub(crate) struct Driver {
     pub yields: Vec<StoredYield>,
     /// What the cell gets in its next turn.
     pub answers: Vec<Answer>,
-    /// What it printed that nobody has been told.
+    /// What has settled or come due, and when, before it is put in order for the cell.
+    pub arrived: Vec<(Instant, Answer)>,
+    /// What it printed that its caller has not been told.
     pub output: Vec<Output>,
     pub telemetry: Telemetry,
-    /// Calls that were made after the frontier this goes on from, by a process that is gone. They are not made again.
-    pub replay: Vec<Call>,
+    /// The tools as the program knows them.
+    pub known: Arc<KnownTools>,
     pub parent: String,
     pub deadline: Instant,
     /// Its last answer came soon.
@@ -68,7 +68,7 @@ enum Next {
 
 impl Driver {
     /// Drives the program until it ends or is suspended.
-    pub async fn drive(mut self) -> (CodeModeResult, Option<Flights>) {
+    pub async fn drive(mut self) -> Driven {
         let mut breath = Instant::now();
         loop {
             match self.step().await {
@@ -78,11 +78,8 @@ impl Driver {
                     breath = Instant::now();
                 }
                 Ok(Next::Turn) => {}
-                Ok(Next::Park) => match self.park().await {
-                    Ok(result) => return (result, Some(self.flights)),
-                    Err(ending) => return (self.not_parked(ending).await, None),
-                },
-                Err(ending) => return (self.finish(ending).await, None),
+                Ok(Next::Park) => return self.suspend().await,
+                Err(ending) => return self.end(ending).await,
             }
         }
     }
@@ -101,18 +98,16 @@ impl Driver {
     }
 
     /// Waits with a program that has been restored until there is something to tell it.
-    pub async fn go_on(mut self) -> (CodeModeResult, Option<Flights>) {
+    pub async fn go_on(mut self) -> Driven {
+        self.collect();
         let next = match self.answers.is_empty() {
             true => self.settle().await,
             false => Ok(Next::Turn),
         };
         match next {
             Ok(Next::Turn) => self.drive().await,
-            Ok(Next::Park) => match self.park().await {
-                Ok(result) => (result, Some(self.flights)),
-                Err(ending) => (self.not_parked(ending).await, None),
-            },
-            Err(ending) => (self.finish(ending).await, None),
+            Ok(Next::Park) => self.suspend().await,
+            Err(ending) => self.end(ending).await,
         }
     }
 
@@ -164,22 +159,34 @@ impl Driver {
     fn ask(&mut self, request: &Request) -> Option<Answer> {
         let id = request.id;
         let settings = &self.scope.settings;
-        let outcome = match bridge::read(request, &self.scope.tools) {
+        let outcome = match bridge::read(request, &self.scope.tools, &self.known) {
             Err(fault) => Err(fault),
             Ok(Asked::Sleep) => {
-                self.timers.set(id, &request.args, request.at, now());
+                self.timers.set(id, &request.args, request.at, self.inner.now());
                 return None;
             }
             Ok(Asked::Yield { reason }) => {
-                self.yields.push(StoredYield { id, reason, since: now() });
+                self.yields.push(StoredYield { id, reason, since: self.inner.now() });
                 return None;
             }
             Ok(Asked::Call(call)) => {
                 let line = request.site.map(|site| self.positions.original(site).line);
                 self.telemetry.called(&call.tool);
                 self.inner.counting.add(Counted::Call, 1);
-                let seq = self.record.next_seq();
-                self.flights.queue(id, seq, line, call);
+                let bridge::ToolCall { tool, input, method, flags } = call;
+                self.flights.queue(StoredCall {
+                    id,
+                    seq: self.record.next_seq(),
+                    fingerprint: self.known.get(&tool),
+                    tool,
+                    input,
+                    method,
+                    line,
+                    since: self.inner.now(),
+                    approval: None,
+                    sequential: flags.sequential,
+                    flags,
+                });
                 return None;
             }
             Ok(Asked::Api { server, tool, with_schema }) => {
@@ -218,7 +225,6 @@ impl Driver {
     }
 
     async fn settled(&mut self) -> Result<Next, Ending> {
-        self.recall();
         self.begin().await?;
         loop {
             self.collect();
@@ -233,7 +239,7 @@ impl Driver {
                 return Ok(Next::Park);
             }
             if for_people {
-                // Questions may be older than whoever waits now.
+                // Questions may be older than the caller who waits now.
                 self.flights.questions().iter().for_each(|question| self.scope.listener.asked(question));
             }
             let until = self.deadline - margin(&self.scope.settings);
@@ -291,8 +297,8 @@ impl Driver {
             };
         }
         self.quick = began.elapsed() < SOON;
-        if let Some((call, outcome)) = note.and_then(|note| self.flights.note(note)) {
-            self.answer(&call, outcome);
+        if let Some(settled) = note.and_then(|note| self.flights.note(note)) {
+            self.arrive(settled);
         }
         if elsewhere {
             self.look_elsewhere().await?;
@@ -303,69 +309,56 @@ impl Driver {
         Ok(())
     }
 
-    /// Answers what is known already.
-    fn collect(&mut self) {
+    /// Answers what is known already: calls that have settled and timers that are due, in one order, that of their times.
+    pub fn collect(&mut self) {
         while let Some(note) = self.flights.try_next() {
-            if let Some((call, outcome)) = self.flights.note(note) {
-                self.answer(&call, outcome);
+            if let Some(settled) = self.flights.note(note) {
+                self.arrive(settled);
             }
         }
-        let due = self.timers.take_due();
-        self.answers.extend(due.into_iter().map(|id| Answer::value(id, Json::null())));
+        let due = self.timers.take_due().into_iter().map(|(time, id)| (time, Answer::value(id, Json::null())));
+        self.arrived.extend(due);
+        self.arrived.sort_by_key(|(time, _)| *time);
+        self.answers.extend(self.arrived.drain(..).map(|(_, answer)| answer));
     }
 
-    fn answer(&mut self, call: &StoredCall, outcome: Outcome) {
-        self.answers.push(bridge::answer(&self.record.id, call, &outcome.result, outcome.effect));
+    fn arrive(&mut self, Settled { call, outcome, at }: Settled) {
+        self.arrived.push((at, bridge::answer(&self.record.id, &call, &outcome.result, outcome.effect)));
     }
 
-    /// Begins the calls that may run now. What they may change must be known to have been begun: the run is stored first.
+    /// The moment of a store time, as far back as this machine can tell.
+    pub fn moment(&self, at: Millis) -> Instant {
+        let ago = Duration::from_millis(u64::try_from(self.inner.now() - at).unwrap_or(0));
+        let now = Instant::now();
+        now.checked_sub(ago).unwrap_or(now)
+    }
+
+    /// Begins the calls that may run now. If one of them may change something, or a person is to be asked, the program is stored
+    /// first: after a crash it goes on from there, and what was done since is known.
     async fn begin(&mut self) -> Result<(), Ending> {
-        if !self.flights.can_start() {
-            return Ok(());
-        }
-        if self.scope.settings.durability == Durability::EveryCall && self.record.moved {
+        let starts = self.flights.can_start();
+        if self.flights.needs_checkpoint() || starts && self.is_uncovered() {
             self.checkpoint().await?;
         }
-        self.record_run().await?;
-        self.flights.start();
+        if starts {
+            self.record_run().await?;
+            self.flights.start();
+        }
         Ok(())
-    }
-
-    /// Answers the calls that were made before by a process that is gone, as the journal has them. A program that is told the
-    /// same asks for the same, but perhaps in another order: calls are told apart by what they ask for, and by nothing else.
-    fn recall(&mut self) {
-        if self.replay.is_empty() {
-            return;
-        }
-        for call in self.flights.queued() {
-            let asked = call_digest(&call.tool, &call.input);
-            let Some(row) = self.replay.iter().find(|row| row.asked == asked).cloned() else { continue };
-            self.replay.retain(|other| other.seq != row.seq);
-            match row.state {
-                CallState::Settled => {
-                    self.flights.remove(call.id);
-                    self.answers.push(bridge::recorded(&self.record.id, &call, row.outcome.as_deref()));
-                }
-                CallState::Dispatched if row.repeat != Repeat::Unknown => {
-                    self.flights.renumber(call.id, row.seq);
-                }
-                CallState::Dispatched => {
-                    self.flights.remove(call.id);
-                    self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
-                }
-            }
-        }
     }
 
     /// Looks at the calls that other processes make.
     async fn look_elsewhere(&mut self) -> Result<(), Ending> {
         let id = self.record.id.clone();
         let rows = self.inner.stored(move |store| store.calls(&id)).await.map_err(|error| Ending::of_store(&error))?;
-        let mut settled: Vec<(i64, StoredCall, Option<String>)> = Vec::new();
+        let mut settled: Vec<(i64, Instant, StoredCall, Option<String>)> = Vec::new();
         for (call, owner) in self.flights.elsewhere() {
             let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };
             match row.state {
-                CallState::Settled => settled.push((row.settled.unwrap_or_default(), call, row.outcome.clone())),
+                CallState::Settled => {
+                    let at = self.moment(row.settled_at.unwrap_or_default());
+                    settled.push((row.settled.unwrap_or_default(), at, call, row.outcome.clone()));
+                }
                 CallState::Dispatched if self.inner.owner.is_alive(&owner) => {}
                 CallState::Dispatched => {
                     self.flights.remove(call.id);
@@ -373,15 +366,15 @@ impl Driver {
                         Repeat::Unknown => {
                             self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
                         }
-                        _ => self.flights.queue_again(StoredCall { approval: None, ..call }),
+                        _ => self.flights.queue(StoredCall { approval: None, ..call }),
                     }
                 }
             }
         }
         settled.sort_by_key(|(order, ..)| *order);
-        for (_, call, outcome) in settled {
+        for (_, at, call, outcome) in settled {
             self.flights.remove(call.id);
-            self.answers.push(bridge::recorded(&self.record.id, &call, outcome.as_deref()));
+            self.arrived.push((at, bridge::recorded(&self.record.id, &call, outcome.as_deref())));
         }
         Ok(())
     }

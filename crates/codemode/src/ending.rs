@@ -16,7 +16,15 @@ use crate::tools::RunTools;
 #[derive(Debug)]
 pub(crate) enum Ending {
     Value(Json),
-    Failed { code: Option<ErrorCode>, error: String, caps: CapFailures },
+    Failed {
+        code: Option<ErrorCode>,
+        error: String,
+        caps: CapFailures,
+    },
+    /// The store did not take something: not the program's end, if it can go on from what is stored.
+    Unstored {
+        error: String,
+    },
 }
 
 impl Ending {
@@ -113,9 +121,9 @@ impl Ending {
                 caps.snapshot = 1;
                 ErrorCode::SnapshotLimitExceeded
             }
-            // Somebody else has the run: it was aborted, expired or taken over.
+            // The run was aborted, has expired or was taken over.
             StoreError::Fenced { .. } => ErrorCode::Aborted,
-            _ => ErrorCode::RuntimeUnavailable,
+            _ => return Self::Unstored { error: told(error) },
         };
         Self::Failed { code: Some(code), error: told(error), caps }
     }

@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
+use pincer_catalog::Flags;
 use pincer_sandbox::RequestId;
-use pincer_store::{Millis, now};
+use pincer_store::Millis;
 use pincer_tools::{
-    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, RunOwner, Unwound, UpdateSink,
+    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Fingerprint, Outcome, Request, RunOwner, Unwound,
+    UpdateSink,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,7 +20,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::bridge::{Method, ToolCall};
+use crate::bridge::Method;
 use crate::result::{PendingState, PendingToolCall};
 use crate::tools::RunTools;
 
@@ -36,6 +38,12 @@ pub(crate) struct StoredCall {
     pub since: Millis,
     pub approval: Option<String>,
     pub sequential: bool,
+    /// The tool's flags when the program asked for it.
+    #[serde(default)]
+    pub flags: Flags,
+    /// The tool that the program knows under this id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What becomes known of a call.
@@ -43,17 +51,49 @@ pub(crate) struct StoredCall {
 pub(crate) enum Note {
     Asked(RequestId, String),
     Begun(RequestId),
-    /// Its tool has asked whoever called it for something, or has its answer.
+    /// Its tool has asked its caller for something, or has its answer.
     Asking(RequestId, bool),
-    Settled(RequestId, Outcome),
+    /// A person is to be asked about it: the program must be stored first.
+    NeedsCheckpoint,
+    Settled(RequestId, Outcome, Instant),
+}
+
+/// Whether a call has been handed to its tool. It moves on from `QUEUED` once, by the call itself or by a driver that gives it
+/// up: of the two, one succeeds.
+#[derive(Debug)]
+struct Progress(AtomicU8);
+
+impl Progress {
+    const QUEUED: u8 = 0;
+    const BEGUN: u8 = 1;
+    const GIVEN_UP: u8 = 2;
+
+    fn new() -> Arc<Self> {
+        Arc::new(Self(AtomicU8::new(Self::QUEUED)))
+    }
+
+    fn change(&self, from: u8, to: u8) -> bool {
+        self.0.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    fn has_begun(&self) -> bool {
+        self.0.load(Ordering::SeqCst) == Self::BEGUN
+    }
+}
+
+/// A call that has settled, and when it did.
+pub(crate) struct Settled {
+    pub call: StoredCall,
+    pub outcome: Outcome,
+    pub at: Instant,
 }
 
 /// Where a call is made.
 enum Place {
     /// It has not begun.
     Queue,
-    /// Here: on a task of its own, or, without one, by whoever waits for news.
-    Here { abort: CancellationToken, task: Option<JoinHandle<()>>, begun: Arc<AtomicBool> },
+    /// Here: on a task of its own, or, without one, by the driver that waits for news.
+    Here { abort: CancellationToken, task: Option<JoinHandle<()>>, progress: Arc<Progress> },
     /// In this other process, which is alive.
     Elsewhere(String),
 }
@@ -62,7 +102,7 @@ impl Place {
     /// Whether a tool runs here for it.
     fn has_begun(&self) -> bool {
         let is_over = |task: &Option<JoinHandle<()>>| task.as_ref().is_some_and(JoinHandle::is_finished);
-        matches!(self, Self::Here { begun, task, .. } if begun.load(Ordering::SeqCst) && !is_over(task))
+        matches!(self, Self::Here { progress, task, .. } if progress.has_begun() && !is_over(task))
     }
 }
 
@@ -112,6 +152,7 @@ pub(crate) struct Flights {
     /// A call that is the only one. Who waits for it makes it: another task would be another thread to wake up, twice.
     only: Option<(RequestId, BoxFuture<'static, Outcome>)>,
     most: usize,
+    needs_checkpoint: bool,
     tell: UnboundedSender<Note>,
     notes: UnboundedReceiver<Note>,
 }
@@ -119,7 +160,7 @@ pub(crate) struct Flights {
 impl Flights {
     pub fn new(caller: Caller, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
-        Self { caller, calls: BTreeMap::new(), only: None, most, tell, notes }
+        Self { caller, calls: BTreeMap::new(), only: None, most, needs_checkpoint: false, tell, notes }
     }
 
     /// Whose run it is, from now on.
@@ -134,14 +175,13 @@ impl Flights {
         self.caller = Caller { context, listener: self.caller.listener.clone(), ..caller };
     }
 
-    /// Takes a call that is to be made here.
-    pub fn queue(&mut self, id: RequestId, seq: u32, line: Option<u32>, call: ToolCall) {
-        let ToolCall { tool, input, method, sequential } = call;
-        let call = StoredCall { id, seq, tool, input, method, line, since: now(), approval: None, sequential };
-        self.queue_again(call);
+    /// The run, once it is stored.
+    pub fn run(&self) -> Option<&RunOwner> {
+        self.caller.context.run.as_ref()
     }
 
-    pub fn queue_again(&mut self, call: StoredCall) {
+    /// Takes a call that is to be made here.
+    pub fn queue(&mut self, call: StoredCall) {
         self.calls.insert(call.id, Flight { call, place: Place::Queue, asking: false });
     }
 
@@ -149,6 +189,12 @@ impl Flights {
     pub fn watch(&mut self, call: StoredCall, owner: String) {
         let call = StoredCall { approval: None, ..call };
         self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
+    }
+
+    /// Whether a call that may change something waits, and is not part of a checkpoint whose next number this is.
+    pub fn any_uncovered(&self, next: u32) -> bool {
+        let uncovered = |flight: &Flight| !flight.call.flags.read_only && flight.call.seq >= next;
+        self.calls.values().any(|flight| matches!(flight.place, Place::Queue) && uncovered(flight))
     }
 
     /// Whether calls wait that could begin.
@@ -172,9 +218,9 @@ impl Flights {
         while let Some(id) = self.next_to_start() {
             let Some(flight) = self.calls.get_mut(&id) else { return };
             let abort = self.caller.context.abort.child_token();
-            let begun = Arc::new(AtomicBool::new(false));
-            let making = make(&self.caller, &flight.call, abort.clone(), &begun, &self.tell);
-            flight.place = Place::Here { abort, task: None, begun };
+            let progress = Progress::new();
+            let making = make(&self.caller, &flight.call, abort.clone(), &progress, &self.tell);
+            flight.place = Place::Here { abort, task: None, progress };
             self.send_off();
             self.only = Some((id, making));
         }
@@ -188,7 +234,8 @@ impl Flights {
         let Some((id, making)) = self.only.take() else { return };
         let tell = self.tell.clone();
         let sent = tokio::spawn(async move {
-            let _ = tell.send(Note::Settled(id, making.await));
+            let outcome = making.await;
+            let _ = tell.send(Note::Settled(id, outcome, Instant::now()));
         });
         if let Some(Flight { place: Place::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
             *task = Some(sent);
@@ -220,7 +267,7 @@ impl Flights {
             return Poll::Ready(note);
         }
         let Some((id, making)) = &mut self.only else { return Poll::Pending };
-        let note = making.as_mut().poll(context).map(|outcome| Note::Settled(*id, outcome));
+        let note = making.as_mut().poll(context).map(|outcome| Note::Settled(*id, outcome, Instant::now()));
         if note.is_ready() {
             self.only = None;
         }
@@ -237,9 +284,13 @@ impl Flights {
         self.notes.try_recv().ok()
     }
 
-    /// Takes note. The call and its outcome if it has settled.
-    pub fn note(&mut self, note: Note) -> Option<(StoredCall, Outcome)> {
+    /// Takes note. Returns the call and its outcome if it has settled.
+    pub fn note(&mut self, note: Note) -> Option<Settled> {
         match note {
+            Note::NeedsCheckpoint => {
+                self.needs_checkpoint = true;
+                None
+            }
             Note::Asked(id, approval) => {
                 self.calls.get_mut(&id)?.call.approval = Some(approval);
                 None
@@ -252,26 +303,23 @@ impl Flights {
                 self.calls.get_mut(&id)?.asking = asking;
                 None
             }
-            Note::Settled(id, outcome) => Some((self.calls.remove(&id)?.call, outcome)),
+            Note::Settled(id, outcome, at) => Some(Settled { call: self.calls.remove(&id)?.call, outcome, at }),
         }
+    }
+
+    /// Whether a person is to be asked, and the program must be stored first.
+    pub fn needs_checkpoint(&self) -> bool {
+        self.needs_checkpoint
+    }
+
+    /// The program has been stored.
+    pub fn checkpointed(&mut self) {
+        self.needs_checkpoint = false;
     }
 
     /// Takes a call out that has settled elsewhere.
     pub fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
         self.calls.remove(&id).map(|flight| flight.call)
-    }
-
-    /// The calls that have not begun.
-    pub fn queued(&self) -> Vec<StoredCall> {
-        let queued = self.calls.values().filter(|flight| matches!(flight.place, Place::Queue));
-        queued.map(|flight| flight.call.clone()).collect()
-    }
-
-    /// Gives a call the number under which the journal has it.
-    pub fn renumber(&mut self, id: RequestId, seq: u32) {
-        if let Some(flight) = self.calls.get_mut(&id) {
-            flight.call.seq = seq;
-        }
     }
 
     /// The calls that other processes make, each with its process.
@@ -303,11 +351,14 @@ impl Flights {
     /// Gives up the calls that no tool has begun with. Questions to people stay open.
     pub fn drop_unbegun(&mut self) {
         self.calls.retain(|_, flight| {
-            let begun = flight.place.has_begun();
-            if let (Place::Here { task: Some(task), .. }, false) = (&flight.place, begun) {
+            let Place::Here { task, progress, .. } = &flight.place else { return false };
+            // A call that is just being dispatched goes on: it may have been noted already.
+            if progress.change(Progress::QUEUED, Progress::GIVEN_UP)
+                && let Some(task) = task
+            {
                 task.abort();
             }
-            begun
+            flight.place.has_begun()
         });
         if self.only.as_ref().is_some_and(|(id, _)| !self.calls.contains_key(id)) {
             self.only = None;
@@ -374,7 +425,7 @@ fn make(
     caller: &Caller,
     call: &StoredCall,
     abort: CancellationToken,
-    begun: &Arc<AtomicBool>,
+    progress: &Arc<Progress>,
     tell: &UnboundedSender<Note>,
 ) -> BoxFuture<'static, Outcome> {
     let Caller { door, tools, context, parent, listener } = caller.clone();
@@ -385,10 +436,12 @@ fn make(
         tool: call.tool.clone(),
         input: call.input.clone(),
         line: call.line,
+        flags: Some(call.flags),
+        fingerprint: call.fingerprint,
     };
     let context = Context { abort, parent_call: Some(parent), ..context };
-    let (begun, tell) = (Arc::clone(begun), tell.clone());
-    let told = Arc::new(Teller { id, begun, asked: AtomicBool::new(false), tell, listener });
+    let (progress, tell) = (Arc::clone(progress), tell.clone());
+    let told = Arc::new(Teller { id, progress, asked: AtomicBool::new(false), tell, listener });
     Box::pin(async move {
         let calling = Box::pin(async { door.call(tools.at_the_door(), &context, asked, told).await });
         // It may break down around its tool too, in somebody who is told of it.
@@ -402,8 +455,8 @@ fn make(
 /// Passes on how a call stands.
 struct Teller {
     id: RequestId,
-    begun: Arc<AtomicBool>,
-    /// Somebody was asked for leave.
+    progress: Arc<Progress>,
+    /// A person was asked for leave.
     asked: AtomicBool,
     tell: UnboundedSender<Note>,
     listener: Listener,
@@ -417,9 +470,20 @@ impl UpdateSink for Teller {
         let _ = self.tell.send(Note::Asked(self.id, approval.to_owned()));
     }
 
+    fn needs_checkpoint(&self) {
+        let _ = self.tell.send(Note::NeedsCheckpoint);
+    }
+
+    fn may_dispatch(&self) -> bool {
+        self.progress.change(Progress::QUEUED, Progress::BEGUN)
+    }
+
+    fn not_dispatched(&self) {
+        self.progress.change(Progress::BEGUN, Progress::QUEUED);
+    }
+
     fn begun(&self) {
-        self.begun.store(true, Ordering::SeqCst);
-        // Who was not waiting for leave need not be told that it is there.
+        // A driver that was not waiting for leave need not be told that it is there.
         if self.asked.load(Ordering::SeqCst) {
             let _ = self.tell.send(Note::Begun(self.id));
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pincer_config::keys::Durability;
 use pincer_sandbox::Engine;
-use pincer_store::{Approvals, Fence, Journal, Millis, Runs, Safety, Snapshots, StoreError, now};
+use pincer_store::{Approvals, Clock, Commit, Fence, Journal, Millis, Patience, Runs, Safety, Snapshots, StoreError};
 use pincer_tools::Door;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -18,8 +18,8 @@ use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
 
 /// What code mode needs of a store.
-pub trait CodeModeStore: Runs + Snapshots + Journal + Approvals + Send + Sync {}
-impl<T: Runs + Snapshots + Journal + Approvals + Send + Sync> CodeModeStore for T {}
+pub trait CodeModeStore: Runs + Snapshots + Journal + Approvals + Clock + Send + Sync {}
+impl<T: Runs + Snapshots + Journal + Approvals + Clock + Send + Sync> CodeModeStore for T {}
 
 pub(crate) struct Inner {
     pub engine: Engine,
@@ -47,20 +47,48 @@ impl Inner {
             Ok(result) => result,
             Err(broken) => match broken.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends, and whoever waits with it.
+                // The runtime ends, and its tasks with it.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 
-    /// Lets a run wait again that could not be continued now, through no fault of its own.
-    pub async fn give_back(&self, id: &str, fence: Fence, lifetime: Duration) {
-        let asked = id.to_owned();
-        let expires_at = now() + lifetime.as_millis() as Millis;
-        // If that fails too it is still this process's, and whoever waits for it next finds it so.
-        if let Err(error) = self.stored(move |store| store.let_wait(&asked, fence, expires_at)).await {
-            tracing::warn!("the run {id} could not be given back: {error}");
+    /// Store time.
+    pub fn now(&self) -> Millis {
+        self.store.now()
+    }
+
+    /// Commits on the spot if that need not reach the disk and no other writer is in the way: it takes less time than handing
+    /// the work to another thread.
+    pub async fn committed<T: Send + 'static>(
+        &self,
+        safety: Safety,
+        work: impl Fn(&dyn CodeModeStore, Commit) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if safety == Safety::Process {
+            match work(&*self.store, Commit { safety, patience: Patience::None }) {
+                Err(StoreError::Busy { .. }) => {}
+                done => return done,
+            }
         }
+        self.stored(move |store| work(store, safety.into())).await
+    }
+
+    /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now
+    /// is asked again until it does, or until the run is continued.
+    pub fn give_back(self: &Arc<Self>, id: &str, fence: Fence, lifetime: Duration) {
+        let (inner, id) = (Arc::clone(self), id.to_owned());
+        tokio::spawn(async move {
+            let mut pause = Pause::default();
+            loop {
+                let asked = id.clone();
+                let lifetime = lifetime.as_millis() as Millis;
+                match inner.stored(move |store| store.let_wait(&asked, fence, store.now() + lifetime)).await {
+                    Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Missing { .. }) => return,
+                    Err(error) => pause.after(&format!("the run {id} could not be given back: {error}")).await,
+                }
+            }
+        });
     }
 
     /// Whether more than one program runs.
@@ -78,11 +106,30 @@ impl Inner {
         *SEVERAL && self.company() == Company::Alone
     }
 
-    /// What notes of calls must survive.
+    /// What the checkpoints of a run survive.
     pub fn safety(&self, settings: &Settings) -> Safety {
         match settings.durability {
-            Durability::Parked => Safety::Process,
+            Durability::Calls | Durability::Parked => Safety::Process,
             Durability::EveryCall => Safety::Power,
         }
+    }
+}
+
+/// The time between two attempts to store something, longer each time.
+pub(crate) struct Pause(Duration);
+
+impl Default for Pause {
+    fn default() -> Self {
+        Self(Duration::from_millis(20))
+    }
+}
+
+impl Pause {
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    pub async fn after(&mut self, failure: &str) {
+        tracing::warn!("{failure}; it is tried again");
+        tokio::time::sleep(self.0).await;
+        self.0 = (self.0 * 2).min(Self::LONGEST);
     }
 }

@@ -2,6 +2,7 @@
 
 use pincer_config::keys::Language;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 /// Why an input is none, for the one who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -21,17 +22,29 @@ pub struct ExecInput {
     pub code: String,
     /// What it is written in.
     pub language: Language,
+    /// A word of the caller's for this request, unique for its user and session: sent again, it is the same run.
+    pub key: Option<String>,
 }
 
 impl ExecInput {
     /// A program in JavaScript.
     pub fn javascript(code: impl Into<String>) -> Self {
-        Self { code: code.into(), language: Language::Javascript }
+        Self { code: code.into(), language: Language::Javascript, key: None }
     }
 
     /// A program in TypeScript.
     pub fn typescript(code: impl Into<String>) -> Self {
-        Self { code: code.into(), language: Language::Typescript }
+        Self { code: code.into(), language: Language::Typescript, key: None }
+    }
+
+    /// With a key.
+    pub fn with_key(self, key: Option<String>) -> Self {
+        Self { key, ..self }
+    }
+
+    /// Tells the program from every other.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        Sha256::new().chain_update(self.kind()).chain_update([0]).chain_update(&self.code).finalize().into()
     }
 
     /// Reads what a model has passed: `code`, or `command` for it, and perhaps `language`.
@@ -53,7 +66,7 @@ impl ExecInput {
                 return Err(InputError::Language(message));
             }
         };
-        Ok(Self { code, language })
+        Ok(Self { code, language, key: None })
     }
 
     /// What hooks see: both names of the program, so that a policy that looks at either sees it.
@@ -83,7 +96,7 @@ impl ExecInput {
         if !fields.contains_key("code") && !fields.contains_key("command") {
             fields.insert("code".into(), self.code.clone().into());
         }
-        Self::parse(&Value::Object(fields))
+        Ok(Self::parse(&Value::Object(fields))?.with_key(self.key.clone()))
     }
 }
 

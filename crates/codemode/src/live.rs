@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -11,6 +11,7 @@ use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::flights::Flights;
+use crate::held::HeldEnd;
 use crate::result::CodeModeResult;
 
 /// Where the result of a driven run will be.
@@ -22,8 +23,10 @@ pub(crate) enum Local {
     Driven { result: Awaited, abort: CancellationToken },
     /// It is suspended, and its calls go on.
     Parked(ParkedRun),
-    /// Another process has it now. The tools that it runs here go on, and that process waits for them.
+    /// It has been given back, or another process has it. The tools that run for it here go on, and are waited for in the journal.
     Left(Flights),
+    /// It has ended, and the store has not taken that.
+    Held(Arc<HeldEnd>),
 }
 
 /// A suspended run whose calls go on here.
@@ -44,9 +47,11 @@ impl Drop for Guard {
 
 /// What to do with a run that somebody wants to continue.
 pub(crate) enum Turn {
-    /// Somebody does so already.
+    /// It is driven already.
     Join(Awaited),
-    /// It is this one's turn. The calls that go on here come with it.
+    /// It has ended, and the store has not taken that.
+    Held(Arc<HeldEnd>),
+    /// It is the caller's to drive. The calls that go on here come with it.
     Go(watch::Sender<Option<CodeModeResult>>, Option<Box<Flights>>),
 }
 
@@ -65,21 +70,45 @@ impl Live {
     /// Makes it the caller's business to drive this run, unless somebody does.
     pub fn take(&self, id: &str, abort: &CancellationToken) -> Turn {
         let mut runs = self.lock();
-        if let Some(Local::Driven { result, .. }) = runs.get(id) {
-            return Turn::Join(result.clone());
+        match runs.get(id) {
+            Some(Local::Driven { result, .. }) => return Turn::Join(result.clone()),
+            Some(Local::Held(held)) => return Turn::Held(Arc::clone(held)),
+            Some(Local::Parked(_) | Local::Left(_)) | None => {}
         }
         let (tell, result) = watch::channel(None);
         let before = runs.insert(id.to_owned(), Local::Driven { result, abort: abort.clone() });
         let flights = before.and_then(|local| match local {
             Local::Parked(parked) => Some(Box::new(parked.flights)),
-            // What they come to is in the journal.
-            Local::Left(_) | Local::Driven { .. } => None,
+            Local::Left(flights) => {
+                // What they come to is in the journal.
+                flights.leave();
+                None
+            }
+            Local::Driven { .. } | Local::Held(_) => None,
         });
         Turn::Go(tell, flights)
     }
 
     pub fn park(&self, id: &str, parked: ParkedRun) {
         self.lock().insert(id.to_owned(), Local::Parked(parked));
+    }
+
+    /// Leaves tools running for a run that is given back.
+    pub fn put_left(&self, id: &str, flights: Flights) {
+        self.lock().insert(id.to_owned(), Local::Left(flights));
+    }
+
+    /// Keeps an end that is not stored.
+    pub fn hold(&self, id: &str, held: Arc<HeldEnd>) {
+        self.lock().insert(id.to_owned(), Local::Held(held));
+    }
+
+    /// Forgets an end that is stored now.
+    pub fn remove_held(&self, id: &str) {
+        let mut runs = self.lock();
+        if matches!(runs.get(id), Some(Local::Held(_))) {
+            runs.remove(id);
+        }
     }
 
     pub fn remove(&self, id: &str) -> Option<Local> {
@@ -114,6 +143,7 @@ impl Live {
                 flights.abort();
                 runs.remove(id);
             }
+            Some(Local::Held(_)) => drop(runs.remove(id)),
             None => return false,
         }
         true
@@ -135,6 +165,8 @@ impl Live {
         self.lock().values().any(|local| match local {
             Local::Parked(ParkedRun { flights, .. }) | Local::Left(flights) => flights.any_begun(),
             Local::Driven { .. } => false,
+            // Nothing but this process has it.
+            Local::Held(_) => true,
         })
     }
 

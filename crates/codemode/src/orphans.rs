@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pincer_store::{Call, CallState, Millis, Run, RunState, Safety, StoreError, now};
+use pincer_store::{Call, CallState, Millis, Repeat, Run, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
 use crate::ending::Ending;
@@ -14,17 +14,17 @@ use crate::telemetry::Telemetry;
 /// Calls that the end of a lost run lists at most.
 const MOST_LISTED: usize = 50;
 
-/// Gives every run whose process is gone its place: one that was stored waits for its lifetime, and can be continued; one that was
-/// not is over, with a list of what it had done. How many there were.
+/// Gives every run whose process is gone its place: one with a checkpoint waits for its lifetime, and can be continued; one
+/// without is over, with a list of what it had done. Returns how many there were.
 pub fn settle_orphans(store: &dyn CodeModeStore, owner: &Owner, lifetime: Duration) -> Result<usize, StoreError> {
     let mut count = 0;
     for run in store.running()? {
         if owner.is(&run.owner) || owner.is_alive(&run.owner) {
             continue;
         }
-        match settle(store, &run, now() + lifetime.as_millis() as Millis) {
-            Ok(()) => count += 1,
-            // Somebody continues it just now.
+        match settle(store, &run, lifetime.as_millis() as Millis) {
+            Ok(settled) => count += usize::from(settled),
+            // Another process continues it just now.
             Err(StoreError::Fenced { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -32,24 +32,36 @@ pub fn settle_orphans(store: &dyn CodeModeStore, owner: &Owner, lifetime: Durati
     Ok(count)
 }
 
-fn settle(store: &dyn CodeModeStore, run: &Run, expires_at: Millis) -> Result<(), StoreError> {
-    if store.let_wait(&run.id, run.fence, expires_at)? {
-        return Ok(());
+fn settle(store: &dyn CodeModeStore, run: &Run, lifetime: Millis) -> Result<bool, StoreError> {
+    if !run.power_cut && store.let_wait(&run.id, run.fence, store.now() + lifetime)? {
+        return Ok(true);
     }
-    let result = failed(lost(&store.calls(&run.id)?), Telemetry::default());
-    let told = written(&result);
-    store.finish_run(&run.id, run.fence, RunState::Failed, &told, now(), Safety::Power)
+    let calls = store.calls(&run.id)?;
+    // A request that is sent again under its key begins it anew.
+    if run.key.is_some() && may_begin_again(&calls) && store.now() < run.created_at + lifetime {
+        return Ok(false);
+    }
+    let result = failed(lost(run, &calls), Telemetry::default());
+    let (told, commit) = (written(&result), Safety::Power.into());
+    store.finish_run(&run.id, run.fence, RunState::Aborted, &told, store.now(), commit)?;
+    Ok(true)
 }
 
-/// The end of a run of which nothing was stored, with what it had done.
-pub(crate) fn lost(calls: &[Call]) -> Ending {
+/// Returns whether a run without a checkpoint has done nothing that beginning it again would repeat.
+pub(crate) fn may_begin_again(calls: &[Call]) -> bool {
+    calls.iter().all(|call| call.repeat == Repeat::Pure)
+}
+
+/// The end of a run that cannot be continued, with what it had done.
+pub(crate) fn lost(run: &Run, calls: &[Call]) -> Ending {
     let of = |state: CallState| -> Vec<&str> {
         calls.iter().filter(|call| call.state == state).map(|call| call.tool.as_str()).collect()
     };
-    let mut error = String::from(
-        "the process that ran this program ended before the program was stored, so it cannot be continued: run it again, and \
-         mind what it has done",
-    );
+    let why = match run.power_cut {
+        true => "the machine went down while this program ran, so what it did last may not have been stored",
+        false => "the process that ran this program ended, and nothing is stored from which it could be continued",
+    };
+    let mut error = format!("{why}: check what it has done before you run it again");
     for (what, tools) in
         [("settled calls", of(CallState::Settled)), ("calls that may have happened", of(CallState::Dispatched))]
     {

@@ -6,7 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pincer_store::StoreError;
 use uuid::Uuid;
+
+use crate::ending::{Ending, told};
+use crate::result::ErrorCode;
 
 /// Why this process cannot own runs.
 #[derive(Debug, thiserror::Error)]
@@ -14,6 +18,24 @@ use uuid::Uuid;
 pub struct OwnerError {
     path: PathBuf,
     source: io::Error,
+}
+
+/// Why a run is not this process's.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClaimError {
+    #[error(transparent)]
+    Owner(#[from] OwnerError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl ClaimError {
+    pub fn ending(&self) -> Ending {
+        match self {
+            Self::Owner(error) => Ending::failed(ErrorCode::RuntimeUnavailable, told(error)),
+            Self::Store(error) => Ending::of_store(error),
+        }
+    }
 }
 
 /// This process as an owner of runs. The lock is made when it is first needed, and goes when this is dropped.
@@ -61,6 +83,8 @@ impl Owner {
             Err(error) => return error.kind() != io::ErrorKind::NotFound,
         };
         match file.try_lock_shared() {
+            // Another one may have cleared it away just now, and its owner have made it again and locked that.
+            Ok(()) if !is_at(&file, &path) => path.exists(),
             Ok(()) => {
                 let _ = fs::remove_file(path);
                 false
@@ -103,11 +127,15 @@ fn take(directory: &Path, path: &Path) -> io::Result<File> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         // Whoever clears away may have it for a moment, and may have taken the file away before it was locked.
         file.lock()?;
-        let is_there = fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|own| there.ino() == own.ino()));
-        if is_there {
+        if is_at(&file, path) {
             return Ok(file);
         }
     }
+}
+
+/// Returns whether this open file is the one at the path.
+fn is_at(file: &File, path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| file.metadata().is_ok_and(|own| there.ino() == own.ino()))
 }
 
 #[cfg(test)]

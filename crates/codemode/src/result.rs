@@ -22,7 +22,7 @@ impl CodeModeResult {
     /// A failure before there was a program to speak of.
     pub fn refused(code: ErrorCode, error: impl Into<String>) -> Self {
         let (error, code, output, telemetry) = (error.into(), Some(code), Vec::new(), Telemetry::default());
-        Self::Failed(Failed { error, code, output, telemetry })
+        Self::Failed(Failed { error, code, run_id: None, output, telemetry })
     }
 
     /// Reads one back from its JSON text, with the keys of its values in their order.
@@ -155,6 +155,9 @@ pub struct Failed {
     /// Absent when it is the program's own exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
+    /// What `wait` must be given to go on when the store works again, if the failure is the store's.
+    #[serde(default, rename = "runId", skip_serializing_if = "Option::is_none")]
+    pub run_id: Option<String>,
     /// What it printed before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Output>,

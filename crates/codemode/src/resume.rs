@@ -4,45 +4,30 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Answer, Cell};
-use pincer_store::{Call, CallState, Fence, Repeat, Run, RunState, Safety, StoreError, now};
+use pincer_store::{Call, CallState, Claim, Fence, Repeat, Run, RunState, Safety, StoreError, ToolSet};
+use pincer_tools::RunOwner;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge;
-use crate::codemode::{CodeMode, failed, telemetry};
+use crate::codemode::{Begun, CodeMode, failed, telemetry};
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
 use crate::flights::{Flights, StoredCall};
 use crate::frontier::Frontier;
-use crate::orphans::{lost, written};
-use crate::owner::OwnerError;
-use crate::result::{CodeModeResult, ErrorCode, Waiting};
-use crate::run::RunRecord;
+use crate::held::HeldEnd;
+use crate::inner::CodeModeStore;
+use crate::input::ExecInput;
+use crate::known_tools::KnownTools;
+use crate::orphans::{lost, may_begin_again, written};
+use crate::owner::ClaimError;
+use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
+use crate::run::{After, Driven, RunRecord};
 use crate::scope::RunScope;
 use crate::telemetry::{Counted, Telemetry};
 use crate::timers::Timers;
 
 /// How often a run that another process drives is looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
-
-type Driven = (CodeModeResult, Option<Flights>);
-
-/// Why a run could not be claimed.
-#[derive(Debug, thiserror::Error)]
-enum ClaimError {
-    #[error(transparent)]
-    Owner(#[from] OwnerError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl ClaimError {
-    fn ending(&self) -> Ending {
-        match self {
-            Self::Owner(error) => Ending::failed(ErrorCode::RuntimeUnavailable, told(error)),
-            Self::Store(error) => Ending::of_store(error),
-        }
-    }
-}
 
 impl CodeMode {
     /// Whether there is a run with this id that this scope may continue.
@@ -80,63 +65,97 @@ impl CodeMode {
         mut flights: Option<Flights>,
         deadline: Instant,
         abort: CancellationToken,
+        again: Option<ExecInput>,
     ) -> Driven {
-        let mut joined = false;
+        let mut joined = again.is_some();
         loop {
-            if run.expires_at.is_some_and(|time| time <= now()) {
+            if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
                 // It was swept since it was read.
                 run.state = RunState::Expired;
             }
             match run.state {
-                RunState::Completed | RunState::Failed => return (self.told(&run.id).await, None),
-                RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), None),
-                RunState::Aborted => return (ended(ErrorCode::Aborted, &scope), None),
-                // Somebody has gone on with it and has stopped: that result is for everybody who waited for it.
-                RunState::Waiting if joined => return (self.told(&run.id).await, None),
+                RunState::Completed | RunState::Failed => return (self.told(&run.id).await, After::Nothing),
+                RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
+                RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
+                // Another process has gone on with it and has stopped: that result is for everybody who waited for it.
+                RunState::Waiting if joined => return (self.told(&run.id).await, After::Nothing),
                 RunState::Running if !self.inner.owner.is(&run.owner) && self.inner.owner.is_alive(&run.owner) => {
                     joined = true;
                     if Instant::now() >= deadline {
-                        return (self.still_running(&run, &scope).await, None);
+                        return (self.still_running(&run, &scope).await, After::Nothing);
                     }
                     tokio::select! {
-                        () = abort.cancelled() => return (failed(Ending::aborted(), telemetry(&scope, 0)), None),
+                        () = abort.cancelled() => {
+                            return (failed(Ending::aborted(), telemetry(&scope, 0)), After::Nothing);
+                        }
                         () = tokio::time::sleep(LOOK_AGAIN) => {}
                     }
                 }
-                RunState::Running | RunState::Waiting => match self.claim(&run).await {
-                    Ok(fence) => {
-                        // If somebody else had it in between, it is no longer where these calls belong.
-                        let here = if fence == run.fence { flights.take() } else { None };
-                        flights.into_iter().for_each(Flights::leave);
-                        return self.go_on(scope, run, fence, here, deadline, abort).await;
+                RunState::Running | RunState::Waiting => {
+                    match self.claim(&run, flights.as_ref().and_then(Flights::run).cloned(), &scope).await {
+                        Ok((fence, kept)) => {
+                            // If another process had it in between, it is no longer where these calls belong.
+                            let here = if kept { flights.take() } else { None };
+                            flights.into_iter().for_each(Flights::leave);
+                            return self.go_on(Claimed { scope, run, fence, deadline, abort, again }, here).await;
+                        }
+                        // Another process was faster.
+                        Err(ClaimError::Store(StoreError::Fenced { .. })) => {}
+                        Err(error) => return self.not_continued(&run, error.ending(), &scope, flights),
                     }
-                    // Somebody was faster.
-                    Err(ClaimError::Store(StoreError::Fenced { .. })) => {}
-                    Err(error) => return (failed(error.ending(), telemetry(&scope, 0)), flights),
-                },
+                }
             }
             let id = run.id.clone();
             run = match self.inner.stored(move |store| store.run(&id)).await {
                 Ok(run) => run,
-                Err(error) => return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights),
+                Err(error) => return self.not_continued(&run, Ending::of_store(&error), &scope, flights),
             };
         }
     }
 
-    async fn claim(&self, run: &Run) -> Result<Fence, ClaimError> {
+    /// Claims a run. The calls of it that go on here get the new proof, if they still belong to it.
+    async fn claim(&self, run: &Run, here: Option<RunOwner>, scope: &RunScope) -> Result<(Fence, bool), ClaimError> {
         let owner = self.inner.owner.name()?;
-        let (id, seen) = (run.id.clone(), run.fence);
-        Ok(self.inner.stored(move |store| store.claim_run(&id, seen, &owner)).await?)
+        let (id, seen) = (run.id.clone(), (run.state, run.fence));
+        let safety = self.inner.safety(&scope.settings);
+        let claiming = self.inner.stored(move |store| store.claim_run(&id, seen, Claim { owner: &owner, safety }));
+        match here {
+            Some(here) => {
+                let mut proof = here.change_proof().await;
+                let fence = claiming.await?;
+                let kept = *proof == run.fence;
+                if kept {
+                    *proof = fence;
+                }
+                Ok((fence, kept))
+            }
+            None => Ok((claiming.await?, false)),
+        }
+    }
+
+    /// It could not be continued now, through no fault of its own, and is as it was.
+    fn not_continued(&self, run: &Run, ending: Ending, scope: &RunScope, flights: Option<Flights>) -> Driven {
+        let after = flights.map_or(After::Nothing, After::Parked);
+        (with_run(failed(ending, telemetry(scope, 0)), &run.id), after)
+    }
+
+    /// What is known of a run that was aborted.
+    async fn told_aborted(&self, id: &str, scope: &RunScope) -> CodeModeResult {
+        let asked = id.to_owned();
+        match self.inner.stored(move |store| store.run_result(&asked)).await {
+            Ok(Some(_)) => self.told(id).await,
+            _ => ended(ErrorCode::Aborted, scope),
+        }
     }
 
     /// What the caller of a run was last told.
-    async fn told(&self, id: &str) -> CodeModeResult {
+    pub(crate) async fn told(&self, id: &str) -> CodeModeResult {
         let asked = id.to_owned();
         match self.inner.stored(move |store| store.run_result(&asked)).await {
             Ok(Some(result)) => CodeModeResult::parse(&result).unwrap_or_else(|error| {
                 failed(Ending::bug(format!("the stored result: {error}")), Telemetry::default())
             }),
-            Ok(None) => CodeModeResult::refused(ErrorCode::Aborted, format!("nobody knows any more what {id} came to")),
+            Ok(None) => CodeModeResult::refused(ErrorCode::Aborted, format!("the result of {id} is no longer stored")),
             Err(error) => failed(Ending::of_store(&error), Telemetry::default()),
         }
     }
@@ -156,55 +175,57 @@ impl CodeMode {
     }
 
     /// Goes on with a run that is ours now.
-    async fn go_on(
-        &self,
-        scope: RunScope,
-        run: Run,
-        fence: Fence,
-        flights: Option<Flights>,
-        deadline: Instant,
-        abort: CancellationToken,
-    ) -> Driven {
+    async fn go_on(&self, claimed: Claimed, flights: Option<Flights>) -> Driven {
+        let Claimed { scope, run, fence, deadline, abort, again } = claimed;
         let id = run.id.clone();
-        let read = self.inner.stored(move |store| Ok((store.snapshot(&id)?, store.calls(&id)?))).await;
-        let (snapshot, calls) = match read {
+        let tools = run.tools.clone();
+        let read = self.inner.stored(move |store| {
+            let known = tools.map(|hash| store.tool_set(&hash)).transpose()?.flatten();
+            Ok((store.snapshot(&id)?, store.calls(&id)?, known))
+        });
+        let (snapshot, calls, known) = match read.await {
             Ok(read) => read,
-            Err(error) => {
-                self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime).await;
-                return (failed(Ending::of_store(&error), telemetry(&scope, 0)), flights);
-            }
+            Err(error) => return self.given_back(&run, fence, Ending::of_store(&error), &scope, flights),
         };
         // A store that was slow must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + crate::drive::margin(&scope.settings));
-        let Some(snapshot) = snapshot else {
-            return (self.unusable(&run, fence, lost(&calls), &scope).await, None);
+        let snapshot = match (snapshot, again) {
+            _ if run.power_cut => return self.unusable(&run, fence, lost(&run, &calls), &scope).await,
+            (Some(snapshot), _) => snapshot,
+            (None, Some(input)) if may_begin_again(&calls) => {
+                let next_seq = calls.iter().map(|call| call.seq + 1).max().unwrap_or(0);
+                let record = RunRecord::claimed(run.id.clone(), fence, None, next_seq, true);
+                let begun = Begun { scope: scope.clone(), input, record, telemetry: telemetry(&scope, 1), abort };
+                return self.begin(begun).await;
+            }
+            (None, _) => return self.unusable(&run, fence, lost(&run, &calls), &scope).await,
         };
         let restored = match Frontier::parse(&snapshot.detail) {
-            Ok(frontier) => self.restored(&scope, snapshot.bytes, deadline, &abort).await.map(|cell| (frontier, cell)),
+            Ok(frontier) => self.restored(&scope, snapshot.parts, deadline, &abort).await.map(|cell| (frontier, cell)),
             Err(error) => Err(Ending::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
         };
         let (frontier, (cell, permit)) = match restored {
             Ok(restored) => restored,
             // What is damaged stays so. Everything else may be better next time.
             Err(ending @ Ending::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
-                return (self.unusable(&run, fence, ending, &scope).await, None);
+                return self.unusable(&run, fence, ending, &scope).await;
             }
-            Err(ending) => {
-                self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime).await;
-                return (failed(ending, telemetry(&scope, 0)), flights);
-            }
+            Err(ending) => return self.given_back(&run, fence, ending, &scope, flights),
         };
+        let known = self.known_tools(&run, fence, known.as_deref(), &scope).await;
         self.inner.counting.add(Counted::Restore, 1);
         tracing::debug!(run = %run.id, calls = frontier.calls.len(), "restored");
         let caller = self.caller(&scope, &abort, &frontier.parent);
-        let elapsed = Duration::from_millis(u64::try_from(now() - frontier.at).unwrap_or(0));
+        let elapsed = Duration::from_millis(u64::try_from(self.inner.now() - frontier.at).unwrap_or(0));
         let mut telemetry = frontier.telemetry.clone();
         telemetry.wait_count += 1;
         telemetry.ms.parked += elapsed.as_millis() as f64;
         telemetry.catalog_size = scope.tools.catalog().len();
+        telemetry.durability = Some(scope.settings.durability);
         let next_seq = calls.iter().map(|call| call.seq + 1).fold(frontier.next_seq, u32::max);
         let here = flights.is_some();
         let most = scope.settings.pending_calls;
+        let covered = Some(snapshot.next);
         let mut driver = Driver {
             inner: Arc::clone(&self.inner),
             flights: match flights {
@@ -215,7 +236,7 @@ impl CodeMode {
                 None => Flights::new(caller, most),
             },
             scope,
-            record: RunRecord::claimed(run.id.clone(), fence, next_seq),
+            record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq, run.acknowledged),
             source: None,
             positions: frontier.positions,
             cell: Some(cell),
@@ -223,9 +244,10 @@ impl CodeMode {
             timers: Timers::restore(&frontier.timers, elapsed),
             yields: frontier.yields,
             answers: frontier.answers.into_iter().map(Answer::from).collect(),
+            arrived: Vec::new(),
             output: frontier.output,
             telemetry,
-            replay: calls.iter().filter(|call| call.seq >= frontier.next_seq).cloned().collect(),
+            known,
             parent: frontier.parent,
             deadline,
             quick: true,
@@ -241,16 +263,57 @@ impl CodeMode {
         driver.go_on().await
     }
 
+    /// It could not be continued now, and waits again.
+    fn given_back(
+        &self,
+        run: &Run,
+        fence: Fence,
+        ending: Ending,
+        scope: &RunScope,
+        flights: Option<Flights>,
+    ) -> Driven {
+        self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime);
+        let after = flights.map_or(After::Nothing, |mut flights| {
+            flights.drop_unbegun();
+            After::Left(flights)
+        });
+        (with_run(failed(ending, telemetry(scope, 0)), &run.id), after)
+    }
+
+    /// The tools as the program knows them: those that it began with, and those that have come since.
+    async fn known_tools(&self, run: &Run, fence: Fence, stored: Option<&str>, scope: &RunScope) -> Arc<KnownTools> {
+        let current = scope.tools.known();
+        if run.tools.as_deref() == Some(current.hash()) {
+            return Arc::clone(current);
+        }
+        let Some(began) = stored.and_then(|text| KnownTools::parse(text).ok()) else { return Arc::clone(current) };
+        let known = Arc::new(began.and(current));
+        if known.hash() != began.hash() {
+            let (id, kept) = (run.id.clone(), Arc::clone(&known));
+            let noted = self
+                .inner
+                .stored(move |store| store.set_tools(&id, fence, ToolSet { hash: kept.hash(), tools: kept.text() }));
+            if let Err(error) = noted.await {
+                tracing::warn!("the tools of the run {} could not be noted: {error}", run.id);
+            }
+        }
+        known
+    }
+
     async fn restored(
         &self,
         scope: &RunScope,
-        bytes: Vec<u8>,
+        parts: Vec<Vec<u8>>,
         deadline: Instant,
         abort: &CancellationToken,
     ) -> Result<(Cell, tokio::sync::OwnedSemaphorePermit), Ending> {
         let permit = self.place(deadline, abort).await?;
         let (engine, limits) = (self.inner.engine.clone(), scope.settings.limits);
-        let restored = tokio::task::spawn_blocking(move || engine.restore(&bytes, limits)).await;
+        let restored = tokio::task::spawn_blocking(move || match parts.split_first() {
+            Some((base, deltas)) => engine.restore_chain(base, deltas, limits),
+            None => engine.restore(&[], limits),
+        })
+        .await;
         let mut cell = match restored {
             Ok(restored) => restored.map_err(|error| Ending::of_error(&error))?,
             Err(_) => return Err(Ending::bug("restoring a snapshot broke down")),
@@ -259,20 +322,19 @@ impl CodeMode {
         Ok((cell, permit))
     }
 
-    /// What has become of the calls that the program waits for, as the journal has it.
+    /// What has become of the calls that the program waits for, as the journal has it. A call without a row never began.
     fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call]) {
-        let mut settled: Vec<(i64, Answer)> = Vec::new();
+        let mut settled: Vec<(i64, Instant, Answer)> = Vec::new();
         for call in waiting.iter().cloned() {
             let Some(row) = journal.iter().find(|row| row.seq == call.seq) else {
-                driver.flights.queue_again(StoredCall { approval: None, ..call });
+                self.take_up_unbegun(driver, call);
                 continue;
             };
             match (row.state, row.repeat) {
                 (CallState::Settled, _) => {
-                    settled.push((
-                        row.settled.unwrap_or_default(),
-                        bridge::recorded(&driver.record.id, &call, row.outcome.as_deref()),
-                    ));
+                    let answer = bridge::recorded(&driver.record.id, &call, row.outcome.as_deref());
+                    let at = driver.moment(row.settled_at.unwrap_or_default());
+                    settled.push((row.settled.unwrap_or_default(), at, answer));
                 }
                 (CallState::Dispatched, _) if self.inner.owner.is_alive(&row.owner) => {
                     driver.flights.watch(call, row.owner.clone());
@@ -280,26 +342,57 @@ impl CodeMode {
                 (CallState::Dispatched, Repeat::Unknown) => {
                     driver.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
                 }
-                (CallState::Dispatched, Repeat::Pure | Repeat::Idempotent) => {
-                    driver.flights.queue_again(StoredCall { approval: None, ..call });
-                }
+                (CallState::Dispatched, Repeat::Pure | Repeat::Idempotent) => self.take_up_unbegun(driver, call),
             }
         }
-        settled.sort_by_key(|(order, _)| *order);
-        driver.answers.extend(settled.into_iter().map(|(_, answer)| answer));
+        settled.sort_by_key(|(order, ..)| *order);
+        driver.arrived.extend(settled.into_iter().map(|(_, at, answer)| (at, answer)));
+    }
+
+    /// Queues a call again. Its question, if it had one, is found by its number.
+    fn take_up_unbegun(&self, driver: &mut Driver, call: StoredCall) {
+        match driver.scope.tools.catalog().get(&call.tool) {
+            Some(_) => driver.flights.queue(StoredCall { approval: None, ..call }),
+            None => driver.answers.push(Answer::fault(call.id, bridge::gone(&call.tool))),
+        }
     }
 
     /// Ends a run that cannot go on.
-    async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> CodeModeResult {
+    async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
+        let is_aborted = matches!(ending, Ending::Failed { code: Some(ErrorCode::Aborted), .. });
+        let state = if is_aborted { RunState::Aborted } else { RunState::Failed };
         let result = failed(ending, telemetry(scope, 0));
-        let (id, told) = (run.id.clone(), written(&result));
-        let finish = move |store: &dyn crate::inner::CodeModeStore| {
-            store.finish_run(&id, fence, RunState::Failed, &told, now(), Safety::Power)
+        let text: Arc<str> = written(&result).into();
+        let (id, told) = (run.id.clone(), Arc::clone(&text));
+        let finish = move |store: &dyn CodeModeStore| {
+            store.finish_run(&id, fence, state, &told, store.now(), Safety::Power.into())
         };
-        if let Err(error) = self.inner.stored(finish).await {
-            tracing::error!("the end of the run {} could not be stored: {error}", run.id);
+        match self.inner.stored(finish).await {
+            Ok(()) => (result, After::Nothing),
+            Err(error) => {
+                let held = Arc::new(HeldEnd { id: run.id.clone(), fence, state, result, text });
+                (held.not_stored(&error), After::Held(held))
+            }
         }
-        result
+    }
+}
+
+/// A run that has been claimed, and for whom.
+struct Claimed {
+    scope: RunScope,
+    run: Run,
+    fence: Fence,
+    deadline: Instant,
+    abort: CancellationToken,
+    /// The program, if its request was sent again.
+    again: Option<ExecInput>,
+}
+
+/// A failure that is not the run's end, with what `wait` must be given.
+fn with_run(result: CodeModeResult, id: &str) -> CodeModeResult {
+    match result {
+        CodeModeResult::Failed(failed) => CodeModeResult::Failed(Failed { run_id: Some(id.to_owned()), ..failed }),
+        other => other,
     }
 }
 

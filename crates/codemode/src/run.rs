@@ -1,45 +1,91 @@
-//! What is stored of one run, and when: nothing before its first call, the whole of it when it is suspended.
+//! What is stored of one run, and when: nothing before its first call, a checkpoint before each call that may change something,
+//! the whole of it when it is suspended, its result when it ends.
 
-use pincer_sandbox::Answer;
-use pincer_store::{Fence, Millis, NewRun, Park, RunState, Safety, Snapshot, now};
-use pincer_tools::RunOwner;
+use std::sync::Arc;
+
+use pincer_config::keys::Durability;
+use pincer_sandbox::{Answer, Checkpoint as CellCheckpoint, Error};
+use pincer_store::{
+    CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, RunKey, RunState, Safety, StoreError, ToolSet,
+};
+use pincer_tools::{RunOwner, SyncNext};
 use uuid::Uuid;
 
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
+use crate::flights::Flights;
 use crate::frontier::{Frontier, StoredAnswer, others};
+use crate::held::HeldEnd;
+use crate::owner::ClaimError;
 use crate::result::{CodeModeResult, Completed, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
+
+/// What driving a program came to.
+pub(crate) type Driven = (CodeModeResult, After);
+
+/// What stays in this process of a run that is not driven any more.
+pub(crate) enum After {
+    /// Nothing.
+    Nothing,
+    /// It is suspended, and its calls go on.
+    Parked(Flights),
+    /// It has been given back, and the tools that have begun go on: what they come to is in the journal.
+    Left(Flights),
+    /// Its end, which the store has not taken.
+    Held(Arc<HeldEnd>),
+}
+
+/// The key under which a run is begun at most once.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    pub key: String,
+    pub program: [u8; 32],
+}
 
 /// A run as its driver knows it.
 pub(crate) struct RunRecord {
     pub id: String,
     /// The proof of owning it, once it is stored.
     pub fence: Option<Fence>,
-    /// Whether the store has a snapshot of it.
-    pub has_frontier: bool,
+    /// The next number of its stored checkpoint, if it has one.
+    pub covered: Option<u32>,
     /// Whether the program has run since then.
     pub moved: bool,
+    /// A caller was told that it can be continued.
+    pub acknowledged: bool,
+    /// It has grown too large for checkpoints.
+    pub too_large: bool,
+    pub key: Option<Key>,
     next_seq: u32,
-    created_at: Millis,
 }
 
 impl RunRecord {
-    /// A run that nobody knows of.
-    pub fn fresh() -> Self {
+    /// A run that is not stored.
+    pub fn fresh(key: Option<Key>) -> Self {
         let id = format!("cm_{}", Uuid::now_v7());
-        Self { id, fence: None, has_frontier: false, moved: true, next_seq: 0, created_at: now() }
+        let (fence, covered) = (None, None);
+        Self { id, fence, covered, moved: true, acknowledged: false, too_large: false, key, next_seq: 0 }
     }
 
-    /// A run that goes on, with the first number that the journal does not have.
-    pub fn claimed(id: String, fence: Fence, next_seq: u32) -> Self {
-        Self { id, fence: Some(fence), has_frontier: true, moved: false, next_seq, created_at: now() }
+    /// A run that goes on from its checkpoint, or from its beginning if it has none. `next_seq` is the first number that neither
+    /// the checkpoint nor the journal has.
+    pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32, acknowledged: bool) -> Self {
+        let (fence, moved) = (Some(fence), covered.is_none());
+        Self { id, fence, covered, moved, acknowledged, too_large: false, key: None, next_seq }
     }
 
-    /// The number of the next call in the journal.
+    /// Takes the number of the next call in the journal.
     pub fn next_seq(&mut self) -> u32 {
         self.next_seq += 1;
         self.next_seq - 1
+    }
+}
+
+/// A cell as the store wants it.
+fn part<'a>(cell: &'a CellCheckpoint, image: &'a [u8]) -> CellPart<'a> {
+    match cell {
+        CellCheckpoint::Full(bytes) => CellPart::Full { image, bytes },
+        CellCheckpoint::Delta { bytes, replaces } => CellPart::Delta { bytes, replaces: *replaces as u32 },
     }
 }
 
@@ -48,39 +94,77 @@ impl Driver {
     pub async fn record_run(&mut self) -> Result<Fence, Ending> {
         match self.record.fence {
             Some(fence) => Ok(fence),
-            None => self.create(None).await,
+            None => self.create(None).await.map_err(|error| error.ending()),
         }
     }
 
-    async fn create(&mut self, cell: Option<Snapshot>) -> Result<Fence, Ending> {
-        let owner = self.inner.owner.name();
-        let owner = owner.map_err(|error| Ending::failed(ErrorCode::RuntimeUnavailable, told(&error)))?;
-        let (id, created_at, name) = (self.record.id.clone(), self.record.created_at, owner.clone());
+    /// Stores the run, with its first checkpoint if there is one: a run that is known can then be continued.
+    pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, ClaimError> {
+        let owner = self.inner.owner.name()?;
+        let (id, name, key) = (self.record.id.clone(), Arc::clone(&owner), self.record.key.clone());
         let (session, caller) = (self.scope.context.session.clone(), self.scope.caller.clone());
-        let agent_run = self.scope.agent_run.clone();
-        let made = self.inner.stored(move |store| {
-            let (id, session, caller, agent_run) = (&*id, &*session, &*caller, agent_run.as_deref());
-            store.create_run_at(&NewRun { id, session, caller, agent_run, created_at }, &name, cell.as_ref())
+        let (agent_run, known) = (self.scope.agent_run.clone(), Arc::clone(&self.known));
+        let image = self.inner.engine.image_hash().0;
+        let (next, checkpoints) = (self.record.next_seq, self.inner.safety(&self.scope.settings));
+        // What a caller can ask for again must be there after a power cut too.
+        let safety = if key.is_some() { Safety::Power } else { Safety::Process };
+        let made = self.inner.committed(safety, move |store, commit| {
+            let run = NewRun {
+                id: &id,
+                session: &session,
+                caller: &caller,
+                agent_run: agent_run.as_deref(),
+                created_at: store.now(),
+                key: key.as_ref().map(|key| RunKey { key: &key.key, program: &key.program }),
+                tools: Some(ToolSet { hash: known.hash(), tools: known.text() }),
+            };
+            let claim = Claim { owner: &name, safety: checkpoints };
+            let checkpoint = checkpoint.as_ref();
+            let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, &image), detail });
+            store.create_run(&run, claim, checkpoint.as_ref(), commit)
         });
-        let fence = made.await.map_err(|error| Ending::of_store(&error))?;
+        let fence = made.await?;
         self.own(fence, owner);
         Ok(fence)
     }
 
     /// The run is ours under this proof.
-    pub fn own(&mut self, fence: Fence, owner: std::sync::Arc<str>) {
+    pub fn own(&mut self, fence: Fence, owner: Arc<str>) {
         self.record.fence = Some(fence);
-        let safety = self.inner.safety(&self.scope.settings);
-        self.flights.owned_by(RunOwner { id: self.record.id.clone(), fence, owner, safety });
+        let run = match self.flights.run() {
+            Some(run) => run.clone(),
+            None => {
+                let safety = self.inner.safety(&self.scope.settings);
+                let run = RunOwner::new(self.record.id.as_str(), owner, fence, safety);
+                self.flights.owned_by(run.clone());
+                run
+            }
+        };
+        run.retire_checkpoints(self.retires());
+        run.sync_next(if self.record.acknowledged { SyncNext::First } else { SyncNext::Nothing });
+        run.cover(self.record.covered.unwrap_or(0));
     }
 
-    /// Where the program stands, as it is stored.
-    fn frontier(&mut self) -> Result<(Snapshot, Frontier), Ending> {
-        let cell = self.cell.as_mut().ok_or_else(|| Ending::bug("there is no cell to store"))?;
-        let bytes = cell.park().map_err(|error| Ending::of_error(&error))?;
-        self.telemetry.snapshot_bytes = bytes.len();
-        let frontier = Frontier::new(
-            now(),
+    /// Whether a call that may change something ends the use of the stored checkpoint, instead of needing one.
+    fn retires(&self) -> bool {
+        self.record.too_large || self.scope.settings.durability == Durability::Parked
+    }
+
+    /// Whether a call waits that needs a checkpoint first.
+    pub fn is_uncovered(&mut self) -> bool {
+        let uncovered = self.flights.any_uncovered(self.record.covered.unwrap_or(0));
+        if uncovered && self.retires() {
+            self.record.covered = None;
+            return false;
+        }
+        uncovered
+    }
+
+    /// Where the program stands, as it is stored beside its cell.
+    fn frontier(&mut self) -> Frontier {
+        self.collect();
+        Frontier::new(
+            self.inner.now(),
             self.flights.store(),
             self.timers.store(),
             self.yields.clone(),
@@ -90,37 +174,77 @@ impl Driver {
             self.positions.clone(),
             self.telemetry.clone(),
             self.parent.clone(),
-        );
-        let image = self.inner.engine.image_hash().0.to_vec();
-        Ok((Snapshot { image, bytes, detail: String::new() }, frontier))
+        )
     }
 
-    /// Stores where the program stands while it goes on, if it has moved since it was last stored.
+    /// Stores where the program stands while it goes on.
     pub async fn checkpoint(&mut self) -> Result<(), Ending> {
-        if !std::mem::take(&mut self.record.moved) {
-            return Ok(());
+        let next = self.record.next_seq;
+        let is_there = !self.record.moved && self.record.covered == Some(next);
+        if !is_there && !self.record.too_large {
+            self.store_checkpoint(next).await?;
         }
-        let (snapshot, frontier) = self.frontier()?;
-        let snapshot = Snapshot { detail: text(&frontier)?, ..snapshot };
-        match self.record.fence {
-            Some(fence) => {
-                let id = self.record.id.clone();
-                let stored = self.inner.stored(move |store| store.checkpoint(&id, fence, &snapshot));
-                stored.await.map_err(|error| Ending::of_store(&error))?;
-            }
-            // In one step: a run that is known can be continued.
-            None => drop(self.create(Some(snapshot)).await?),
+        if let Some(run) = self.flights.run() {
+            run.cover(next);
         }
-        self.record.has_frontier = true;
+        self.flights.checkpointed();
         Ok(())
     }
 
-    /// Suspends the program: it is in the store before anybody is told.
-    pub async fn park(&mut self) -> Result<CodeModeResult, Ending> {
+    async fn store_checkpoint(&mut self, next: u32) -> Result<(), Ending> {
+        let cell = self.cell.as_mut().ok_or_else(|| Ending::bug("there is no cell to store"))?;
+        let stored = match cell.checkpoint() {
+            Ok(stored) => stored,
+            // Not the program's fault as long as it is not suspended: it goes on without checkpoints.
+            Err(Error::SnapshotTooLarge(_)) => {
+                self.record.too_large = true;
+                self.telemetry.durability = Some(Durability::Parked);
+                if let Some(run) = self.flights.run() {
+                    run.retire_checkpoints(true);
+                }
+                tracing::debug!(run = %self.record.id, "too large for checkpoints");
+                return Ok(());
+            }
+            Err(error) => return Err(Ending::of_error(&error)),
+        };
+        let (CellCheckpoint::Full(bytes) | CellCheckpoint::Delta { bytes, .. }) = &stored;
+        self.telemetry.snapshot_bytes = bytes.len();
+        self.telemetry.checkpoint_count += 1;
+        let detail = text(&self.frontier())?;
+        match self.record.fence {
+            Some(fence) => {
+                let (id, image) = (self.record.id.clone(), self.inner.engine.image_hash().0);
+                // A dispatch that must be synced syncs this too.
+                let stored = self.inner.committed(Safety::Process, move |store, commit| {
+                    let checkpoint = Checkpoint { next, cell: part(&stored, &image), detail: &detail };
+                    store.checkpoint(&id, fence, &checkpoint, commit)
+                });
+                stored.await.map_err(|error| Ending::of_store(&error))?;
+            }
+            None => {
+                self.create(Some((stored, detail))).await.map_err(|error| error.ending())?;
+            }
+        }
+        (self.record.covered, self.record.moved) = (Some(next), false);
+        Ok(())
+    }
+
+    /// Suspends the program: it is in the store before its caller is told.
+    pub async fn suspend(mut self) -> Driven {
+        match self.park().await {
+            Ok(result) => (result, After::Parked(self.flights)),
+            Err(ending) => self.end(ending).await,
+        }
+    }
+
+    async fn park(&mut self) -> Result<CodeModeResult, Ending> {
         self.flights.send_off();
         let fence = self.record_run().await?;
+        let cell = self.cell.as_mut().ok_or_else(|| Ending::bug("there is no cell to store"))?;
+        let bytes = cell.park().map_err(|error| Ending::of_error(&error))?;
+        self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
-        let (snapshot, mut frontier) = self.frontier()?;
+        let mut frontier = self.frontier();
         frontier.output = Vec::new();
         let mut pending = self.flights.pending();
         pending.extend(others(&frontier.timers, &frontier.yields));
@@ -131,43 +255,77 @@ impl Driver {
             output: std::mem::take(&mut self.output),
             telemetry: self.telemetry.clone(),
         });
-        let snapshot = Snapshot { detail: text(&frontier)?, ..snapshot };
-        let (id, told) = (self.record.id.clone(), text(&result)?);
+        if let Some(run) = self.flights.run() {
+            // Before it is stored as suspended: a call may be dispatched right after.
+            run.sync_next(SyncNext::All);
+        }
+        let (id, detail, told) = (self.record.id.clone(), text(&frontier)?, text(&result)?);
+        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0);
         let settings = &self.scope.settings;
         let (most, most_of_session) = (settings.suspended, settings.suspended_of_session);
         let expires_at = Some(frontier.at + settings.snapshot_lifetime.as_millis() as Millis);
-        let bytes = snapshot.bytes.len();
+        let size = bytes.len();
         let parked = self.inner.stored(move |store| {
-            store.park(&id, fence, &Park { snapshot: &snapshot, result: &told, expires_at, most, most_of_session })
+            let checkpoint =
+                Checkpoint { next, cell: CellPart::Full { image: &image, bytes: &bytes }, detail: &detail };
+            store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, most, most_of_session })
         });
         if let Err(error) = parked.await {
-            // What was printed is for the one who is told that it failed.
+            // What was printed is for the caller who is told that it failed.
             if let CodeModeResult::Waiting(Waiting { output, .. }) = result {
                 self.output = output;
             }
             return Err(Ending::of_store(&error));
         }
+        if let Some(run) = self.flights.run() {
+            run.cover(next);
+        }
         self.inner.counting.add(Counted::Park, 1);
-        tracing::debug!(run = %self.record.id, bytes, calls = frontier.calls.len(), "parked");
+        tracing::debug!(run = %self.record.id, bytes = size, calls = frontier.calls.len(), "parked");
         self.cell = None;
         self.permit = None;
         Ok(result)
     }
 
-    /// It could not be stored. If it was before and that is the store's fault, it can be continued from there; otherwise this is
-    /// its end.
-    pub async fn not_parked(&mut self, ending: Ending) -> CodeModeResult {
-        match (self.record.has_frontier, self.record.fence, &ending) {
-            (true, Some(fence), Ending::Failed { code: Some(ErrorCode::RuntimeUnavailable), .. }) => {
-                self.end_calls().await;
-                self.inner.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime).await;
-                let output = std::mem::take(&mut self.output);
-                match crate::codemode::failed(ending, std::mem::take(&mut self.telemetry)) {
-                    CodeModeResult::Failed(failed) => CodeModeResult::Failed(Failed { output, ..failed }),
-                    other => other,
-                }
+    /// Ends the program, or stops it where it is stored if that is all the store's fault.
+    pub async fn end(mut self, ending: Ending) -> Driven {
+        match (ending, self.record.fence, self.record.covered) {
+            (Ending::Unstored { error }, Some(fence), Some(_)) => self.stop(&error, fence),
+            (Ending::Unstored { error }, ..) => {
+                let error = format!("{error}.{}", self.calls_made());
+                self.finish(Ending::failed(ErrorCode::RuntimeUnavailable, error)).await
             }
-            _ => self.finish(ending).await,
+            (ending, ..) => self.finish(ending).await,
+        }
+    }
+
+    /// Gives up the live program: it can be continued from its last checkpoint, as after a crash.
+    fn stop(mut self, error: &str, fence: Fence) -> Driven {
+        self.cell = None;
+        self.permit = None;
+        self.flights.send_off();
+        self.flights.drop_unbegun();
+        self.inner.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime);
+        let error = format!(
+            "{error}. The program was stopped at its last checkpoint; continue it with wait when the store works again. No call \
+             that has settled is made again.{}",
+            self.calls_made()
+        );
+        let (code, run_id) = (Some(ErrorCode::RuntimeUnavailable), Some(self.record.id.clone()));
+        let (output, telemetry) = (std::mem::take(&mut self.output), std::mem::take(&mut self.telemetry));
+        (CodeModeResult::Failed(Failed { error, code, run_id, output, telemetry }), After::Left(self.flights))
+    }
+
+    /// What is known of the effects of the program, in a sentence.
+    fn calls_made(&self) -> String {
+        match self.telemetry.call_count {
+            0 => " It has made no calls.".into(),
+            count => {
+                let tools = self.telemetry.nested_tool_ids.join(", ");
+                format!(
+                    " It has asked for {count} calls so far ({tools}): `pincer runs show` lists what became of them."
+                )
+            }
         }
     }
 
@@ -184,7 +342,7 @@ impl Driver {
     }
 
     /// Ends the program, and what it has not waited for.
-    pub async fn finish(&mut self, ending: Ending) -> CodeModeResult {
+    async fn finish(&mut self, ending: Ending) -> Driven {
         self.end_calls().await;
         let output = std::mem::take(&mut self.output);
         let mut telemetry = std::mem::take(&mut self.telemetry);
@@ -196,44 +354,48 @@ impl Driver {
                 telemetry.cap_failures = caps;
                 self.inner.counting.add_caps(caps);
                 let state = if code == Some(ErrorCode::Aborted) { RunState::Aborted } else { RunState::Failed };
-                (CodeModeResult::Failed(Failed { error, code, output, telemetry }), state)
+                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), state)
+            }
+            Ending::Unstored { error } => {
+                let code = Some(ErrorCode::RuntimeUnavailable);
+                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), RunState::Failed)
             }
         };
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
         if state == RunState::Aborted {
             self.inner.counting.add(Counted::Aborted, 1);
         }
-        let Some(fence) = self.record.fence else { return result };
-        let told = text(&result).unwrap_or_else(|_| "null".into());
-        let id = self.record.id.clone();
-        // What somebody may try to continue must be known to be over, whatever happens.
-        let safety = if self.record.has_frontier { Safety::Power } else { Safety::Process };
-        let finished = self.inner.stored(move |store| store.finish_run(&id, fence, state, &told, now(), safety)).await;
-        match finished {
-            Ok(()) => result,
+        let Some(fence) = self.record.fence else { return (result, After::Nothing) };
+        let text: Arc<str> = text(&result).unwrap_or_else(|_| "null".into()).into();
+        let (id, written) = (self.record.id.clone(), Arc::clone(&text));
+        // What a caller may ask for again must be known to be over, whatever happens.
+        let is_known = self.record.acknowledged || self.record.key.is_some();
+        let safety = if is_known { Safety::Power } else { Safety::Process };
+        let finished = self
+            .inner
+            .committed(safety, move |store, commit| store.finish_run(&id, fence, state, &written, store.now(), commit));
+        match finished.await {
+            Ok(()) => (result, After::Nothing),
             // It was aborted or taken over meanwhile: nobody may go by what was done since.
-            Err(error @ pincer_store::StoreError::Fenced { .. }) => {
+            Err(error @ StoreError::Fenced { .. }) => {
                 let output = result.output().to_vec();
                 let (code, telemetry) = (Some(ErrorCode::Aborted), result.telemetry().clone());
-                CodeModeResult::Failed(Failed { error: told_aborted(&error), code, output, telemetry })
+                let error = format!("code mode execution aborted: {}", told(&error));
+                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), After::Nothing)
             }
             Err(error) => {
-                tracing::error!("the end of the run {} could not be stored: {error}", self.record.id);
-                result
+                let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, state, result, text });
+                (held.not_stored(&error), After::Held(held))
             }
         }
     }
 
-    /// Answers the pending yields: whoever continues the program has been told.
+    /// Answers the pending yields: the caller who continues the program has been told of them.
     pub fn answer_yields(&mut self) {
         for pending in std::mem::take(&mut self.yields) {
             self.answers.push(Answer::value(pending.id, crate::bridge::yielded(pending.reason.as_deref())));
         }
     }
-}
-
-fn told_aborted(error: &dyn std::error::Error) -> String {
-    format!("code mode execution aborted: {}", told(error))
 }
 
 fn text(value: &impl serde::Serialize) -> Result<String, Ending> {

@@ -65,7 +65,7 @@ impl Settings {
             snapshot_lifetime: Duration::from_secs(within(fields.snapshot_ttl_seconds, 900, 1..=86_400)),
             suspended: within(fields.max_suspended_runs, 4096, 1..=1_000_000) as u32,
             suspended_of_session: within(fields.max_suspended_runs_per_session, 1024, 1..=1_000_000) as u32,
-            durability: fields.durability.unwrap_or(Durability::Parked),
+            durability: fields.durability.unwrap_or(Durability::Calls),
             search_usual: count(fields.search_default_limit, 8, 1..=search_most as u64),
             search_most,
         }

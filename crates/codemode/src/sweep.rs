@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_store::{Millis, RunState, StoreError, now};
+use pincer_store::{Millis, RunState, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
@@ -43,8 +43,8 @@ impl CodeMode {
     /// Ends what has waited for too long, with all that belongs to it.
     pub async fn sweep(&self) {
         let swept = self.inner.stored(|store| {
-            store.forget_runs(now() - REMEMBERED.as_millis() as Millis)?;
-            store.expire_runs(now())
+            store.forget_runs(store.now() - REMEMBERED.as_millis() as Millis)?;
+            store.expire_runs(store.now())
         });
         match swept.await {
             Ok(expired) => {
@@ -79,7 +79,7 @@ impl CodeMode {
 
     async fn end(&self, id: &str) -> Result<bool, StoreError> {
         let asked = id.to_owned();
-        let aborted = self.inner.stored(move |store| store.abort_run(&asked, now())).await?;
+        let aborted = self.inner.stored(move |store| store.abort_run(&asked, store.now())).await?;
         self.inner.live.abort(id);
         Ok(aborted)
     }

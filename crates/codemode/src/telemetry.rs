@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Source};
+use pincer_config::keys::Durability;
 use serde::{Deserialize, Serialize};
 
 /// What a run took so far.
@@ -30,6 +31,12 @@ pub struct Telemetry {
     pub nested_tool_ids: Vec<String>,
     /// How often the program was suspended.
     pub park_count: u32,
+    /// How often the running program was stored before a call that may change something.
+    #[serde(default)]
+    pub checkpoint_count: u32,
+    /// What holds for the program now. `parked` although the config says more: it has grown beyond `maxSnapshotBytes`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<Durability>,
     /// Size of the last stored snapshot.
     pub snapshot_bytes: usize,
     /// Limits that were hit.

@@ -36,12 +36,12 @@ impl Timers {
         self.due.retain(|(_, timer), _| *timer != id);
     }
 
-    /// Takes those that are due, in their order.
-    pub fn take_due(&mut self) -> Vec<RequestId> {
+    /// Takes those that are due, each with its time, in their order.
+    pub fn take_due(&mut self) -> Vec<(Instant, RequestId)> {
         let now = Instant::now();
         let later = self.due.split_off(&(now, RequestId(u32::MAX)));
         let due = std::mem::replace(&mut self.due, later);
-        due.into_keys().map(|(_, id)| id).collect()
+        due.into_keys().collect()
     }
 
     /// When the next one is due.
@@ -65,12 +65,13 @@ impl Timers {
             .collect()
     }
 
-    /// As they were stored, `elapsed` later.
+    /// Makes them again of what was stored `elapsed` ago. Those that came due meanwhile have the time at which they did.
     pub fn restore(stored: &[StoredTimer], elapsed: Duration) -> Self {
         let now = Instant::now();
+        let stored_at = now.checked_sub(elapsed).unwrap_or(now);
         let due = |timer: &StoredTimer| {
-            let left = Duration::from_millis(timer.left_ms.min(LONGEST_MS as u64)).saturating_sub(elapsed);
-            ((now + left, timer.id), timer.since)
+            let left = Duration::from_millis(timer.left_ms.min(LONGEST_MS as u64));
+            ((stored_at + left, timer.id), timer.since)
         };
         Self { due: stored.iter().map(due).collect() }
     }
@@ -101,7 +102,7 @@ mod tests {
         let stored = timers.store();
         assert_eq!(stored.iter().map(|timer| timer.id.0).collect::<Vec<_>>(), [2, 1]);
         let mut later = Timers::restore(&stored, Duration::from_secs(6));
-        assert_eq!(later.take_due(), [RequestId(2)]);
+        assert_eq!(later.take_due().into_iter().map(|(_, id)| id).collect::<Vec<_>>(), [RequestId(2)]);
         let left = later.next().unwrap() - Instant::now();
         assert!(left <= Duration::from_millis(54_001), "{left:?}");
     }

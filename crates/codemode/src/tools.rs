@@ -10,6 +10,7 @@ use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::known_tools::KnownTools;
 use crate::mcp::McpServers;
 use crate::namespaces::{Visible, visible};
 
@@ -30,6 +31,7 @@ pub struct RunTools {
     refused: Vec<NamespaceError>,
     index: OnceLock<Index>,
     mcp: McpServers,
+    known: OnceLock<Arc<KnownTools>>,
 }
 
 /// An entry as `tools.describe` gives it.
@@ -56,7 +58,7 @@ impl RunTools {
             tracing::warn!("a namespace is left out: {error}");
         }
         let mcp = McpServers::new(door.servers(), catalog.view(), policy);
-        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new(), mcp }
+        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new(), mcp, known: OnceLock::new() }
     }
 
     /// All tools of the run.
@@ -72,6 +74,11 @@ impl RunTools {
     /// All tools of the run, as the door wants them.
     pub fn at_the_door(&self) -> &RunCatalog {
         &self.catalog
+    }
+
+    /// The fingerprints of all of them.
+    pub(crate) fn known(&self) -> &Arc<KnownTools> {
+        self.known.get_or_init(|| Arc::new(KnownTools::of(self.catalog())))
     }
 
     pub(crate) fn functions(&self) -> &BTreeMap<String, String> {

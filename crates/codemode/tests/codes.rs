@@ -6,10 +6,10 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{House, code_of, house, says};
+use common::{House, code_of, house, says, tamper};
 use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, Settings};
 use pincer_sandbox::Limits;
-use pincer_store::{Runs, Snapshot, Snapshots};
+use pincer_store::Snapshot;
 use serde_json::{Value, json};
 
 async fn typescript(house: &House, code: &str) -> Value {
@@ -140,19 +140,13 @@ async fn output_that_is_too_large_fails_and_what_fits_comes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_suspended_program_that_cannot_be_restored_says_why_and_is_over() {
     let house = house();
-    let damage = |run: &str, change: &dyn Fn(&mut Snapshot)| {
-        let stored = house.store.run(run).unwrap();
-        let mut snapshot = house.store.snapshot(run).unwrap().unwrap();
-        change(&mut snapshot);
-        house.store.checkpoint(run, stored.fence, &snapshot).unwrap();
-    };
     let changes: [&dyn Fn(&mut Snapshot); 3] =
-        [&|snapshot| snapshot.bytes.truncate(100), &|snapshot| snapshot.detail = "{}".into(), &|snapshot| {
+        [&|snapshot| snapshot.parts[0].truncate(100), &|snapshot| snapshot.detail = "{}".into(), &|snapshot| {
             snapshot.detail = snapshot.detail.replace("\"version\":1", "\"version\":99")
         }];
     for change in changes {
         let waiting = house.exec("await yield_control(); return 1").await;
-        damage(waiting["runId"].as_str().unwrap(), change);
+        tamper(&house, waiting["runId"].as_str().unwrap(), change);
         let failed = house.wait(&waiting).await;
         assert_eq!(code_of(&failed), "snapshot_restore_failed", "{failed}");
         assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_restore_failed", "and still says so");

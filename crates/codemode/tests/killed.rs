@@ -79,7 +79,7 @@ fn say(line: &str) {
 fn child_runs_programs_until_it_is_killed() {
     let Some(directory) = std::env::var_os("PINCER_TEST_PLACE").map(std::path::PathBuf::from) else { return };
     let durability = match std::env::var("PINCER_TEST_DURABILITY").unwrap().as_str() {
-        "parked" => Durability::Parked,
+        "calls" => Durability::Calls,
         _ => Durability::EveryCall,
     };
     let name = std::env::var("PINCER_TEST_NAME").unwrap();
@@ -143,7 +143,7 @@ fn round(directory: &Path, durability: &str, name: &str, lines: usize, said: &mu
     child.wait().unwrap();
 }
 
-fn survives(durability: &str, expected: Durability) {
+fn survives(durability: &str) {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();
     let mut said = Vec::new();
@@ -152,7 +152,7 @@ fn survives(durability: &str, expected: Durability) {
         round(directory, durability, &format!("c{number}"), lines, &mut said);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let (mode, scope, store) = place(directory, expected);
+    let (mode, scope, store) = place(directory, Durability::Calls);
     runtime.block_on(async {
         for run in store.runs(None).unwrap().into_iter().filter(|run| !run.state.is_final()) {
             finish(&mode, &scope, run.id).await;
@@ -194,18 +194,16 @@ fn survives(durability: &str, expected: Durability) {
         result["code"] == "aborted"
     });
     assert_eq!(aborted.count(), 0);
-    if expected == Durability::EveryCall {
-        assert_eq!(lost, 0, "with every call stored first nothing is lost");
-    }
+    assert_eq!(lost, 0, "with every effect stored first nothing is lost");
     assert!(runs.iter().filter(|run| run.state == RunState::Completed).count() > 20, "{} runs", runs.len());
 }
 
 #[test]
 fn killed_at_random_moments_no_settled_call_repeats_and_no_acknowledged_run_is_lost() {
-    survives("parked", Durability::Parked);
+    survives("calls");
 }
 
 #[test]
 fn with_every_call_stored_first_a_kill_in_the_middle_loses_no_program() {
-    survives("every_call", Durability::EveryCall);
+    survives("every_call");
 }

@@ -368,7 +368,7 @@ async fn a_read_only_hint_loosens_no_rule() {
         door.rule(pincer_tools::ApprovalRule { matcher, decision: pincer_tools::RuleDecision::Deny })
     });
     let mut look = tool("mcp:vault:look", any());
-    look.flags = Flags { read_only: true, idempotent: true, ..Flags::default() };
+    look.flags = Flags { claims_read_only: true, idempotent: true, ..Flags::default() };
     house.door.set_server(Server { name: "vault".into(), state: ServerState::Available, tools: vec![(look, says())] });
     let code = house.value("try { await MCP.vault.look({}) } catch (e) { return e.code }").await;
     assert_eq!(code, "denied");

@@ -50,7 +50,7 @@ fn named(name: &str, entry: &Entry, original: Option<&Value>) -> Value {
 fn definition(entry: &Entry) -> Value {
     let mut shown = json!({
         "name": entry.id.name(), "description": entry.description, "inputSchema": entry.input_schema,
-        "annotations": { "readOnlyHint": entry.flags.read_only, "idempotentHint": entry.flags.idempotent },
+        "annotations": { "readOnlyHint": entry.flags.read_only || entry.flags.claims_read_only, "idempotentHint": entry.flags.idempotent },
     });
     if let Some(label) = &entry.label {
         shown["title"] = label.as_str().into();
@@ -97,7 +97,7 @@ impl Connection {
             abort: abort.clone(),
             ..Context::default()
         };
-        let call = Call { id, seq: 0, tool: tool.to_owned(), input, line: None };
+        let call = Call { id, tool: tool.to_owned(), input, ..Call::default() };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
         let client = people::can(&request);
         let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));

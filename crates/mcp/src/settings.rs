@@ -63,6 +63,11 @@ impl ServerSettings {
         digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
+    /// Returns whether the operator says that a tool of this name changes nothing.
+    pub(crate) fn is_read_only(&self, tool: &str) -> bool {
+        self.config.read_only.iter().any(|pattern| is_glob_match(pattern, tool))
+    }
+
     /// Whether the filter leaves a tool of this name.
     pub(crate) fn admits(&self, tool: &str) -> bool {
         let McpToolFilter { allow, deny } = &self.config.tools;

@@ -93,8 +93,8 @@ impl Operation {
                 ("Gets a prompt of the server, with its arguments filled in.", schema)
             }
         };
-        // What they ask for changes nothing, by what the protocol says of it.
-        let flags = Flags { read_only: true, ..Flags::default() };
+        // What they ask for changes nothing, by what the protocol says of it; what a server does with it is its own affair.
+        let flags = Flags { claims_read_only: true, ..Flags::default() };
         Entry { input_schema, flags, ..Entry::new(id, description) }
     }
 
@@ -143,11 +143,13 @@ pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry,
     let operations =
         Operation::ALL.into_iter().filter(|operation| operation.is_offered(listing)).filter_map(|operation| {
             let tool = RemoteTool { server: Arc::clone(server), what: What::Operation(operation), timeout };
-            Some((operation.entry(id(operation.name())?), Arc::new(tool) as Arc<dyn Tool>))
+            let mut entry = operation.entry(id(operation.name())?);
+            entry.flags.read_only = server.settings().is_read_only(operation.name());
+            Some((entry, Arc::new(tool) as Arc<dyn Tool>))
         });
     let tools = listing.tools.iter().filter_map(|tool| {
         let name = tool.get("name")?.as_str()?;
-        let entry = entry(id(name)?, tool);
+        let entry = entry(id(name)?, tool, server.settings().is_read_only(name));
         let mirrored = tool.get("inputSchema").and_then(|schema| mirrored(schema).ok()).unwrap_or_default();
         let what = What::Tool { name: name.to_owned(), mirrored };
         let remote = RemoteTool { server: Arc::clone(server), what, timeout };
@@ -156,15 +158,21 @@ pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry,
     operations.chain(tools).collect()
 }
 
-/// A tool as the catalog knows it. What the server says of itself is a hint: it may spare a repetition, and never loosens a rule.
-fn entry(id: ToolId, tool: &Value) -> Entry {
+/// Makes a catalog entry of a listed tool. What the server says of itself is a hint: it may allow a repetition, and never
+/// loosens a rule or spares a checkpoint. `read_only` is the operator's word.
+fn entry(id: ToolId, tool: &Value, read_only: bool) -> Entry {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let hint = |key: &str| tool.pointer(&format!("/annotations/{key}")).and_then(Value::as_bool) == Some(true);
     Entry {
         label: text(tool.get("title")).or_else(|| text(tool.pointer("/annotations/title"))),
         input_schema: tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
         output_schema: tool.get("outputSchema").cloned(),
-        flags: Flags { read_only: hint("readOnlyHint"), idempotent: hint("idempotentHint"), ..Flags::default() },
+        flags: Flags {
+            read_only,
+            claims_read_only: hint("readOnlyHint"),
+            idempotent: hint("idempotentHint"),
+            ..Flags::default()
+        },
         ..Entry::new(id, text(tool.get("description")).unwrap_or_default())
     }
 }

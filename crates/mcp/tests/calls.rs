@@ -189,7 +189,7 @@ async fn what_a_tool_says_of_itself_is_noted_and_loosens_no_rule() {
         entry.unwrap().flags
     };
     let none = Flags::default();
-    assert_eq!(flags("look"), Flags { read_only: true, ..none });
+    assert_eq!(flags("look"), Flags { claims_read_only: true, ..none });
     assert_eq!(flags("again"), Flags { idempotent: true, ..none });
     assert_eq!(flags("plain"), none, "what is no bool says nothing");
     assert!(!flags("look").trusted && !flags("again").direct_only);

@@ -141,7 +141,7 @@ async fn a_list_that_changes_is_followed_and_the_old_tool_says_so() {
     house.until(|house| house.tools("liar") == ["swap", "new"]).await;
     assert!(house.text("mcp:liar:new", json!({})).await.contains("new"));
     // A run that began before still has it in its catalog.
-    let call = Call { id: "call-1".into(), seq: 0, tool: "mcp:liar:old".into(), input: json!({}), line: None };
+    let call = Call { id: "call-1".into(), tool: "mcp:liar:old".into(), input: json!({}), ..Call::default() };
     let outcome = house.door.call(&scope, &Context::default(), call, std::sync::Arc::new(())).await;
     let error = outcome.result.unwrap_err();
     assert_eq!((error.code, outcome.effect), (ErrorCode::UnknownTool, Effect::None));
@@ -204,7 +204,7 @@ async fn a_denied_tool_is_absent_and_cannot_be_guessed() {
     assert!(names.contains(&"prompts/get") && !names.iter().any(|name| name.starts_with("resources/")), "{names:?}");
     for tool in ["mcp:good:test_simple_text", "test_simple_text", "mcp:good:resources/read", "resources/read"] {
         let input = json!({ "uri": "test://static-text" });
-        let call = Call { id: "call-1".into(), seq: 0, tool: tool.into(), input, line: None };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
         let outcome = house.door.call(&scope, &Context::default(), call, std::sync::Arc::new(())).await;
         assert_eq!(outcome.result.unwrap_err().code, ErrorCode::UnknownTool, "{tool}");
     }

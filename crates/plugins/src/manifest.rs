@@ -214,6 +214,7 @@ impl Manifest {
                 entry.output_schema.clone_from(&tool.output_schema);
                 entry.flags = Flags {
                     read_only: tool.read_only,
+                    claims_read_only: false,
                     idempotent: tool.idempotent || tool.read_only,
                     sequential: tool.sequential,
                     direct_only: false,

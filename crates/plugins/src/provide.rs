@@ -72,7 +72,7 @@ impl Tool for PluginTool {
                     "agent": context.agent,
                     "sender": context.sender,
                     "channel": context.channel,
-                    "runId": context.run.as_ref().map(|run| run.id.clone()),
+                    "runId": context.run.as_ref().map(|run| run.id()),
                     "callId": context.parent_call,
                 },
             });

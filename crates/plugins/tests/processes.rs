@@ -49,7 +49,7 @@ fn house(found: &Found, config: Value, directory: TempDir) -> House {
 impl House {
     async fn outcome(&self, context: &Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
         let scope = RunCatalog::new(&Catalog::new(self.door.entries()).unwrap(), &Policy::open());
-        let call = Call { id: "call-1".into(), seq: 0, tool: tool.into(), input, line: None };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
         self.door.call(&scope, context, call, updates).await
     }
 

@@ -51,8 +51,12 @@ pub struct NewApproval<'a> {
     pub session: &'a str,
     /// The tool's id.
     pub tool: &'a str,
-    /// A digest of the exact call: an answer is for that call and no other.
+    /// The number of the call within the run: an answer is for that call and no other.
+    pub seq: Option<u32>,
+    /// A digest of the tool and the input: an answer is for nothing else.
     pub digest: &'a [u8],
+    /// The tool's fingerprint: an answer is for the tool as it was when it was asked about.
+    pub fingerprint: Option<&'a [u8]>,
     /// What is shown to the person, as JSON.
     pub request: &'a str,
     /// When it was asked.
@@ -72,8 +76,12 @@ pub struct Approval {
     pub session: String,
     /// The tool's id.
     pub tool: String,
-    /// A digest of the exact call.
+    /// The number of the call within the run.
+    pub seq: Option<u32>,
+    /// A digest of the tool and the input.
     pub digest: Vec<u8>,
+    /// The tool's fingerprint.
+    pub fingerprint: Option<Vec<u8>>,
     /// What is shown to the person, as JSON.
     pub request: String,
     /// How it stands.
@@ -84,6 +92,41 @@ pub struct Approval {
     pub created_at: Millis,
     /// When it expires, if it does.
     pub expires_at: Option<Millis>,
+}
+
+/// The call that a question is looked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// The session it belongs to.
+    pub session: &'a str,
+    /// Its run, and its number in there.
+    pub call: Option<(&'a str, u32)>,
+    /// The digest of its tool and input.
+    pub digest: &'a [u8],
+    /// The tool's fingerprint.
+    pub fingerprint: &'a [u8],
+}
+
+/// What allows a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permission<'a> {
+    /// It needs none.
+    Free,
+    /// A person's answer.
+    Answer {
+        /// The question.
+        approval: &'a str,
+    },
+    /// A grant for so many calls.
+    Counted {
+        /// The grant.
+        grant: &'a str,
+    },
+    /// Grants that hold until they are revoked.
+    Standing {
+        /// The grants; all of them are needed.
+        grants: &'a [String],
+    },
 }
 
 /// What an answer came to.
@@ -113,22 +156,17 @@ pub trait Approvals {
         by: &str,
         now: Millis,
     ) -> Result<Resolution, StoreError>;
-    /// The question about this very call that is open, or whose answer nobody has used yet; of a run, also one that has expired
-    /// without its program having been told.
-    fn standing_question(
-        &self,
-        session: &str,
-        run: Option<&str>,
-        digest: &[u8],
-        now: Millis,
-    ) -> Result<Option<Approval>, StoreError>;
-    /// Uses the answer to a question, yes or no. Only the first who asks may: `false` for everybody else.
+    /// Returns the question about this very call: the latest one of the call of a run, answered or not; without a run, one that
+    /// is open or whose answer has not been used.
+    fn standing_question(&self, asked: &Asked<'_>, now: Millis) -> Result<Option<Approval>, StoreError>;
+    /// Uses the answer to a question that belongs to no run, yes or no. Only the first use counts: `false` for every other.
     fn use_answer(&self, id: &str) -> Result<bool, StoreError>;
     /// Closes the questions whose time is over, and returns their ids.
     fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError>;
 }
 
-const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at";
+const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at, seq, \
+                       fingerprint";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
@@ -142,6 +180,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
         decided_by: row.get(7)?,
         created_at: row.get(8)?,
         expires_at: row.get(9)?,
+        seq: row.get(10)?,
+        fingerprint: row.get(11)?,
     })
 }
 
@@ -149,6 +189,13 @@ fn find(connection: &Connection, id: &str) -> Result<Approval, Refused> {
     let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
     let found = connection.prepare_cached(&query)?.query_row([id], read).optional()?;
     found.ok_or_else(|| StoreError::Missing { what: "approval", id: id.into() }.into())
+}
+
+/// Uses a yes for a call of a run; `false` if it is none. The call's own row keeps it from being made twice, so one that is
+/// made again after a crash finds its yes again.
+pub(crate) fn use_for(connection: &Connection, id: &str, run: &str, seq: u32) -> rusqlite::Result<bool> {
+    let take = "UPDATE approval SET used = 1 WHERE id = ?1 AND run = ?2 AND seq = ?3 AND state = 'allowed'";
+    Ok(connection.prepare_cached(take)?.execute((id, run, seq))? == 1)
 }
 
 fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<String>> {
@@ -161,8 +208,8 @@ impl Approvals for SqliteStore {
     fn ask(&self, new: &NewApproval<'_>) -> Result<(), StoreError> {
         self.transaction(Safety::Power, |connection| {
             let made = connection.execute(
-                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT DO NOTHING",
+                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at, seq, fingerprint)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
                 (
                     new.id,
                     new.run,
@@ -173,6 +220,8 @@ impl Approvals for SqliteStore {
                     ApprovalState::Pending,
                     new.created_at,
                     new.expires_at,
+                    new.seq,
+                    new.fingerprint,
                 ),
             )?;
             if made == 0 {
@@ -215,22 +264,29 @@ impl Approvals for SqliteStore {
         })
     }
 
-    fn standing_question(
-        &self,
-        session: &str,
-        run: Option<&str>,
-        digest: &[u8],
-        now: Millis,
-    ) -> Result<Option<Approval>, StoreError> {
-        let query = format!(
-            "SELECT {COLUMNS} FROM approval
-             WHERE digest = ?1 AND session = ?2 AND run IS ?3 AND used = 0
-                AND (state IN ('pending', 'allowed', 'denied') OR (state = 'expired' AND run IS NOT NULL))
-             ORDER BY state, created_at, id LIMIT 1"
-        );
+    fn standing_question(&self, asked: &Asked<'_>, now: Millis) -> Result<Option<Approval>, StoreError> {
+        let Asked { session, call, digest, fingerprint } = *asked;
+        // Questions of earlier versions have no fingerprint.
+        let same = "digest = ?1 AND (fingerprint IS NULL OR fingerprint = ?2)";
         self.transaction(Safety::Power, |connection| {
             expire(connection, now)?;
-            Ok(connection.prepare_cached(&query)?.query_row((digest, session, run), read).optional()?)
+            let found = match call {
+                Some((run, seq)) => {
+                    let query = format!(
+                        "SELECT {COLUMNS} FROM approval WHERE run = ?3 AND seq = ?4 AND {same} AND state <> 'cancelled'
+                         ORDER BY created_at DESC, id DESC LIMIT 1"
+                    );
+                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, run, seq), read)
+                }
+                None => {
+                    let query = format!(
+                        "SELECT {COLUMNS} FROM approval WHERE {same} AND session = ?3 AND run IS NULL AND used = 0
+                            AND state IN ('pending', 'allowed', 'denied') ORDER BY state, created_at, id LIMIT 1"
+                    );
+                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, session), read)
+                }
+            };
+            Ok(found.optional()?)
         })
     }
 

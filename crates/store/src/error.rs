@@ -42,7 +42,7 @@ pub enum StoreError {
         known: i64,
     },
     /// There is no room for it.
-    #[error("the disk under the store {} is full: nothing was changed; make room and try again", path.display())]
+    #[error("the disk under the store {} is full: make room and try again", path.display())]
     Full {
         /// The file.
         path: PathBuf,
@@ -53,8 +53,44 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody else owns the run now.
-    #[error("the run {run} is owned by somebody else now: what this process did with it was not stored")]
+    /// The file was removed or replaced while it was open.
+    #[error(
+        "the store {} was removed or replaced while this process had it open, so nothing more is stored: restart this process",
+        path.display()
+    )]
+    Gone {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file cannot be written.
+    #[error(
+        "the store {} cannot be written ({reason}): look at the disk, and at the limit on file sizes (`ulimit -f`)",
+        path.display()
+    )]
+    Unwritable {
+        /// The file.
+        path: PathBuf,
+        /// What SQLite said.
+        reason: String,
+    },
+    /// A call with a possible effect is not part of the stored checkpoint.
+    #[error("call {seq} of the run {run} is not part of its stored checkpoint, so it was not made")]
+    NotCovered {
+        /// The run.
+        run: String,
+        /// The call.
+        seq: u32,
+    },
+    /// What allowed a call is gone.
+    #[error("the permission to call {tool} was used up or revoked")]
+    NotPermitted {
+        /// The tool.
+        tool: String,
+    },
+    /// The run has ended, or another process owns it now.
+    #[error(
+        "the run {run} has ended, or another process has taken it over: what this process did with it was not stored"
+    )]
     Fenced {
         /// The run.
         run: String,
@@ -109,6 +145,7 @@ impl StoreError {
                 Self::Corrupt { path, reason: error.to_string() }
             }
             Some(ErrorCode::DiskFull) => Self::Full { path },
+            Some(ErrorCode::SystemIoFailure) => Self::Unwritable { path, reason: error.to_string() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             _ => Self::Database { path, source: error },
         }

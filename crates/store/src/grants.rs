@@ -26,6 +26,8 @@ pub struct NewGrant<'a> {
     pub id: &'a str,
     /// The tool's id.
     pub tool: &'a str,
+    /// The tool's fingerprint: the grant is for the tool as it was.
+    pub fingerprint: Option<&'a [u8]>,
     /// How long it holds.
     pub kind: GrantKind,
     /// When it was given.
@@ -39,6 +41,8 @@ pub struct Grant {
     pub id: String,
     /// The tool's id.
     pub tool: String,
+    /// The tool's fingerprint. Grants of earlier versions have none, and hold for every tool of this id.
+    pub fingerprint: Option<Vec<u8>>,
     /// How long it holds.
     pub kind: GrantKind,
     /// When it was given.
@@ -53,11 +57,9 @@ pub trait Grants {
     fn grants(&self) -> Result<Vec<Grant>, StoreError>;
     /// Takes a grant back; `false` if there is none with this id.
     fn revoke(&self, id: &str) -> Result<bool, StoreError>;
-    /// Uses a grant for one call of a tool in a run: the id of the grant, if there is one. A counted one counts down, and is
-    /// gone after its last use.
-    fn use_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError>;
-    /// The same, but only a counted one.
-    fn use_counted_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError>;
+    /// Returns the grants for a tool of this fingerprint: those that hold until they are revoked, and those for the next calls
+    /// of this run. Nothing is used up: [`dispatch`](crate::Journal::dispatch) does that.
+    fn grants_for(&self, tool: &str, fingerprint: &[u8], run: Option<&str>) -> Result<Vec<Grant>, StoreError>;
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
@@ -66,7 +68,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
         (Some(run), Some(remaining)) => GrantKind::Next { run, remaining },
         _ => GrantKind::Always,
     };
-    Ok(Grant { id: row.get(0)?, tool: row.get(1)?, kind, created_at: row.get(4)? })
+    Ok(Grant { id: row.get(0)?, tool: row.get(1)?, kind, created_at: row.get(4)?, fingerprint: row.get(5)? })
 }
 
 pub(crate) fn put(connection: &Connection, grant: &NewGrant<'_>) -> Result<(), Refused> {
@@ -74,9 +76,9 @@ pub(crate) fn put(connection: &Connection, grant: &NewGrant<'_>) -> Result<(), R
         GrantKind::Always => (None, None),
         GrantKind::Next { run, remaining } => (Some(run), Some(remaining)),
     };
-    let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
-                  ON CONFLICT DO NOTHING";
-    match connection.execute(insert, (grant.id, grant.tool, run, remaining, grant.created_at))? {
+    let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at, fingerprint)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
+    match connection.execute(insert, (grant.id, grant.tool, run, remaining, grant.created_at, grant.fingerprint))? {
         0 => Err(StoreError::Exists { what: "grant", id: grant.id.into() }.into()),
         _ => Ok(()),
     }
@@ -88,7 +90,8 @@ impl Grants for SqliteStore {
     }
 
     fn grants(&self) -> Result<Vec<Grant>, StoreError> {
-        let query = "SELECT id, tool, run, remaining, created_at FROM standing_grant ORDER BY created_at, id";
+        let query =
+            "SELECT id, tool, run, remaining, created_at, fingerprint FROM standing_grant ORDER BY created_at, id";
         self.with(|connection| connection.prepare_cached(query)?.query_map([], read)?.collect())
     }
 
@@ -96,32 +99,29 @@ impl Grants for SqliteStore {
         self.with(|connection| Ok(connection.execute("DELETE FROM standing_grant WHERE id = ?1", [id])? == 1))
     }
 
-    fn use_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError> {
-        self.use_one(tool, run, "remaining IS NULL OR")
-    }
-
-    fn use_counted_grant(&self, tool: &str, run: Option<&str>) -> Result<Option<String>, StoreError> {
-        self.use_one(tool, run, "")
+    fn grants_for(&self, tool: &str, fingerprint: &[u8], run: Option<&str>) -> Result<Vec<Grant>, StoreError> {
+        let query = "SELECT id, tool, run, remaining, created_at, fingerprint FROM standing_grant
+             WHERE tool = ?1 AND (fingerprint IS NULL OR fingerprint = ?2)
+                AND (remaining IS NULL OR (run = ?3 AND remaining > 0)) ORDER BY created_at, id";
+        self.with(|connection| connection.prepare_cached(query)?.query_map((tool, fingerprint, run), read)?.collect())
     }
 }
 
-impl SqliteStore {
-    fn use_one(&self, tool: &str, run: Option<&str>, others: &str) -> Result<Option<String>, StoreError> {
-        // A standing grant first: it costs nothing.
-        let query = format!(
-            "SELECT id, tool, run, remaining, created_at FROM standing_grant
-             WHERE tool = ?1 AND ({others} (run = ?2 AND remaining > 0))
-             ORDER BY remaining IS NOT NULL, created_at, id LIMIT 1"
-        );
-        self.transaction(Safety::Power, |connection| {
-            let found = connection.prepare_cached(&query)?.query_map((tool, run), read)?.next().transpose()?;
-            let Some(grant) = found else { return Ok(None) };
-            if let GrantKind::Next { remaining, .. } = grant.kind {
-                connection
-                    .execute("UPDATE standing_grant SET remaining = ?2 WHERE id = ?1", (&grant.id, remaining - 1))?;
-                connection.execute("DELETE FROM standing_grant WHERE remaining = 0", [])?;
-            }
-            Ok(Some(grant.id))
-        })
+/// Uses a counted grant of a run for one call; `false` if nothing is left of it.
+pub(crate) fn count_down(connection: &Connection, id: &str, run: &str) -> rusqlite::Result<bool> {
+    let count = "UPDATE standing_grant SET remaining = remaining - 1 WHERE id = ?1 AND run = ?2 AND remaining > 0";
+    let counted = connection.prepare_cached(count)?.execute((id, run))? == 1;
+    connection.prepare_cached("DELETE FROM standing_grant WHERE id = ?1 AND remaining = 0")?.execute([id])?;
+    Ok(counted)
+}
+
+/// Returns whether none of these grants has been revoked.
+pub(crate) fn are_there(connection: &Connection, ids: &[String]) -> rusqlite::Result<bool> {
+    let mut known = connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM standing_grant WHERE id = ?1)")?;
+    for id in ids {
+        if !known.query_row([id], |row| row.get(0))? {
+            return Ok(false);
+        }
     }
+    Ok(true)
 }

@@ -1,26 +1,39 @@
-//! The journal of nested calls: what was begun, and what came of it.
+//! The journal of nested calls: what was dispatched, and what came of it.
 //!
-//! A call costs two commits: one before it is handed to its tool, one when it has settled. Whether the program has seen the
-//! answer is not noted here: that is part of the program's next snapshot.
+//! A call costs two commits: one just before it is handed to its tool, one when it has settled. Calls that have not been
+//! dispatched are not here: they are part of a checkpoint. Neither is whether the program has seen an outcome: that is part of
+//! its next checkpoint.
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::runs::check_fence;
-use crate::sqlite::stored_enum;
-use crate::{Commit, Fence, SqliteStore, StoreError};
+use crate::sqlite::{Refused, stored_enum};
+use crate::{Commit, Fence, Millis, Permission, SqliteStore, StoreError, approvals, grants};
 
-/// Whether a call may be made again when nobody knows if it happened.
+/// Whether a call may be made again when it is not known if it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
     /// It changes nothing.
     Pure,
     /// Twice is the same as once.
     Idempotent,
-    /// Nobody knows.
+    /// It may not.
     Unknown,
 }
 
 stored_enum!(Repeat { Pure = "pure", Idempotent = "idempotent", Unknown = "unknown" });
+
+/// What a call needs of the checkpoint of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cover {
+    /// Nothing: the call changes nothing.
+    None,
+    /// It must be part of the stored checkpoint.
+    Checkpoint,
+    /// If it is not part of the stored checkpoint, that checkpoint is removed in the same commit: the run can no longer be
+    /// continued from a point before this call.
+    Retire,
+}
 
 /// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +46,7 @@ pub enum CallState {
 
 stored_enum!(CallState { Dispatched = "dispatched", Settled = "settled" });
 
-/// A call to be noted.
+/// A call that is about to be made.
 #[derive(Clone, Copy, Debug)]
 pub struct NewCall<'a> {
     /// Its number within the run.
@@ -42,10 +55,12 @@ pub struct NewCall<'a> {
     pub tool: &'a str,
     /// Its input, as JSON.
     pub input: &'a str,
-    /// A digest of what was asked for, before anybody changed the input.
-    pub asked: &'a [u8],
     /// Whether it may be made again.
     pub repeat: Repeat,
+    /// What it needs of the run's checkpoint.
+    pub cover: Cover,
+    /// What allows it.
+    pub permission: Permission<'a>,
 }
 
 /// A call as it is stored.
@@ -57,8 +72,6 @@ pub struct Call {
     pub tool: String,
     /// Its input, as JSON.
     pub input: String,
-    /// A digest of what was asked for, before anybody changed the input.
-    pub asked: Vec<u8>,
     /// Whether it may be made again.
     pub repeat: Repeat,
     /// How far it has come.
@@ -67,39 +80,57 @@ pub struct Call {
     pub owner: String,
     /// What came of it, as JSON, once it has settled.
     pub outcome: Option<String>,
-    /// When it settled: a number that is higher for those that did later.
+    /// Its place among the settled calls of the run, given in the commit: the first has the lowest.
     pub settled: Option<i64>,
+    /// When it settled.
+    pub settled_at: Option<Millis>,
 }
 
 /// The journal of a run's calls.
 pub trait Journal {
-    /// Notes calls that are handed to their tools now, all or none. A call that was noted before and has not settled is taken
-    /// over by `owner`: then the one who had it can no longer settle it.
-    fn note_calls(
+    /// Notes that a call is handed to its tool now, and uses up what allows it, in one step. A call that was dispatched before
+    /// and has not settled is taken over by `owner`: the process that had it can no longer settle it.
+    ///
+    /// Fails with [`StoreError::Fenced`] if the run has ended or has another owner, with [`StoreError::NotCovered`] if the call
+    /// is not part of the stored checkpoint and must be, and with [`StoreError::NotPermitted`] if what allows it is gone.
+    fn dispatch(
         &self,
         run: &str,
         fence: Fence,
         owner: &str,
-        calls: &[NewCall<'_>],
+        call: &NewCall<'_>,
         commit: Commit,
     ) -> Result<(), StoreError>;
-    /// Stores what came of a call that `owner` makes, whoever has the run by now. The first outcome stays: `false` if there was
-    /// one already.
-    fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError>;
+    /// Stores what came of a call that `owner` makes, also when the run has another owner by now. The first outcome stays:
+    /// `false` if there was one already.
+    fn settle(
+        &self,
+        run: &str,
+        owner: &str,
+        seq: u32,
+        outcome: &str,
+        now: Millis,
+        commit: Commit,
+    ) -> Result<bool, StoreError>;
     /// Gives up the calls of a run that `owner` makes and that have not settled: it can no longer settle them.
     fn disown_calls(&self, run: &str, owner: &str) -> Result<(), StoreError>;
-    /// All calls of a run, in their order.
+    /// Returns all calls of a run, in their order.
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
 }
 
-/// Notes a call, if the run is whose fence this is.
-const NOTE: &str = "
-    INSERT INTO call (run, seq, tool, input, repeat, state, owner, asked)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 FROM run WHERE id = ?1 AND fence = ?9
+/// Notes a call, if the run is that of the fence, has not ended, and the call is covered or need not be.
+const DISPATCH: &str = "
+    INSERT INTO call (run, seq, tool, input, repeat, state, owner)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM run
+    WHERE id = ?1 AND fence = ?8 AND state IN ('running', 'waiting') AND (?9 OR ?2 < coalesce(
+        (SELECT next FROM delta WHERE run = ?1 ORDER BY number DESC LIMIT 1),
+        (SELECT next FROM snapshot WHERE run = ?1), 0))
     ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
     WHERE call.state = excluded.state AND call.tool = excluded.tool";
+/// The place is counted inside the statement: two processes may settle calls of one run at once.
 const SETTLE: &str = "
-    UPDATE call SET state = ?4, outcome = ?5, settled = ?6
+    UPDATE call SET state = ?4, outcome = ?5, settled_at = ?6, settled = 1 + coalesce(
+        (SELECT max(settled) FROM call AS other WHERE other.run = ?1 AND other.settled IS NOT NULL), 0)
     WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
@@ -112,41 +143,81 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
         owner: row.get(5)?,
         outcome: row.get(6)?,
         settled: row.get(7)?,
-        asked: row.get(8)?,
+        settled_at: row.get(8)?,
     })
 }
 
+/// Whether a call is part of the stored checkpoint of its run.
+fn is_covered(connection: &Connection, run: &str, seq: u32) -> rusqlite::Result<bool> {
+    let covered = "SELECT ?2 < coalesce((SELECT next FROM delta WHERE run = ?1 ORDER BY number DESC LIMIT 1),
+        (SELECT next FROM snapshot WHERE run = ?1), 0)";
+    connection.prepare_cached(covered)?.query_row((run, seq), |row| row.get(0))
+}
+
+fn retire(connection: &Connection, run: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached("DELETE FROM snapshot WHERE run = ?1")?.execute([run])?;
+    connection.prepare_cached("DELETE FROM delta WHERE run = ?1")?.execute([run])?;
+    Ok(())
+}
+
+/// Uses up what allows a call.
+fn permit(connection: &Connection, run: &str, call: &NewCall<'_>) -> Result<(), Refused> {
+    let permitted = match call.permission {
+        Permission::Free => true,
+        Permission::Answer { approval } => approvals::use_for(connection, approval, run, call.seq)?,
+        Permission::Counted { grant } => grants::count_down(connection, grant, run)?,
+        Permission::Standing { grants } => grants::are_there(connection, grants)?,
+    };
+    let refused = || StoreError::NotPermitted { tool: call.tool.into() };
+    if permitted { Ok(()) } else { Err(refused().into()) }
+}
+
 impl Journal for SqliteStore {
-    fn note_calls(
+    fn dispatch(
         &self,
         run: &str,
         fence: Fence,
         owner: &str,
-        calls: &[NewCall<'_>],
+        call: &NewCall<'_>,
         commit: Commit,
     ) -> Result<(), StoreError> {
         let state = CallState::Dispatched;
-        if let [NewCall { seq, tool, input, asked, repeat }] = calls {
-            let call = (run, seq, tool, input, repeat, state, owner, asked, fence.0);
-            if self.change_as(commit, NOTE, call, |_| Ok(false))? {
+        let NewCall { seq, tool, input, repeat, cover, permission } = *call;
+        let is_free = permission == Permission::Free && cover != Cover::Retire;
+        if is_free {
+            let row = (run, seq, tool, input, repeat, state, owner, fence.0, cover == Cover::None);
+            if self.change_as(commit, DISPATCH, row, |_| Ok(false))? {
                 return Ok(());
             }
         }
-        // Several at once, or one that could not be noted: here it shows why.
+        // More than one statement, or one that changed nothing: here it shows why.
         self.commit_as(commit, |connection| {
             check_fence(connection, run, fence)?;
-            let mut note = connection.prepare_cached(NOTE)?;
-            for NewCall { seq, tool, input, asked, repeat } in calls {
-                if note.execute((run, seq, tool, input, repeat, state, owner, asked, fence.0))? == 0 {
-                    return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
+            if cover != Cover::None && !is_covered(connection, run, seq)? {
+                match cover {
+                    Cover::Retire => retire(connection, run)?,
+                    _ => return Err(StoreError::NotCovered { run: run.into(), seq }.into()),
                 }
+            }
+            permit(connection, run, call)?;
+            let row = (run, seq, tool, input, repeat, state, owner, fence.0, true);
+            if connection.prepare_cached(DISPATCH)?.execute(row)? == 0 {
+                return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
             }
             Ok(())
         })
     }
 
-    fn settle_call(&self, run: &str, owner: &str, seq: u32, outcome: &str, commit: Commit) -> Result<bool, StoreError> {
-        let settled = (run, seq, owner, CallState::Settled, outcome, self.next_moment());
+    fn settle(
+        &self,
+        run: &str,
+        owner: &str,
+        seq: u32,
+        outcome: &str,
+        now: Millis,
+        commit: Commit,
+    ) -> Result<bool, StoreError> {
+        let settled = (run, seq, owner, CallState::Settled, outcome, now);
         self.change_as(commit, SETTLE, settled, |connection| {
             let known = "SELECT owner = ?3 FROM call WHERE run = ?1 AND seq = ?2";
             let mut known = connection.prepare_cached(known)?;
@@ -167,7 +238,8 @@ impl Journal for SqliteStore {
     }
 
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
-        let query = "SELECT seq, tool, input, repeat, state, owner, outcome, settled, asked FROM call WHERE run = ?1 ORDER BY seq";
+        let query = "SELECT seq, tool, input, repeat, state, owner, outcome, settled, settled_at FROM call
+                     WHERE run = ?1 ORDER BY seq";
         self.with(|connection| connection.prepare_cached(query)?.query_map([run], read)?.collect())
     }
 }

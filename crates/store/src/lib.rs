@@ -7,27 +7,31 @@
 //! whoever owns a run proves it with a [`Fence`], which is checked inside the commit, so that an owner that was thought dead
 //! and comes back can change nothing.
 //!
-//! It stores what it is given and knows nothing of tools, JavaScript or policy. Times are the caller's, in milliseconds since
-//! 1970, so that tests need no clock. All calls block; they take well under a millisecond, plus what the disk needs.
+//! It stores what it is given and knows nothing of tools, JavaScript or policy. Times are store time ([`Clock`]), and passed
+//! in, so that tests need no clock. All calls block; they take well under a millisecond, plus what the disk needs.
 //!
 //! ```
-//! use pincer_store::{NewRun, RunState, Runs, Safety, SqliteStore};
+//! use pincer_store::{Claim, NewRun, RunState, Runs, Safety, SqliteStore};
 //!
 //! # let directory = std::env::temp_dir().join(format!("pincer-doc-{}", std::process::id()));
 //! let store = SqliteStore::open(&directory.join("pincer.db"))?;
-//! let run = NewRun { id: "cm_1", session: "main", caller: "me", agent_run: None, created_at: 0 };
-//! let fence = store.create_run(&run, "process-1")?;
+//! let (id, session, caller) = ("cm_1", "main", "me");
+//! let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
+//! let one = Claim { owner: "process-1", safety: Safety::Process };
+//! let fence = store.create_run(&run, one, None, Safety::Process.into())?;
 //!
-//! // Somebody who took the run over leaves the old owner without a say.
-//! let newer = store.claim_run("cm_1", fence, "process-2")?;
-//! assert!(store.finish_run("cm_1", fence, RunState::Failed, "{}", 1, Safety::Power).is_err());
-//! store.finish_run("cm_1", newer, RunState::Completed, "{}", 1, Safety::Power)?;
+//! // A process that takes the run over leaves the old owner without a say.
+//! let two = Claim { owner: "process-2", ..one };
+//! let newer = store.claim_run("cm_1", (RunState::Running, fence), two)?;
+//! assert!(store.finish_run("cm_1", fence, RunState::Failed, "{}", 1, Safety::Power.into()).is_err());
+//! store.finish_run("cm_1", newer, RunState::Completed, "{}", 1, Safety::Power.into())?;
 //! assert_eq!(store.run("cm_1")?.state, RunState::Completed);
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod approvals;
+mod clock;
 mod error;
 mod grants;
 mod journal;
@@ -37,20 +41,15 @@ mod runs;
 mod snapshots;
 mod sqlite;
 
-pub use approvals::{Approval, ApprovalState, Approvals, Decision, NewApproval, Resolution};
+pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
+pub use clock::Clock;
 pub use error::StoreError;
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
-pub use journal::{Call, CallState, Journal, NewCall, Repeat};
+pub use journal::{Call, CallState, Cover, Journal, NewCall, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
-pub use runs::{Fence, NewRun, Run, RunOverview, RunState, Runs};
-pub use snapshots::{Park, Snapshot, Snapshots};
+pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunOverview, RunState, Runs, ToolSet};
+pub use snapshots::{CellPart, Checkpoint, Park, Snapshot, Snapshots};
 pub use sqlite::{Commit, Patience, Safety, SqliteStore};
 
 /// Milliseconds since 1970.
 pub type Millis = i64;
-
-/// This moment, for those who have a clock to go by.
-pub fn now() -> Millis {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |time| time.as_millis() as Millis)
-}

@@ -4,9 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::snapshots::put;
 use crate::sqlite::{Refused, stored_enum};
-use crate::{Millis, Safety, Snapshot, SqliteStore, StoreError};
+use crate::{Checkpoint, Commit, Millis, Safety, SqliteStore, StoreError};
 
-/// Proof of owning a run. Each new owner gets a higher one; with an old one nothing can be stored.
+/// Proves that its holder owns a run. Each claim gets a higher one; with an old one nothing can be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fence(pub i64);
 
@@ -37,10 +37,28 @@ stored_enum!(RunState {
 });
 
 impl RunState {
-    /// Whether it will never run again.
+    /// Returns whether it will never run again.
     pub fn is_final(self) -> bool {
         !matches!(self, Self::Running | Self::Waiting)
     }
+}
+
+/// A key under which a run is begun at most once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunKey<'a> {
+    /// The caller's word, unique for this caller and session.
+    pub key: &'a str,
+    /// A digest of the program: another one under the same key is another request.
+    pub program: &'a [u8],
+}
+
+/// The tools that a program may call, as they were when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToolSet<'a> {
+    /// The hash of `tools`.
+    pub hash: &'a [u8],
+    /// What its owner wrote down of them.
+    pub tools: &'a str,
 }
 
 /// A run to be made.
@@ -56,6 +74,20 @@ pub struct NewRun<'a> {
     pub agent_run: Option<&'a str>,
     /// When it began.
     pub created_at: Millis,
+    /// The key of the request, if it has one.
+    pub key: Option<RunKey<'a>>,
+    /// The tools it may call.
+    pub tools: Option<ToolSet<'a>>,
+}
+
+/// Who takes a run, and what is promised about it from now on.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim<'a> {
+    /// The process.
+    pub owner: &'a str,
+    /// What the checkpoints of the run will survive. After a power cut, a run whose checkpoints were not synced cannot be
+    /// continued: nobody knows what it did last.
+    pub safety: Safety,
 }
 
 /// A run as it is stored.
@@ -79,6 +111,14 @@ pub struct Run {
     pub created_at: Millis,
     /// When it can no longer be continued, if it waits.
     pub expires_at: Option<Millis>,
+    /// A suspension of it was acknowledged.
+    pub acknowledged: bool,
+    /// It ran, with checkpoints that were not synced, when the machine went down: what it did last may be unknown.
+    pub power_cut: bool,
+    /// The key of its request, with the digest of the program.
+    pub key: Option<(String, Vec<u8>)>,
+    /// The hash of the tools it may call.
+    pub tools: Option<Vec<u8>>,
 }
 
 /// A run with what waits in it.
@@ -88,31 +128,40 @@ pub struct RunOverview {
     pub run: Run,
     /// The size of its snapshot, if it has one.
     pub snapshot_bytes: Option<u32>,
-    /// What the one who parked it wrote down, as JSON.
+    /// What the process that parked it wrote down, as JSON.
     pub detail: Option<String>,
 }
 
 /// Runs and their owners.
 pub trait Runs {
-    /// Stores a run that has begun.
-    fn create_run(&self, run: &NewRun<'_>, owner: &str) -> Result<Fence, StoreError> {
-        self.create_run_at(run, owner, None)
-    }
-    /// The same, with its cell, so that it could be continued from here.
-    fn create_run_at(&self, run: &NewRun<'_>, owner: &str, cell: Option<&Snapshot>) -> Result<Fence, StoreError>;
-    /// The run with this id.
+    /// Stores a run that has begun, with its first checkpoint if it has one. Fails with [`StoreError::Exists`] if there is a
+    /// run with this id, or one with this key for the same caller and session.
+    fn create_run(
+        &self,
+        run: &NewRun<'_>,
+        claim: Claim<'_>,
+        checkpoint: Option<&Checkpoint<'_>>,
+        commit: Commit,
+    ) -> Result<Fence, StoreError>;
+    /// Returns the run with this id.
     fn run(&self, id: &str) -> Result<Run, StoreError>;
-    /// All runs of a session, or of all sessions, oldest first.
+    /// Returns the run that was begun with this key.
+    fn run_with_key(&self, caller: &str, session: &str, key: &str) -> Result<Option<Run>, StoreError>;
+    /// Returns all runs of a session, or of all sessions, oldest first.
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError>;
-    /// The same, with what waits in them.
+    /// Like [`runs`](Self::runs), with what waits in them.
     fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError>;
-    /// All runs that somebody drives, or drove when it died.
+    /// Returns all runs that are driven, or were when their process died.
     fn running(&self) -> Result<Vec<Run>, StoreError>;
-    /// Lets a run wait whose owner is gone, if it has a snapshot; `false` if it has none.
+    /// Lets a running run wait whose owner is gone or gives it up, if it has a snapshot; `false` if it has none.
     fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError>;
-    /// Takes a run over from whoever had `seen` as proof, to let it run. Of several that try, one succeeds. Who has it already
-    /// keeps its proof.
-    fn claim_run(&self, id: &str, seen: Fence, owner: &str) -> Result<Fence, StoreError>;
+    /// Takes a run over, to let it run. `seen` is the state and the proof that the claimant saw: if either has changed, this
+    /// fails with [`StoreError::Fenced`]. Every claim gets a new proof, also one by the owner itself.
+    fn claim_run(&self, id: &str, seen: (RunState, Fence), claim: Claim<'_>) -> Result<Fence, StoreError>;
+    /// Notes which tools a run may call from now on.
+    fn set_tools(&self, id: &str, fence: Fence, tools: ToolSet<'_>) -> Result<(), StoreError>;
+    /// Returns what was written down of a set of tools.
+    fn tool_set(&self, hash: &[u8]) -> Result<Option<String>, StoreError>;
     /// Ends a run in a final state, with what its caller is told as JSON. Its snapshot, its open questions and what was granted
     /// to it go with it.
     fn finish_run(
@@ -122,57 +171,72 @@ pub trait Runs {
         state: RunState,
         result: &str,
         now: Millis,
-        safety: Safety,
+        commit: Commit,
     ) -> Result<(), StoreError>;
-    /// What the caller of a run was last told, as JSON.
+    /// Returns what the caller of a run was last told, as JSON.
     fn run_result(&self, id: &str) -> Result<Option<String>, StoreError>;
-    /// Ends a run whoever owns it; `false` if it had ended. Its owner can store nothing from now on.
+    /// Ends a run regardless of its owner; `false` if it had ended. Its owner can store nothing from now on.
     fn abort_run(&self, id: &str, now: Millis) -> Result<bool, StoreError>;
     /// Ends the runs that wait longer than they may, and returns their ids.
     fn expire_runs(&self, now: Millis) -> Result<Vec<String>, StoreError>;
     /// Forgets the runs that ended before, with their calls; returns how many.
     fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError>;
-    /// Changes whenever another connection has changed something: whoever waits for that looks here first.
+    /// Returns a number that differs after another connection has changed something.
     fn change_counter(&self) -> Result<i64, StoreError>;
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Run> {
-    Ok(Run {
-        id: row.get(0)?,
-        session: row.get(1)?,
-        caller: row.get(2)?,
-        agent_run: row.get(3)?,
-        state: row.get(4)?,
-        owner: row.get(5)?,
-        fence: Fence(row.get(6)?),
-        created_at: row.get(7)?,
-        expires_at: row.get(8)?,
-    })
+const COLUMNS: &str = "id, session, caller, agent_run, state, owner, fence, created_at, expires_at, acknowledged, boot, key, \
+                       program, tools";
+const COLUMN_COUNT: usize = 14;
+
+/// Only a run that was running can have lost something: what waits was synced.
+fn reader(boot: Option<&str>) -> impl Fn(&Row<'_>) -> rusqlite::Result<Run> {
+    move |row| {
+        let state: RunState = row.get(4)?;
+        let booted: Option<String> = row.get(10)?;
+        let (key, program): (Option<String>, Option<Vec<u8>>) = (row.get(11)?, row.get(12)?);
+        Ok(Run {
+            id: row.get(0)?,
+            session: row.get(1)?,
+            caller: row.get(2)?,
+            agent_run: row.get(3)?,
+            state,
+            owner: row.get(5)?,
+            fence: Fence(row.get(6)?),
+            created_at: row.get(7)?,
+            expires_at: row.get(8)?,
+            acknowledged: row.get(9)?,
+            power_cut: state == RunState::Running && booted.is_some_and(|booted| Some(booted.as_str()) != boot),
+            key: key.zip(program),
+            tools: row.get(13)?,
+        })
+    }
 }
 
-const COLUMNS: &str = "id, session, caller, agent_run, state, owner, fence, created_at, expires_at";
-
-fn find(connection: &Connection, id: &str) -> Result<Run, Refused> {
-    let query = format!("SELECT {COLUMNS} FROM run WHERE id = ?1");
-    let found = connection.prepare_cached(&query)?.query_row([id], read).optional()?;
-    found.ok_or_else(|| StoreError::Missing { what: "run", id: id.into() }.into())
-}
-
-/// Fails unless the run is there and `fence` is its owner's. Its session and its owner.
-pub(crate) fn check_fence(connection: &Connection, id: &str, fence: Fence) -> Result<(String, String), Refused> {
-    let mut query = connection.prepare_cached("SELECT fence, session, owner FROM run WHERE id = ?1")?;
-    let found = query.query_row([id], |row| Ok((Fence(row.get(0)?), row.get(1)?, row.get(2)?))).optional()?;
-    match found {
-        Some((found, session, owner)) if found == fence => Ok((session, owner)),
+/// Fails unless the run is there, has not ended, and `fence` is its owner's. Returns its session and its state.
+pub(crate) fn check_fence(connection: &Connection, id: &str, fence: Fence) -> Result<(String, RunState), Refused> {
+    let mut query = connection.prepare_cached("SELECT fence, session, state FROM run WHERE id = ?1")?;
+    let found = query.query_row([id], |row| Ok((Fence(row.get(0)?), row.get(1)?, row.get::<_, RunState>(2)?)));
+    match found.optional()? {
+        Some((found, session, state)) if found == fence && !state.is_final() => Ok((session, state)),
         Some(_) => Err(StoreError::Fenced { run: id.into() }.into()),
         None => Err(StoreError::Missing { what: "run", id: id.into() }.into()),
     }
 }
 
-/// What goes when a run ends.
+/// Like [`check_fence`], for what only a running run can do.
+pub(crate) fn check_running(connection: &Connection, id: &str, fence: Fence) -> Result<String, Refused> {
+    match check_fence(connection, id, fence)? {
+        (session, RunState::Running) => Ok(session),
+        _ => Err(StoreError::Fenced { run: id.into() }.into()),
+    }
+}
+
+/// Removes what goes when a run ends.
 fn clear(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     for clear in [
         "DELETE FROM snapshot WHERE run = ?1",
+        "DELETE FROM delta WHERE run = ?1",
         "UPDATE approval SET state = 'cancelled' WHERE run = ?1 AND state = 'pending'",
         "DELETE FROM standing_grant WHERE run = ?1",
     ] {
@@ -181,66 +245,131 @@ fn clear(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
+fn keep_tools(connection: &Connection, tools: ToolSet<'_>) -> rusqlite::Result<()> {
+    let known = "SELECT EXISTS (SELECT 1 FROM tool_set WHERE hash = ?1)";
+    if !connection.prepare_cached(known)?.query_row([tools.hash], |row| row.get(0))? {
+        connection.execute("INSERT INTO tool_set (hash, tools) VALUES (?1, ?2)", (tools.hash, tools.tools))?;
+    }
+    Ok(())
+}
+
+impl SqliteStore {
+    /// The boot under which a claim's checkpoints are good: none is needed for what is synced.
+    fn boot_of(&self, claim: Claim<'_>) -> Option<&str> {
+        match claim.safety {
+            Safety::Power => None,
+            Safety::Process => self.boot(),
+        }
+    }
+}
+
 impl Runs for SqliteStore {
-    fn create_run_at(&self, run: &NewRun<'_>, owner: &str, cell: Option<&Snapshot>) -> Result<Fence, StoreError> {
-        // Nobody has been told of it: a power cut may take it.
-        self.transaction(Safety::Process, |connection| {
+    fn create_run(
+        &self,
+        run: &NewRun<'_>,
+        claim: Claim<'_>,
+        checkpoint: Option<&Checkpoint<'_>>,
+        commit: Commit,
+    ) -> Result<Fence, StoreError> {
+        self.check_there()?;
+        self.commit_as(commit, |connection| {
             let mut make = connection.prepare_cached(
-                "INSERT INTO run (id, session, caller, agent_run, state, owner, fence, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7) ON CONFLICT DO NOTHING",
+                "INSERT INTO run (id, session, caller, agent_run, state, owner, fence, created_at, boot, key, program, tools)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?;
-            let NewRun { id, session, caller, agent_run, created_at } = *run;
-            if make.execute((id, session, caller, agent_run, RunState::Running, owner, created_at))? == 0 {
-                return Err(StoreError::Exists { what: "run", id: id.into() }.into());
+            let NewRun { id, session, caller, agent_run, created_at, key, tools } = *run;
+            let (state, boot) = (RunState::Running, self.boot_of(claim));
+            let (word, program) = (key.map(|key| key.key), key.map(|key| key.program));
+            let hash = tools.map(|tools| tools.hash);
+            let row = (id, session, caller, agent_run, state, claim.owner, created_at, boot, word, program, hash);
+            if make.execute(row)? == 0 {
+                return Err(StoreError::Exists { what: "run", id: word.unwrap_or(id).into() }.into());
             }
-            if let Some(cell) = cell {
-                put(connection, id, cell)?;
+            if let Some(tools) = tools {
+                keep_tools(connection, tools)?;
+            }
+            if let Some(checkpoint) = checkpoint {
+                put(connection, id, checkpoint)?;
             }
             Ok(Fence(1))
         })
     }
 
     fn run(&self, id: &str) -> Result<Run, StoreError> {
-        self.look(|connection| find(connection, id))
+        let query = format!("SELECT {COLUMNS} FROM run WHERE id = ?1");
+        self.look(|connection| {
+            let found = connection.prepare_cached(&query)?.query_row([id], reader(self.boot())).optional()?;
+            found.ok_or_else(|| StoreError::Missing { what: "run", id: id.into() }.into())
+        })
+    }
+
+    fn run_with_key(&self, caller: &str, session: &str, key: &str) -> Result<Option<Run>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM run WHERE caller = ?1 AND session = ?2 AND key = ?3");
+        let of = (caller, session, key);
+        self.with(|connection| connection.prepare_cached(&query)?.query_row(of, reader(self.boot())).optional())
     }
 
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM run WHERE ?1 IS NULL OR session = ?1 ORDER BY created_at, id");
-        self.with(|connection| connection.prepare_cached(&query)?.query_map([session], read)?.collect())
+        self.with(|connection| connection.prepare_cached(&query)?.query_map([session], reader(self.boot()))?.collect())
     }
 
     fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError> {
         let query = format!(
-            "SELECT {COLUMNS}, length(bytes), detail FROM run LEFT JOIN snapshot ON snapshot.run = run.id
+            "SELECT {COLUMNS}, length(bytes) + (SELECT coalesce(sum(length(bytes)), 0) FROM delta WHERE delta.run = run.id),
+                 coalesce((SELECT detail FROM delta WHERE delta.run = run.id ORDER BY number DESC LIMIT 1), detail)
+             FROM run LEFT JOIN snapshot ON snapshot.run = run.id
              WHERE ?1 IS NULL OR session = ?1 ORDER BY created_at, id"
         );
-        let read =
-            |row: &Row<'_>| Ok(RunOverview { run: read(row)?, snapshot_bytes: row.get(9)?, detail: row.get(10)? });
+        let read = reader(self.boot());
+        let read = |row: &Row<'_>| {
+            let (snapshot_bytes, detail) = (row.get(COLUMN_COUNT)?, row.get(COLUMN_COUNT + 1)?);
+            Ok(RunOverview { run: read(row)?, snapshot_bytes, detail })
+        };
         self.with(|connection| connection.prepare_cached(&query)?.query_map([session], read)?.collect())
     }
 
     fn running(&self) -> Result<Vec<Run>, StoreError> {
         let query = format!("SELECT {COLUMNS} FROM run WHERE state = 'running' ORDER BY created_at, id");
-        self.with(|connection| connection.prepare_cached(&query)?.query_map([], read)?.collect())
+        self.with(|connection| connection.prepare_cached(&query)?.query_map([], reader(self.boot()))?.collect())
     }
 
     fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError> {
         self.transaction(Safety::Power, |connection| {
-            check_fence(connection, id, seen)?;
-            let wait = "UPDATE run SET state = ?2, expires_at = ?3, fence = fence + 1
+            check_running(connection, id, seen)?;
+            let wait = "UPDATE run SET state = ?2, expires_at = ?3, fence = fence + 1, boot = NULL, acknowledged = 1
                         WHERE id = ?1 AND EXISTS (SELECT 1 FROM snapshot WHERE run = ?1)";
             Ok(connection.execute(wait, (id, RunState::Waiting, expires_at))? == 1)
         })
     }
 
-    fn claim_run(&self, id: &str, seen: Fence, owner: &str) -> Result<Fence, StoreError> {
+    fn claim_run(&self, id: &str, seen: (RunState, Fence), claim: Claim<'_>) -> Result<Fence, StoreError> {
+        self.check_there()?;
         self.transaction(Safety::Process, |connection| {
-            let (_, before) = check_fence(connection, id, seen)?;
-            let fence = if before == owner { seen } else { Fence(seen.0 + 1) };
-            let claim = "UPDATE run SET state = ?2, owner = ?3, fence = ?4, expires_at = NULL WHERE id = ?1";
-            connection.prepare_cached(claim)?.execute((id, RunState::Running, owner, fence.0))?;
-            Ok(fence)
+            let (_, state) = check_fence(connection, id, seen.1)?;
+            if state != seen.0 {
+                return Err(StoreError::Fenced { run: id.into() }.into());
+            }
+            let fence = seen.1.0 + 1;
+            let take = "UPDATE run SET state = ?2, owner = ?3, fence = ?4, boot = ?5, expires_at = NULL WHERE id = ?1";
+            let row = (id, RunState::Running, claim.owner, fence, self.boot_of(claim));
+            connection.prepare_cached(take)?.execute(row)?;
+            Ok(Fence(fence))
         })
+    }
+
+    fn set_tools(&self, id: &str, fence: Fence, tools: ToolSet<'_>) -> Result<(), StoreError> {
+        self.transaction(Safety::Process, |connection| {
+            check_fence(connection, id, fence)?;
+            keep_tools(connection, tools)?;
+            connection.execute("UPDATE run SET tools = ?2 WHERE id = ?1", (id, tools.hash))?;
+            Ok(())
+        })
+    }
+
+    fn tool_set(&self, hash: &[u8]) -> Result<Option<String>, StoreError> {
+        let query = "SELECT tools FROM tool_set WHERE hash = ?1";
+        self.with(|connection| connection.query_row(query, [hash], |row| row.get(0)).optional())
     }
 
     fn finish_run(
@@ -250,11 +379,11 @@ impl Runs for SqliteStore {
         state: RunState,
         result: &str,
         now: Millis,
-        safety: Safety,
+        commit: Commit,
     ) -> Result<(), StoreError> {
-        self.transaction(safety, |connection| {
+        self.commit_as(commit, |connection| {
             check_fence(connection, id, fence)?;
-            // The fence moves too: whoever saw it run, and its process end, comes too late to continue it.
+            // The fence moves too: a process that saw the run running, and its owner gone, comes too late to continue it.
             let finish = "UPDATE run SET state = ?2, expires_at = NULL, fence = fence + 1, result = ?3, ended_at = ?4
                           WHERE id = ?1";
             connection.prepare_cached(finish)?.execute((id, state, result, now))?;
@@ -270,8 +399,11 @@ impl Runs for SqliteStore {
 
     fn abort_run(&self, id: &str, now: Millis) -> Result<bool, StoreError> {
         self.transaction(Safety::Power, |connection| {
-            find(connection, id)?;
-            let abort = "UPDATE run SET state = ?2, expires_at = NULL, fence = fence + 1, ended_at = ?3
+            let known = "SELECT EXISTS (SELECT 1 FROM run WHERE id = ?1)";
+            if !connection.query_row(known, [id], |row| row.get(0))? {
+                return Err(StoreError::Missing { what: "run", id: id.into() }.into());
+            }
+            let abort = "UPDATE run SET state = ?2, expires_at = NULL, fence = fence + 1, ended_at = ?3, result = NULL
                          WHERE id = ?1 AND state IN ('running', 'waiting')";
             let aborted = connection.execute(abort, (id, RunState::Aborted, now))? == 1;
             if aborted {
@@ -288,9 +420,9 @@ impl Runs for SqliteStore {
             return Ok(Vec::new());
         }
         self.transaction(Safety::Power, |connection| {
-            // The fence moves too: whoever was about to continue one of them comes too late.
+            // The fence moves too: a process that was about to continue one of them comes too late.
             let mut expire = connection.prepare_cached(
-                "UPDATE run SET state = ?1, expires_at = NULL, fence = fence + 1, ended_at = ?3
+                "UPDATE run SET state = ?1, expires_at = NULL, fence = fence + 1, ended_at = ?3, result = NULL
                  WHERE state = ?2 AND expires_at <= ?3 RETURNING id",
             )?;
             let ids = expire.query_map((RunState::Expired, RunState::Waiting, now), |row| row.get(0))?;
@@ -303,8 +435,17 @@ impl Runs for SqliteStore {
     }
 
     fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError> {
-        let forget = "DELETE FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1";
-        self.with(|connection| connection.prepare_cached(forget)?.execute([ended_before]))
+        let due = "SELECT EXISTS (SELECT 1 FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1)";
+        if !self.with(|connection| connection.prepare_cached(due)?.query_row([ended_before], |row| row.get(0)))? {
+            return Ok(0);
+        }
+        self.transaction(Safety::Process, |connection| {
+            let forget = "DELETE FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1";
+            let forgotten = connection.prepare_cached(forget)?.execute([ended_before])?;
+            let unused = "DELETE FROM tool_set WHERE hash NOT IN (SELECT tools FROM run WHERE tools IS NOT NULL)";
+            connection.execute(unused, [])?;
+            Ok(forgotten)
+        })
     }
 
     fn change_counter(&self) -> Result<i64, StoreError> {

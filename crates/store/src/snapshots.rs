@@ -2,26 +2,58 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::runs::check_fence;
+use crate::runs::check_running;
 use crate::sqlite::Refused;
-use crate::{Fence, Millis, RunState, Safety, SqliteStore, StoreError};
+use crate::{Commit, Fence, Millis, RunState, Safety, SqliteStore, StoreError};
 
-/// A parked cell and what belongs to it.
+/// A point of a run from which it can be continued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint<'a> {
+    /// The number that the next call of the run gets. Calls with lower ones are part of this checkpoint.
+    pub next: u32,
+    /// The cell.
+    pub cell: CellPart<'a>,
+    /// What the process that goes on must know, as JSON.
+    pub detail: &'a str,
+}
+
+/// A cell as it is handed to the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellPart<'a> {
+    /// The whole of it.
+    Full {
+        /// The hash of the image it is the difference to.
+        image: &'a [u8],
+        /// The cell.
+        bytes: &'a [u8],
+    },
+    /// What has changed since the checkpoint before.
+    Delta {
+        /// The changes.
+        bytes: &'a [u8],
+        /// How many of the latest deltas these changes contain.
+        replaces: u32,
+    },
+}
+
+/// A stored cell and what belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
+    /// The number that the next call of the run gets.
+    pub next: u32,
     /// The hash of the image it was parked against.
     pub image: Vec<u8>,
-    /// The cell.
-    pub bytes: Vec<u8>,
-    /// What the one who parked it must know to go on, as JSON.
+    /// The cell: a whole one, and what has changed since, in order.
+    pub parts: Vec<Vec<u8>>,
+    /// What the process that goes on must know, as JSON.
     pub detail: String,
 }
 
 /// A run that is to wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Park<'a> {
-    /// Its cell.
-    pub snapshot: &'a Snapshot,
+    /// Where it stands.
+    pub checkpoint: Checkpoint<'a>,
     /// What its caller is told, as JSON.
     pub result: &'a str,
     /// When it can no longer be continued.
@@ -36,45 +68,73 @@ pub struct Park<'a> {
 pub trait Snapshots {
     /// Stores a cell and makes its run wait, in one step.
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError>;
-    /// Stores the cell of a run that goes on, so that it could be continued from here. Safe from a power cut together with the
-    /// next commit that is.
-    fn checkpoint(&self, run: &str, fence: Fence, snapshot: &Snapshot) -> Result<(), StoreError>;
-    /// The cell of a run; `None` if it has none (any more).
+    /// Stores the cell of a run that goes on, in place of the one before.
+    fn checkpoint(
+        &self,
+        run: &str,
+        fence: Fence,
+        checkpoint: &Checkpoint<'_>,
+        commit: Commit,
+    ) -> Result<(), StoreError>;
+    /// Returns the cell of a run; `None` if it has none (any more).
     fn snapshot(&self, run: &str) -> Result<Option<Snapshot>, StoreError>;
     /// Keeps an image, under its hash.
     fn keep_image(&self, hash: &[u8], bytes: &[u8]) -> Result<(), StoreError>;
-    /// An image that was kept.
+    /// Returns an image that was kept.
     fn image(&self, hash: &[u8]) -> Result<Option<Vec<u8>>, StoreError>;
     /// Forgets the images that no snapshot needs, but for `current`; returns how many.
     fn drop_unused_images(&self, current: &[u8]) -> Result<usize, StoreError>;
 }
 
-pub(crate) fn put(connection: &Connection, run: &str, snapshot: &Snapshot) -> rusqlite::Result<()> {
-    let Snapshot { image, bytes, detail } = snapshot;
-    let mut put = connection
-        .prepare_cached("INSERT OR REPLACE INTO snapshot (run, image, bytes, detail) VALUES (?1, ?2, ?3, ?4)")?;
-    put.execute((run, image, bytes, detail)).map(drop)
+/// Stores a checkpoint. A delta needs the whole cell that it belongs to.
+pub(crate) fn put(connection: &Connection, run: &str, checkpoint: &Checkpoint<'_>) -> Result<(), Refused> {
+    let Checkpoint { next, cell, detail } = *checkpoint;
+    match cell {
+        CellPart::Full { image, bytes } => {
+            let put = "INSERT OR REPLACE INTO snapshot (run, next, image, detail, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+            connection.prepare_cached(put)?.execute((run, next, image, detail, bytes))?;
+            connection.prepare_cached("DELETE FROM delta WHERE run = ?1")?.execute([run])?;
+        }
+        CellPart::Delta { bytes, replaces } => {
+            let last = "SELECT (SELECT count(*) FROM snapshot WHERE run = ?1),
+                               (SELECT coalesce(max(number), 0) FROM delta WHERE run = ?1)";
+            let mut last = connection.prepare_cached(last)?;
+            let (bases, last): (u32, u32) = last.query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            if bases == 0 || last < replaces {
+                return Err(StoreError::Missing { what: "snapshot of the run", id: run.into() }.into());
+            }
+            let kept = last - replaces;
+            let drop = "DELETE FROM delta WHERE run = ?1 AND number > ?2";
+            connection.prepare_cached(drop)?.execute((run, kept))?;
+            let put = "INSERT INTO delta (run, number, next, detail, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+            connection.prepare_cached(put)?.execute((run, kept + 1, next, detail, bytes))?;
+        }
+    }
+    Ok(())
 }
 
 /// Refuses if others wait already in all the places there are.
 fn check_room(connection: &Connection, run: &str, session: &str, park: &Park<'_>) -> Result<(), Refused> {
     // One that is continued has kept its place.
-    let has_one = "SELECT EXISTS (SELECT 1 FROM snapshot WHERE run = ?1)";
+    let has_one = "SELECT acknowledged FROM run WHERE id = ?1";
     if connection.prepare_cached(has_one)?.query_row([run], |row| row.get(0))? {
         return Ok(());
     }
+    const PLACES: &str = "FROM run WHERE acknowledged = 1 AND ended_at IS NULL";
     let of = |session: Option<&str>| -> rusqlite::Result<u32> {
-        let count = "SELECT count(*) FROM snapshot JOIN run ON run.id = snapshot.run WHERE ?1 IS NULL OR session = ?1";
-        connection.prepare_cached(count)?.query_row([session], |row| row.get(0))
+        let count = match session {
+            Some(_) => format!("SELECT count(*) {PLACES} AND session = ?1"),
+            None => format!("SELECT count(*) {PLACES} AND ?1 IS NULL"),
+        };
+        connection.prepare_cached(&count)?.query_row([session], |row| row.get(0))
     };
     let (limit, session) = match () {
         () if of(Some(session))? >= park.most_of_session => (park.most_of_session, Some(session.to_owned())),
         () if of(None)? >= park.most => (park.most, None),
         () => return Ok(()),
     };
-    let holders = "SELECT session, count(*) FROM snapshot JOIN run ON run.id = snapshot.run
-         GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3";
-    let mut holders = connection.prepare_cached(holders)?;
+    let holders = format!("SELECT session, count(*) {PLACES} GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3");
+    let mut holders = connection.prepare_cached(&holders)?;
     let holders = holders.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
     Err(StoreError::NoRoom { limit, session, holders }.into())
 }
@@ -82,28 +142,47 @@ fn check_room(connection: &Connection, run: &str, session: &str, park: &Park<'_>
 impl Snapshots for SqliteStore {
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError> {
         self.transaction(Safety::Power, |connection| {
-            let (session, _) = check_fence(connection, run, fence)?;
+            let session = check_running(connection, run, fence)?;
             check_room(connection, run, &session, park)?;
-            put(connection, run, park.snapshot)?;
-            let wait = "UPDATE run SET state = ?2, expires_at = ?3, result = ?4 WHERE id = ?1";
+            put(connection, run, &park.checkpoint)?;
+            let wait = "UPDATE run SET state = ?2, expires_at = ?3, result = ?4, acknowledged = 1 WHERE id = ?1";
             connection.prepare_cached(wait)?.execute((run, RunState::Waiting, park.expires_at, park.result))?;
             Ok(())
         })
     }
 
-    fn checkpoint(&self, run: &str, fence: Fence, snapshot: &Snapshot) -> Result<(), StoreError> {
-        self.transaction(Safety::Process, |connection| {
-            check_fence(connection, run, fence)?;
-            Ok(put(connection, run, snapshot)?)
+    fn checkpoint(
+        &self,
+        run: &str,
+        fence: Fence,
+        checkpoint: &Checkpoint<'_>,
+        commit: Commit,
+    ) -> Result<(), StoreError> {
+        self.commit_as(commit, |connection| {
+            check_running(connection, run, fence)?;
+            put(connection, run, checkpoint)
         })
     }
 
     fn snapshot(&self, run: &str) -> Result<Option<Snapshot>, StoreError> {
-        self.with(|connection| {
-            let mut query = connection.prepare_cached("SELECT image, bytes, detail FROM snapshot WHERE run = ?1")?;
-            let read =
-                |row: &rusqlite::Row<'_>| Ok(Snapshot { image: row.get(0)?, bytes: row.get(1)?, detail: row.get(2)? });
-            query.query_row([run], read).optional()
+        self.look(|connection| {
+            // In one read transaction: the parts must belong together.
+            let transaction = connection.unchecked_transaction()?;
+            let base = "SELECT next, image, detail, bytes FROM snapshot WHERE run = ?1";
+            let read = |row: &rusqlite::Row<'_>| {
+                Ok(Snapshot { next: row.get(0)?, image: row.get(1)?, detail: row.get(2)?, parts: vec![row.get(3)?] })
+            };
+            let Some(mut found) = transaction.prepare_cached(base)?.query_row([run], read).optional()? else {
+                return Ok(None);
+            };
+            let deltas = "SELECT next, detail, bytes FROM delta WHERE run = ?1 ORDER BY number";
+            let mut deltas = transaction.prepare_cached(deltas)?;
+            let mut rows = deltas.query([run])?;
+            while let Some(row) = rows.next()? {
+                (found.next, found.detail) = (row.get(0)?, row.get(1)?);
+                found.parts.push(row.get(2)?);
+            }
+            Ok(Some(found))
         })
     }
 

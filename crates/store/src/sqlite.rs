@@ -1,26 +1,35 @@
 //! The file: private, in WAL mode, at a known schema.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior};
 
-use crate::StoreError;
+use crate::clock::{BootClock, boot_id};
 use crate::migrations::STEPS;
+use crate::{Clock, Millis, StoreError};
 
 /// How long a write waits for another process to finish its own.
 const BUSY: Duration = Duration::from_secs(10);
 
+/// How often a first start looks again whether another one has made the file.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
 /// Everything in one SQLite file. Can be shared by threads, and the file by processes.
 pub struct SqliteStore {
     path: PathBuf,
+    /// The file that was opened: if another one, or none, is at the path, what is stored here is lost.
+    inode: u64,
     connection: Mutex<Shared>,
-    moment: AtomicI64,
+    boot: Option<String>,
+    clock: BootClock,
+    /// Held for as long as the file is open, so that it is not replaced meanwhile.
+    _presence: File,
 }
 
 /// The connection, and what its commits are safe from at the moment.
@@ -77,7 +86,19 @@ pub enum Safety {
 impl SqliteStore {
     /// Opens the file, making it, and the directory it is in, if need be: readable and writable by this user only.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        prepare(path).map_err(|source| StoreError::Open { path: path.to_owned(), source })?;
+        let started = Instant::now();
+        loop {
+            // Where several processes start at once, SQLite refuses some of the first steps without waiting.
+            match Self::try_open(path) {
+                Err(StoreError::Busy { .. }) if started.elapsed() < BUSY => thread::sleep(LOOK_AGAIN),
+                opened => return opened,
+            }
+        }
+    }
+
+    fn try_open(path: &Path) -> Result<Self, StoreError> {
+        let failed = |source| StoreError::Open { path: path.to_owned(), source };
+        let (inode, presence) = prepare(path).map_err(failed)?;
         let of = |error| StoreError::of(path, error);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags).map_err(of)?;
@@ -91,28 +112,43 @@ impl SqliteStore {
         let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
         connection.execute_batch(settings).map_err(of)?;
         migrate(&mut connection).map_err(of)?;
-        let shared = Shared { connection, safety: Safety::Power };
-        Ok(Self { path: path.to_owned(), connection: Mutex::new(shared), moment: AtomicI64::new(0) })
+        let boot = boot_id();
+        let clock = BootClock::agree(&connection, boot.as_deref()).map_err(of)?;
+        let shared = Mutex::new(Shared { connection, safety: Safety::Power });
+        Ok(Self { path: path.to_owned(), inode, connection: shared, boot, clock, _presence: presence })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The name of this boot of the machine.
+    pub(crate) fn boot(&self) -> Option<&str> {
+        self.boot.as_deref()
+    }
+
+    /// Folds what was written beside the file into it, as far as no other process is in the way: then a copy of the file is a
+    /// copy of the store.
+    pub fn fold(&self) -> Result<(), StoreError> {
+        self.patiently(Patience::None, |shared| {
+            let fold = shared.connection.pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
+            fold.map_err(|error| StoreError::of(&self.path, error))
+        })
+    }
+
+    /// Fails if the file that is open is no longer the one at its path: what is written now would be gone with this process.
+    pub(crate) fn check_there(&self) -> Result<(), StoreError> {
+        match fs::metadata(&self.path) {
+            Ok(there) if there.ino() == self.inode => Ok(()),
+            _ => Err(StoreError::Gone { path: self.path.clone() }),
+        }
     }
 
     /// Limits the file to a number of pages, as a disk of that size would.
     #[doc(hidden)]
     pub fn limit_pages(&self, pages: u32) -> Result<(), StoreError> {
         self.with(|connection| connection.pragma_update(None, "max_page_count", pages))
-    }
-
-    /// Microseconds since 1970, but never the same or an earlier one twice, even if the clock is set back.
-    pub(crate) fn next_moment(&self) -> i64 {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = i64::try_from(since.as_micros()).unwrap_or(i64::MAX);
-        let later = |last: i64| Some(now.max(last + 1));
-        let (Ok(last) | Err(last)) = self.moment.fetch_update(Ordering::SeqCst, Ordering::SeqCst, later);
-        now.max(last + 1)
     }
 
     /// Runs `work` on the connection and sorts its errors.
@@ -141,7 +177,7 @@ impl SqliteStore {
         self.commit(&mut self.lock(), safety, work)
     }
 
-    /// The same, for who may not be able to wait.
+    /// Like [`transaction`](Self::transaction), but with [`Patience::None`] it returns [`StoreError::Busy`] instead of blocking.
     pub(crate) fn commit_as<T>(
         &self,
         Commit { safety, patience }: Commit,
@@ -161,6 +197,10 @@ impl SqliteStore {
     ) -> Result<bool, StoreError> {
         self.patiently(patience, |shared| {
             let of = |error| StoreError::of(&self.path, error);
+            let safety = self.at_least(safety);
+            if safety == Safety::Power {
+                self.check_there()?;
+            }
             shared.make_safe(safety).map_err(of)?;
             let made = shared.connection.prepare_cached(statement).and_then(|mut made| made.execute(params));
             match made.map_err(of)? {
@@ -168,6 +208,11 @@ impl SqliteStore {
                 _ => Ok(true),
             }
         })
+    }
+
+    /// A power cut is noticed by the name of the boot. Without one, everything is synced.
+    fn at_least(&self, safety: Safety) -> Safety {
+        if self.boot.is_some() { safety } else { Safety::Power }
     }
 
     fn patiently<T>(
@@ -194,6 +239,10 @@ impl SqliteStore {
         work: impl FnOnce(&Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
         let of = |error| StoreError::of(&self.path, error);
+        let safety = self.at_least(safety);
+        if safety == Safety::Power {
+            self.check_there()?;
+        }
         shared.make_safe(safety).map_err(of)?;
         // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
         let transaction = shared.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
@@ -205,6 +254,12 @@ impl SqliteStore {
     /// A panic in the middle of a transaction rolls it back, so the connection is as good as before.
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Clock for SqliteStore {
+    fn now(&self) -> Millis {
+        self.clock.now()
     }
 }
 
@@ -226,20 +281,28 @@ impl From<StoreError> for Refused {
     }
 }
 
-/// The directory 0700, the file 0600. SQLite gives its own files beside it the same permissions.
-fn prepare(path: &Path) -> io::Result<()> {
+/// Makes the directory (0700) and the file (0600), and takes the lock that says that this process has it open. SQLite gives
+/// its own files beside it the same permissions.
+fn prepare(path: &Path) -> io::Result<(u64, File)> {
     if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
+    let presence = presence_lock(path)?;
+    presence.lock_shared()?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => drop(made?),
     }
-    let mode = fs::metadata(path)?.permissions().mode();
-    if mode & 0o077 != 0 {
+    let there = fs::metadata(path)?;
+    if there.permissions().mode() & 0o077 != 0 {
         fs::set_permissions(path, Permissions::from_mode(0o600))?;
     }
-    Ok(())
+    Ok((there.ino(), presence))
+}
+
+/// The file that processes lock while they have the store open.
+pub(crate) fn presence_lock(path: &Path) -> io::Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"))
 }
 
 fn version(connection: &Connection) -> rusqlite::Result<i64> {

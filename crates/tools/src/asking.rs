@@ -3,88 +3,91 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_catalog::Entry;
-use pincer_store::{Approval, ApprovalState, Decision, GrantKind, Millis, NewApproval, NewGrant, StoreError, now};
+use pincer_store::{
+    Approval, ApprovalState, Asked, Decision, Grant, GrantKind, Millis, NewApproval, NewGrant, StoreError,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::approvals::call_digest;
 use crate::door::{Door, DoorStore, Failed};
 use crate::hooks::{ApprovalDemand, Standing};
+use crate::journal::Allowed;
 use crate::telling::Teller;
-use crate::{Answer, Call, Context, ErrorCode, EventKind, UpdateSink};
+use crate::{Answer, Call, Context, ErrorCode, EventKind, Fingerprint, UpdateSink};
 
 /// How often a question is looked up that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// What a person is asked.
 pub(crate) struct Question<'a> {
-    tool: String,
-    input: &'a Value,
-    call: &'a Call,
-    demand: &'a ApprovalDemand,
-    standing: &'a Standing,
+    pub tool: String,
+    pub fingerprint: Fingerprint,
+    pub input: &'a Value,
+    pub call: &'a Call,
+    pub demand: &'a ApprovalDemand,
+    pub standing: &'a Standing,
 }
 
-impl<'a> Question<'a> {
-    pub fn new(
-        entry: &Entry,
-        input: &'a Value,
-        call: &'a Call,
-        demand: &'a ApprovalDemand,
-        standing: &'a Standing,
-    ) -> Self {
-        Self { tool: entry.id.to_string(), input, call, demand, standing }
-    }
+/// How a question was settled.
+enum Settled {
+    /// By its answer, its time, or because it was withdrawn.
+    As(ApprovalState),
+    /// By a grant that came with the answer to another one.
+    Granted(Allowed),
 }
 
 impl Door {
-    /// Asks a person, unless a grant answers for them, and waits.
+    /// Asks a person, unless a grant answers for them, and waits. Returns what allows the call.
     pub(crate) async fn approve(
         &self,
         question: &Question<'_>,
         context: &Context,
         teller: &Teller<'_>,
         updates: &dyn UpdateSink,
-    ) -> Result<(), Failed> {
+    ) -> Result<Allowed, Failed> {
         let store_failed =
-            |error: StoreError| Failed::before(ErrorCode::Store, format!("nobody could be asked: {error}"));
+            |error: StoreError| Failed::before(ErrorCode::Store, format!("no person could be asked: {error}"));
         let tool = question.tool.clone();
-        let run = context.run.as_ref().map(|run| run.id.clone());
-        let (granted_tool, standing) = (tool.clone(), question.standing.clone());
-        let is_granted =
-            Arc::new(move |store: &dyn DoorStore| is_granted(store, &granted_tool, run.as_deref(), &standing));
-        let granted = Arc::clone(&is_granted);
-        if self.stored(move |store| granted(store)).await.map_err(store_failed)? {
-            return Ok(());
+        let run = context.run.as_ref().map(|run| run.id().to_owned());
+        let is_bound = run.is_some();
+        let (asked_tool, fingerprint, standing) = (tool.clone(), question.fingerprint, question.standing.clone());
+        let grant = Arc::new(move |store: &dyn DoorStore| {
+            grant_for(store, &asked_tool, fingerprint, run.as_deref(), &standing)
+        });
+        let look = Arc::clone(&grant);
+        if let Some(allowed) = self.stored(move |store| look(store)).await.map_err(store_failed)? {
+            return Ok(allowed);
         }
+        self.stored_up_to(question.call.seq, context, updates).await?;
         loop {
             let id = self.question(question, context, teller).await.map_err(store_failed)?;
             updates.asked(&id);
-            let answered = self.answer_to(&id, context, Arc::clone(&is_granted)).await.map_err(store_failed)?;
-            let Some(state) = answered else {
-                teller.tell(EventKind::ApprovalResolved { approval: id, state: ApprovalState::Allowed.as_str() });
-                return Ok(());
+            let state = match self.answer_to(&id, context, Arc::clone(&grant)).await.map_err(store_failed)? {
+                Settled::As(state) => state,
+                Settled::Granted(allowed) => {
+                    teller.tell(EventKind::ApprovalResolved { approval: id, state: ApprovalState::Allowed.as_str() });
+                    return Ok(allowed);
+                }
             };
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
-            let refused = match state {
-                ApprovalState::Allowed | ApprovalState::Denied => {
-                    // Another call of the same kind may have waited for the same answer: it is for one of them.
-                    if !self.stored(move |store| store.use_answer(&id)).await.map_err(store_failed)? {
-                        continue;
-                    }
-                    if state == ApprovalState::Allowed {
-                        return Ok(());
-                    }
-                    (ErrorCode::Denied, format!("the call of {tool} was denied"))
+            if !is_bound && matches!(state, ApprovalState::Allowed | ApprovalState::Denied) {
+                // Another call of the same kind may have waited for the same answer: it is for one of them.
+                let asked = id.clone();
+                if !self.stored(move |store| store.use_answer(&asked)).await.map_err(store_failed)? {
+                    continue;
                 }
+            }
+            let refused = match state {
+                ApprovalState::Allowed if is_bound => return Ok(Allowed::Answer(id)),
+                ApprovalState::Allowed => return Ok(Allowed::Free),
+                ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {tool} was denied")),
                 ApprovalState::Expired => {
-                    self.stored(move |store| store.use_answer(&id)).await.map_err(store_failed)?;
-                    let message = format!("nobody answered in time whether {tool} may be called");
+                    let message = format!("no person answered in time whether {tool} may be called");
                     (ErrorCode::ApprovalExpired, message)
                 }
-                // Somebody else who waited for the same answer has gone.
-                ApprovalState::Cancelled if !context.abort.is_cancelled() => continue,
+                // Another call that waited for the same answer has gone.
+                ApprovalState::Cancelled if !context.abort.is_cancelled() && !is_bound => continue,
                 ApprovalState::Pending | ApprovalState::Cancelled => {
                     (ErrorCode::Aborted, "the call was aborted while it waited for an approval".into())
                 }
@@ -93,22 +96,39 @@ impl Door {
         }
     }
 
-    /// The question about this very call: one that stands already, perhaps with its answer, or a new one.
+    /// Waits until the program is stored up to this call: a question that a person has seen must outlive this process together
+    /// with what asked it.
+    async fn stored_up_to(&self, seq: u32, context: &Context, updates: &dyn UpdateSink) -> Result<(), Failed> {
+        let Some(run) = context.run.as_ref().filter(|run| !run.covers(seq)) else { return Ok(()) };
+        updates.needs_checkpoint();
+        tokio::select! {
+            biased;
+            () = context.abort.cancelled() => {
+                Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"))
+            }
+            () = run.covered(seq) => Ok(()),
+        }
+    }
+
+    /// Returns the question about this very call: one that stands already, perhaps with its answer, or a new one.
     async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
         let digest = call_digest(&of.tool, of.input);
+        let fingerprint = of.fingerprint.0;
         let _asking = self.asking.lock().await;
-        let run = context.run.as_ref().map(|run| run.id.clone());
-        let (session, asked_run) = (context.session.clone(), run.clone());
-        let standing =
-            self.stored(move |store| store.standing_question(&session, asked_run.as_deref(), &digest, now()));
+        let call = context.run.as_ref().map(|run| (run.id().to_owned(), of.call.seq));
+        let (session, asked_call) = (context.session.clone(), call.clone());
+        let standing = self.stored(move |store| {
+            let call = asked_call.as_ref().map(|(run, seq)| (run.as_str(), *seq));
+            let asked = Asked { session: &session, call, digest: &digest, fingerprint: &fingerprint };
+            store.standing_question(&asked, store.now())
+        });
         if let Some(standing) = standing.await? {
             teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });
             return Ok(standing.id);
         }
         let id = format!("ap_{}", Uuid::now_v7());
-        let created_at = now();
-        let expires_at = self.parts.approval_lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis);
-        // Whoever decides must see what will be done: nothing is left out of the input here.
+        let lifetime = self.parts.approval_lifetime;
+        // A person who decides must see what will be done: nothing is left out of the input here.
         let request = json!({
             "call": of.call.id, "tool": of.tool, "input": of.input, "line": of.call.line, "demand": of.demand,
             "grants": of.standing.keys(&of.tool),
@@ -116,48 +136,63 @@ impl Door {
         let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
         let tool = of.tool.clone();
         let asked = self.stored(move |store| {
-            let (id, run, digest) = (asked_id.as_str(), run.as_deref(), digest.as_slice());
-            let (session, tool, request) = (session.as_str(), tool.as_str(), request.as_str());
-            store.ask(&NewApproval { id, run, session, tool, digest, request, created_at, expires_at })
+            let created_at = store.now();
+            store.ask(&NewApproval {
+                id: &asked_id,
+                run: call.as_ref().map(|(run, _)| run.as_str()),
+                session: &session,
+                tool: &tool,
+                seq: call.as_ref().map(|(_, seq)| *seq),
+                digest: &digest,
+                fingerprint: Some(&fingerprint),
+                request: &request,
+                created_at,
+                expires_at: lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis),
+            })
         });
         asked.await?;
         teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
         Ok(id)
     }
 
-    /// Waits until a question is settled, here or in another process; an abort settles it too. `None` if it need not be answered
-    /// any more, because an answer to another one grants this call too.
+    /// Waits until a question is settled, here or in another process; an abort settles it too.
     async fn answer_to(
         &self,
         id: &str,
         context: &Context,
-        is_granted: Arc<impl Fn(&dyn DoorStore) -> Result<bool, StoreError> + Send + Sync + 'static>,
-    ) -> Result<Option<ApprovalState>, StoreError> {
+        grant: Arc<impl Fn(&dyn DoorStore) -> Result<Option<Allowed>, StoreError> + Send + Sync + 'static>,
+    ) -> Result<Settled, StoreError> {
         loop {
             // Registered before looking, so that an answer in between is not missed.
             let answered = self.answered.notified();
-            let (asked, granted) = (id.to_owned(), Arc::clone(&is_granted));
-            let state = self
+            let (asked, granted) = (id.to_owned(), Arc::clone(&grant));
+            let settled = self
                 .stored(move |store| {
-                    store.expire_approvals(now())?;
+                    store.expire_approvals(store.now())?;
                     let state = store.approval(&asked)?.state;
-                    if state == ApprovalState::Pending && granted(store)? {
+                    if state == ApprovalState::Pending
+                        && let Some(allowed) = granted(store)?
+                    {
                         // It may have been answered a moment ago, by the very answer that grants this: that one is to be used.
-                        let settled = store.resolve(&asked, Decision::Cancel, &[], "a grant", now())?.approval.state;
-                        return Ok((settled != ApprovalState::Cancelled).then_some(settled));
+                        let resolved = store.resolve(&asked, Decision::Cancel, &[], "a grant", store.now())?;
+                        return Ok(match resolved.approval.state {
+                            ApprovalState::Cancelled => Settled::Granted(allowed),
+                            settled => Settled::As(settled),
+                        });
                     }
-                    Ok(Some(state))
+                    Ok(Settled::As(state))
                 })
                 .await?;
-            if state != Some(ApprovalState::Pending) {
-                return Ok(state);
+            if !matches!(settled, Settled::As(ApprovalState::Pending)) {
+                return Ok(settled);
             }
             tokio::select! {
                 biased;
                 () = context.abort.cancelled() => {
                     let asked = id.to_owned();
-                    let cancelled = self.stored(move |store| store.resolve(&asked, Decision::Cancel, &[], "abort", now()));
-                    return cancelled.await.map(|resolution| Some(resolution.approval.state));
+                    let cancelled =
+                        self.stored(move |store| store.resolve(&asked, Decision::Cancel, &[], "abort", store.now()));
+                    return cancelled.await.map(|resolution| Settled::As(resolution.approval.state));
                 }
                 () = answered => {}
                 () = tokio::time::sleep(LOOK_AGAIN) => {}
@@ -182,7 +217,8 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     let granted: Vec<(String, GrantKind)> = match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
             let there = store.grants()?;
-            let new = |key: &String| !there.iter().any(|grant| grant.tool == *key && grant.kind == GrantKind::Always);
+            let same = |grant: &Grant| grant.kind == GrantKind::Always && grant.fingerprint == approval.fingerprint;
+            let new = |key: &String| !there.iter().any(|grant| grant.tool == *key && same(grant));
             granted_always(&approval).into_iter().filter(new).map(|key| (key, GrantKind::Always)).collect()
         }
         // This call is the first of them.
@@ -195,10 +231,13 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     let grants: Vec<NewGrant<'_>> = granted
         .iter()
         .zip(&ids)
-        .map(|((tool, kind), id)| NewGrant { id, tool, kind: kind.clone(), created_at: now() })
+        .map(|((tool, kind), id)| {
+            let (kind, fingerprint) = (kind.clone(), approval.fingerprint.as_deref());
+            NewGrant { id, tool, fingerprint, kind, created_at: store.now() }
+        })
         .collect();
     // In one step: whoever waits for the answer must find what it grants.
-    Ok(store.resolve(id, decision, &grants, by, now())?.applied)
+    Ok(store.resolve(id, decision, &grants, by, store.now())?.applied)
 }
 
 /// What an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
@@ -210,19 +249,26 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
     }
 }
 
-/// Whether a grant answers: one for so many calls of this run, one for the tool as a whole if that is what was asked about, or
-/// one for each of the parts.
-fn is_granted(store: &dyn DoorStore, tool: &str, run: Option<&str>, standing: &Standing) -> Result<bool, StoreError> {
-    let keys = match standing {
-        Standing::Tool => return Ok(store.use_grant(tool, run)?.is_some()),
-        Standing::Never => Vec::new(),
-        Standing::Parts(_) => standing.keys(tool),
-    };
-    let standing_grants = store.grants()?;
-    let always =
-        |key: &String| standing_grants.iter().any(|grant| grant.tool == *key && grant.kind == GrantKind::Always);
-    if !keys.is_empty() && keys.iter().all(always) {
-        return Ok(true);
+/// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
+/// parts, or for so many calls of this run.
+fn grant_for(
+    store: &dyn DoorStore,
+    tool: &str,
+    fingerprint: Fingerprint,
+    run: Option<&str>,
+    standing: &Standing,
+) -> Result<Option<Allowed>, StoreError> {
+    let keys = standing.keys(tool);
+    let mut always = Vec::new();
+    for key in &keys {
+        let found = store.grants_for(key, &fingerprint.0, None)?;
+        always.extend(found.into_iter().find(|grant| grant.kind == GrantKind::Always).map(|grant| grant.id));
     }
-    Ok(store.use_counted_grant(tool, run)?.is_some())
+    // A standing grant first: it costs nothing.
+    if !keys.is_empty() && always.len() == keys.len() {
+        return Ok(Some(Allowed::Standing(always)));
+    }
+    let counted = store.grants_for(tool, &fingerprint.0, run)?;
+    let counted = counted.into_iter().find(|grant| matches!(grant.kind, GrantKind::Next { .. }));
+    Ok(counted.map(|grant| Allowed::Counted(grant.id)))
 }

@@ -1,9 +1,8 @@
 //! For whom a tool is called.
 
-use std::sync::Arc;
-
-use pincer_store::{Fence, Safety};
 use tokio_util::sync::CancellationToken;
+
+use crate::RunOwner;
 
 /// Who calls, from where, and how to stop it. Cheap to clone; a nested call gets its parent's with itself as parent.
 #[derive(Clone, Debug, Default)]
@@ -33,17 +32,4 @@ pub struct Context {
 pub struct Nesting {
     /// A sequential call is in progress: another one would wait for itself.
     pub(crate) within_sequential: bool,
-}
-
-/// A run, and the proof that this process owns it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunOwner {
-    /// Its id.
-    pub id: String,
-    /// The proof.
-    pub fence: Fence,
-    /// This process, as others see it: its calls are its own even when somebody else has taken the run over.
-    pub owner: Arc<str>,
-    /// What the note that a call is about to be made must survive.
-    pub safety: Safety,
 }

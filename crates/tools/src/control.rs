@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::asking::Question;
 use crate::door::Door;
 use crate::hooks::{BeforeToolCall, Merged, ask_all};
+use crate::journal::NotDispatched;
 use crate::telling::Teller;
-use crate::{Call, CallError, Context, ErrorCode, UpdateSink};
+use crate::{Call, CallError, Context, ErrorCode, UpdateSink, fingerprint};
 
 /// A call of a control tool.
 #[derive(Clone, Debug)]
@@ -54,10 +55,21 @@ impl Door {
             Merged::Block(reason) => Err(CallError::new(ErrorCode::Blocked, reason)),
             Merged::Go { params, approval: None, .. } => Ok(params),
             Merged::Go { params, approval: Some(demand), standing } => {
-                let call = Call { id: id.clone(), seq: 0, tool: entry.id.to_string(), input: params, line: None };
-                let question = Question::new(&entry, &call.input, &call, &demand, &standing);
+                let tool = entry.id.to_string();
+                let call = Call { id: id.clone(), tool: tool.clone(), input: params, ..Call::default() };
+                let (input, standing) = (&call.input, &standing);
+                let fingerprint = fingerprint(&entry);
+                let question = Question { tool, fingerprint, input, call: &call, demand: &demand, standing };
                 let teller = Teller { door: self, call: id, entry: Arc::clone(&entry), context: context.clone() };
-                self.approve(&question, context, &teller, updates).await.map_err(|failed| failed.error)?;
+                loop {
+                    let allowed = self.approve(&question, context, &teller, updates).await;
+                    let allowed = allowed.map_err(|failed| failed.error)?;
+                    match self.dispatch(context, &entry, &call, &call.input, &allowed).await {
+                        Ok(()) => break,
+                        Err(NotDispatched::NotPermitted) => {}
+                        Err(NotDispatched::Failed(failed)) => return Err(failed.error),
+                    }
+                }
                 Ok(call.input)
             }
         }

@@ -5,21 +5,21 @@ use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use pincer_catalog::Entry;
-use pincer_store::{Approvals, Commit, Grants, Journal, NewCall, Patience, Repeat, Safety, StoreError};
+use pincer_catalog::{Entry, Flags};
+use pincer_store::{Approvals, Clock, Grants, Journal, StoreError};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
 
-use crate::approvals::{call_digest, decide};
+use crate::approvals::decide;
 use crate::asking::Question;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
-use crate::outcome::record;
+use crate::journal::{Allowed, NotDispatched};
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::telling::{Teller, TellingSink};
 use crate::{
-    ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Namespace, Outcome, Plugin, Redactor,
-    RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, Unwound, UpdateSink,
+    ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace, Outcome, Plugin,
+    Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, Unwound, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -29,11 +29,11 @@ const GRACE: Duration = Duration::from_millis(500);
 const MOST_VALUE_BYTES: usize = 8 << 20;
 
 /// What the door needs of a store.
-pub trait DoorStore: Journal + Approvals + Grants + Send + Sync {}
-impl<T: Journal + Approvals + Grants + Send + Sync> DoorStore for T {}
+pub trait DoorStore: Journal + Approvals + Grants + Clock + Send + Sync {}
+impl<T: Journal + Approvals + Grants + Clock + Send + Sync> DoorStore for T {}
 
 /// A call to be made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     /// Its id, for events and approvals.
     pub id: String,
@@ -43,8 +43,12 @@ pub struct Call {
     pub tool: String,
     /// The input.
     pub input: Value,
-    /// The line of the program that asks, if a program does: whoever is asked for an approval sees it.
+    /// The line of the program that asks, if a program does: a person who is asked for an approval sees it.
     pub line: Option<u32>,
+    /// The flags of the tool when the call was queued, if that was earlier.
+    pub flags: Option<Flags>,
+    /// The tool that the program knows under this id: another one is not called.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What a door keeps for its life.
@@ -228,6 +232,13 @@ impl Door {
         // It was in the catalog when the run began.
         let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}. It has been taken back."));
         let registered = registry.tool(&id).ok_or_else(unknown)?;
+        if call.fingerprint.is_some_and(|known| known != registered.fingerprint()) {
+            let message = format!(
+                "{id} has changed since this program began: it takes another input or is of another kind now. Look at it again, \
+                 and run a program that was written for it"
+            );
+            return Err(Failed::before(ErrorCode::ToolChanged, message));
+        }
         if let Some(complaint) = registered.input().and_then(|input| input.input_complaint(&id, &call.input)) {
             return Err(Failed::before(ErrorCode::InvalidInput, complaint));
         }
@@ -239,15 +250,25 @@ impl Door {
             RuleDecision::Ask => Some(demand.unwrap_or_default()),
             RuleDecision::Allow => demand,
         };
-        if let Some(demand) = demand {
-            let question = Question::new(entry, &input, &call, &demand, &standing);
-            self.approve(&question, context, teller, &*updates).await?;
-        }
-        let _turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
-        if context.abort.is_cancelled() {
-            return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
-        }
-        self.journal(context, entry, &call, &input).await?;
+        let question = demand.as_ref().map(|demand| {
+            let (tool, fingerprint) = (id.clone(), registered.fingerprint());
+            Question { tool, fingerprint, input: &input, call: &call, demand, standing: &standing }
+        });
+        let _turn = loop {
+            let allowed = match &question {
+                Some(question) => self.approve(question, context, teller, &*updates).await?,
+                None => Allowed::Free,
+            };
+            let turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
+            if context.abort.is_cancelled() || !updates.may_dispatch() {
+                return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
+            }
+            match self.dispatch(context, entry, &call, &input, &allowed).await {
+                Ok(()) => break turn,
+                Err(NotDispatched::NotPermitted) => updates.not_dispatched(),
+                Err(NotDispatched::Failed(failed)) => return Err(failed),
+            }
+        };
         updates.begun();
         let updates = Arc::new(TellingSink {
             events: Arc::clone(&self.parts.events),
@@ -365,53 +386,8 @@ impl Door {
         Err(Failed { error: CallError::new(stopped.0, stopped.1), effect: looks_only(Effect::Unknown) })
     }
 
-    /// Notes that the tool is called now. What cannot be noted is not done.
-    async fn journal(&self, context: &Context, entry: &Entry, call: &Call, input: &Value) -> Result<(), Failed> {
-        let Some(RunOwner { id, fence, owner, safety }) = context.run.clone() else { return Ok(()) };
-        let repeat = match entry.flags {
-            flags if flags.read_only => Repeat::Pure,
-            flags if flags.idempotent => Repeat::Idempotent,
-            _ => Repeat::Unknown,
-        };
-        let (seq, tool, input) = (call.seq, entry.id.to_string(), input.to_string());
-        let asked = call_digest(&tool, &call.input);
-        let noted = self.committed(safety, move |store, commit| {
-            let call = NewCall { seq, tool: &tool, input: &input, asked: &asked, repeat };
-            store.note_calls(&id, fence, &owner, &[call], commit)
-        });
-        noted.await.map_err(|error| Failed::before(ErrorCode::Store, format!("the call was not made: {error}")))
-    }
-
-    async fn settle(&self, context: &Context, seq: u32, result: &Result<Value, Failed>) -> Result<(), Failed> {
-        let Some(RunOwner { id, owner, .. }) = context.run.clone() else { return Ok(()) };
-        let effect = result.as_ref().map_or_else(|failed| failed.effect, |_| Effect::Done);
-        let outcome = record(result.as_ref().map_err(|failed| &failed.error), effect);
-        // A power cut may take it with what was done since; then nobody knows what came of the call, as the note says.
-        let settled =
-            self.committed(Safety::Process, move |store, commit| store.settle_call(&id, &owner, seq, &outcome, commit));
-        settled.await.map(drop).map_err(|error| Failed {
-            error: CallError::new(
-                ErrorCode::Store,
-                format!("the call was made, but what came of it could not be stored: {error}"),
-            ),
-            effect,
-        })
-    }
-
-    /// A commit that only has to reach the system takes microseconds, less than handing it to another thread: it is made here
-    /// if nobody else is at it.
-    async fn committed<T: Send + 'static>(
-        &self,
-        safety: Safety,
-        work: impl Fn(&dyn DoorStore, Commit) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        if safety == Safety::Process {
-            match work(&*self.store, Commit { safety, patience: Patience::None }) {
-                Err(StoreError::Busy { .. }) => {}
-                done => return done,
-            }
-        }
-        self.stored(move |store| work(store, safety.into())).await
+    pub(crate) fn store(&self) -> &dyn DoorStore {
+        &*self.store
     }
 
     /// The store blocks; the runtime must not.

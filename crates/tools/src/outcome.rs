@@ -37,6 +37,8 @@ pub struct CallError {
 pub enum ErrorCode {
     /// There is no such tool for this caller. Whether there is one for others is not told.
     UnknownTool,
+    /// The tool is another one than the program knows under this id.
+    ToolChanged,
     /// The input does not fit the tool's schema.
     InvalidInput,
     /// A hook said no, or could not be asked.

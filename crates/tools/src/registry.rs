@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::hooks::{Hook, Observer};
 use crate::plugin::check_namespaces;
 use crate::schema::Checked;
-use crate::{Namespace, Plugin, SchemaError, Server, ServerState, Tool};
+use crate::{Fingerprint, Namespace, Plugin, SchemaError, Server, ServerState, Tool, fingerprint};
 
 /// Why something cannot be registered.
 #[derive(Debug, thiserror::Error)]
@@ -47,6 +47,7 @@ pub(crate) struct Registered {
     pub tool: Arc<dyn Tool>,
     input: Input,
     pub output: Option<Checked>,
+    fingerprint: OnceLock<Fingerprint>,
 }
 
 /// What an input is checked with.
@@ -64,12 +65,18 @@ impl Registered {
         };
         let input = schema("input", &entry.input_schema)?;
         let output = entry.output_schema.as_ref().map(|output| schema("output", output)).transpose()?;
-        Ok(Self { entry, tool, input: Input::Known(input), output })
+        Ok(Self { entry, tool, input: Input::Known(input), output, fingerprint: OnceLock::new() })
     }
 
     /// A tool of somebody else: its schemas are never an error of ours.
     fn of_stranger(entry: Entry, tool: Arc<dyn Tool>) -> Self {
-        Self { entry, tool, input: Input::Stranger(OnceLock::new()), output: None }
+        let input = Input::Stranger(OnceLock::new());
+        Self { entry, tool, input, output: None, fingerprint: OnceLock::new() }
+    }
+
+    /// Tells it from another tool under the same id.
+    pub fn fingerprint(&self) -> Fingerprint {
+        *self.fingerprint.get_or_init(|| fingerprint(&self.entry))
     }
 
     /// What its input is checked with, if it can be.

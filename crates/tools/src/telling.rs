@@ -27,7 +27,7 @@ impl Teller<'_> {
             tool: self.entry.id.to_string(),
             session: self.context.session.clone(),
             sender: self.context.sender.clone(),
-            run: self.context.run.as_ref().map(|run| run.id.clone()),
+            run: self.context.run.as_ref().map(|run| run.id().to_owned()),
             what,
         }
     }

@@ -45,8 +45,19 @@ pub trait UpdateSink: Send + Sync {
     /// A person is asked whether the call may be made. This is the question's id.
     fn asked(&self, _approval: &str) {}
 
+    /// The call is about to be dispatched. `false` withdraws it: the caller has given it up.
+    fn may_dispatch(&self) -> bool {
+        true
+    }
+
+    /// The call could not be dispatched yet, after all: a person must be asked again.
+    fn not_dispatched(&self) {}
+
     /// The call is noted, and its tool runs from now on.
     fn begun(&self) {}
+
+    /// A person is about to be asked, and the program is not stored up to this call: it must be first.
+    fn needs_checkpoint(&self) {}
 
     /// The tool asks whoever called it for something, such as an answer to a question of its own. `None` if nobody is there
     /// to give it.

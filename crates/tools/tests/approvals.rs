@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use common::{House, call, house};
-use pincer_store::{ApprovalState, Approvals, Decision, Grants, NewRun, Runs, Safety, SqliteStore};
+use pincer_store::{
+    ApprovalState, Approvals, CellPart, Checkpoint, Claim, Decision, Grants, NewRun, Runs, Safety, SqliteStore,
+};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
     Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, FnTool, Matcher, Outcome, RuleDecision, RunOwner,
@@ -124,14 +126,15 @@ async fn an_answer_for_ever_is_used_by_the_call_it_was_given_to() {
 async fn the_next_few_hold_for_this_tool_in_this_run() {
     let house = asking();
     let run = |id: &'static str| {
-        let fence = house
-            .store
-            .create_run(&NewRun { id, session: "s", caller: "me", agent_run: None, created_at: 0 }, "p")
-            .expect("made");
-        Context {
-            run: Some(RunOwner { id: id.into(), fence, owner: "p".into(), safety: Safety::Process }),
-            ..Context::default()
-        }
+        let (session, caller) = ("s", "me");
+        let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
+        let claim = Claim { owner: "p", safety: Safety::Process };
+        let cell = CellPart::Full { image: b"image", bytes: b"cell" };
+        let checkpoint = Checkpoint { next: 9, cell, detail: "{}" };
+        let fence = house.store.create_run(&run, claim, Some(&checkpoint), Safety::Process.into()).expect("made");
+        let run = RunOwner::new(id, "p".into(), fence, Safety::Process);
+        run.cover(9);
+        Context { run: Some(run), ..Context::default() }
     };
     let (first, second) = (run("cm_1"), run("cm_2"));
     answered(&house, &first, Answer::AllowNext(3)).await.result.expect("the first of three");

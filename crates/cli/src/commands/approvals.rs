@@ -2,7 +2,7 @@
 
 use std::env;
 
-use pincer_store::{Approval, Approvals, Grant, GrantKind, Grants, SqliteStore, now};
+use pincer_store::{Approval, Approvals, Clock, Grant, GrantKind, Grants, SqliteStore};
 use pincer_tools::{Answer, answer_question, granted_always};
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8
 fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String), Refused> {
     match command {
         ApprovalsCommand::List => {
-            store.expire_approvals(now())?;
+            store.expire_approvals(store.now())?;
             let pending = store.pending_approvals()?;
             let document = pending.iter().map(approval_json).collect();
             Ok((document, rows(pending.iter().map(approval_row), "nothing waits for an answer")))

@@ -112,7 +112,7 @@ async fn attend(
         ..Context::default()
     };
     let id = format!("call_{}", Uuid::now_v7());
-    let call = Call { id, seq: 0, tool: asked.tool.into(), input, line: None };
+    let call = Call { id, tool: asked.tool.into(), input, ..Call::default() };
     let call = door.call(scope, &context, call, Arc::new(()));
     tokio::pin!(call);
     loop {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pincer_catalog::shortened;
 use pincer_codemode::{Overview, Owner, Settings, overviews, settle_orphans};
-use pincer_store::{Call, CallState, Journal, Runs, SqliteStore, now};
+use pincer_store::{Call, CallState, Clock, Journal, Millis, Runs, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
@@ -24,14 +24,14 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
 
 /// What to print, for programs and for people.
 fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String), Refused> {
-    store.expire_runs(now())?;
+    store.expire_runs(store.now())?;
     let list = || overviews(store, arguments.session.as_deref());
     match arguments.command.as_ref().unwrap_or(&RunsCommand::List) {
         RunsCommand::List => {
             let runs = list()?;
             let text = match runs.is_empty() {
                 true => "no programs are known".to_owned(),
-                false => runs.iter().map(row).collect::<Vec<_>>().join("\n"),
+                false => runs.iter().map(|run| row(run, store.now())).collect::<Vec<_>>().join("\n"),
             };
             Ok((json!(runs), text))
         }
@@ -39,7 +39,7 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
             let run = only(id, list()?)?;
             let calls = store.calls(&run.run_id)?;
             let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-            let mut text = row(&run);
+            let mut text = row(&run, store.now());
             calls.iter().for_each(|call| text.push_str(&format!("\n  {}", call_row(call))));
             if let Some(result) = &result {
                 text.push_str(&format!("\n  last result: {}", shortened(&brief(result), MOST_RESULT)));
@@ -51,7 +51,7 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
         }
         RunsCommand::Abort { id } => {
             let run = only(id, list()?)?;
-            if !store.abort_run(&run.run_id, now())? {
+            if !store.abort_run(&run.run_id, store.now())? {
                 return Err(Refused(FAILED, format!("{} has ended before: it is {}", run.run_id, run.state)));
             }
             Ok((json!({ "runId": run.run_id, "state": "aborted" }), format!("aborted {}", run.run_id)))
@@ -88,17 +88,14 @@ fn brief(result: &Value) -> String {
     }
 }
 
-fn age(since: i64) -> String {
-    time(Duration::from_millis(u64::try_from(now() - since).unwrap_or(0)))
-}
-
-fn row(run: &Overview) -> String {
+fn row(run: &Overview, now: Millis) -> String {
+    let age = |since: Millis| time(Duration::from_millis(u64::try_from(now - since).unwrap_or(0)));
     let mut row = format!("{}  {:9}  {}  {} old", run.run_id, run.state, run.session, age(run.created_at));
     if run.snapshot_bytes > 0 {
         row.push_str(&format!("  {}", bytes(run.snapshot_bytes as usize)));
     }
     if let Some(expires) = run.expires_at {
-        let left = Duration::from_millis(u64::try_from(expires - now()).unwrap_or(0));
+        let left = Duration::from_millis(u64::try_from(expires - now).unwrap_or(0));
         row.push_str(&format!("  {} left", time(left)));
     }
     for call in &run.pending {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
 use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, RunTools, Settings, WaitInput};
 use pincer_sandbox::{Engine, Options};
-use pincer_store::SqliteStore;
+use pincer_store::{Snapshots, SqliteStore};
 use pincer_tools::{
     ApprovalRule, Context, Door, DoorBuilder, Event, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError,
 };
@@ -65,8 +65,14 @@ pub fn entry(id: &str, flags: Flags) -> Entry {
     entry
 }
 
-const TRUSTED: Flags =
-    Flags { read_only: false, idempotent: false, sequential: false, direct_only: false, trusted: true };
+const TRUSTED: Flags = Flags {
+    read_only: false,
+    claims_read_only: false,
+    idempotent: false,
+    sequential: false,
+    direct_only: false,
+    trusted: true,
+};
 
 pub fn echo() -> Arc<dyn Tool> {
     Arc::new(FnTool(|call: ToolCall| async move { Ok::<Value, ToolError>(call.input) }))
@@ -126,6 +132,15 @@ pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
 
 pub fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
     CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(door), store.clone(), Owner::new(directory.join("owners")))
+}
+
+/// Changes what is stored of a suspended program.
+pub fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::Snapshot)) {
+    let mut snapshot = house.store.snapshot(run).expect("read").expect("a snapshot");
+    change(&mut snapshot);
+    let file = rusqlite::Connection::open(house.directory.path().join("pincer.db")).expect("the file");
+    let change = "UPDATE snapshot SET bytes = ?2, detail = ?3 WHERE run = ?1";
+    assert_eq!(file.execute(change, (run, &snapshot.parts[0], &snapshot.detail)).expect("changed"), 1);
 }
 
 impl House {

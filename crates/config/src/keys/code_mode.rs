@@ -81,8 +81,8 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1024))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_suspended_runs_per_session: Option<u64>,
-    /// When a program is stored.
-    #[schemars(extend("default" = "parked"))]
+    /// When a running program is stored, so that it can be continued after a crash.
+    #[schemars(extend("default" = "calls"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// How many tools a search finds if it does not say. At most `maxSearchLimit`.
@@ -120,14 +120,18 @@ impl CodeModeFields {
     }
 }
 
-/// When a program is stored, so that it can be continued after a crash.
+/// When a running program is stored, so that it can be continued after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// When it is suspended. A crash in between takes what it did since; calls that have settled are known.
-    Parked,
-    /// Before each of its calls. A crash loses nothing; a call takes some tenths of a millisecond longer.
+    /// Before each call that may change something. The death of the process loses nothing. After a power cut, a program that
+    /// was running ends as `aborted` with what is known of its calls.
+    Calls,
+    /// Like `calls`, and synced to the disk each time: a power cut loses nothing either. Such a call takes some tenths of a
+    /// millisecond longer.
     EveryCall,
+    /// Only when it is suspended. A crash of a running program ends it as `aborted` with what is known of its calls.
+    Parked,
 }
 
 /// The engine that runs programs.

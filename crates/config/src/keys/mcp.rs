@@ -44,6 +44,10 @@ pub struct McpServer {
     pub enabled: bool,
     /// Which of its tools there are.
     pub tools: McpToolFilter,
+    /// Which of its tools change nothing, by your own knowledge. Names as the server spells them; `*` is any text. A call of
+    /// such a tool needs no checkpoint of its program, and is repeated if a crash interrupts it. What the server says of itself
+    /// does not count here.
+    pub read_only: Vec<String>,
     /// How long it may take to start, or to be connected to, and to list its tools.
     #[schemars(range(min = 100, max = 600_000))]
     pub connect_timeout_ms: u64,
@@ -70,6 +74,7 @@ impl Default for McpServer {
             auth: McpAuth::default(),
             enabled: true,
             tools: McpToolFilter::default(),
+            read_only: Vec::new(),
             connect_timeout_ms: 30_000,
             timeout_ms: 60_000,
             sampling: None,

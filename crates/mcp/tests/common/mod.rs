@@ -122,7 +122,7 @@ impl House {
     }
 
     pub async fn call_as(&self, context: Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
-        let call = Call { id: "call-1".into(), seq: 0, tool: tool.into(), input, line: None };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
         within(self.door.call(&self.scope(), &context, call, updates)).await
     }
 

@@ -216,7 +216,7 @@ impl BeforeToolCall {
             tool_input_kind: None,
             session: context.session.clone(),
             agent: context.agent.clone(),
-            run_id: context.run.as_ref().map(|run| run.id.clone()),
+            run_id: context.run.as_ref().map(|run| run.id().to_owned()),
         }
     }
 }

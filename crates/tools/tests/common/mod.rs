@@ -54,7 +54,7 @@ pub fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
 }
 
 pub fn call(tool: &str, input: Value) -> Call {
-    Call { id: "call-1".into(), seq: 0, tool: tool.into(), input, line: Some(7) }
+    Call { id: "call-1".into(), tool: tool.into(), input, line: Some(7), ..Call::default() }
 }
 
 impl House {

@@ -115,7 +115,7 @@ impl House {
             let catalog = Catalog::new(self.door.entries()).map_err(|error| error.to_string())?;
             let scope = RunCatalog::new(&catalog, &Policy::open());
             let tool = format!("mcp:{NAME}:{tool}");
-            let call = Call { id: "call".into(), seq: 0, tool, input: input.clone(), line: None };
+            let call = Call { id: "call".into(), tool, input: input.clone(), ..Call::default() };
             let outcome = self.door.call(&scope, &Context::default(), call, Arc::new(Obliging)).await;
             match outcome.result {
                 Ok(value) => return Ok(value),

@@ -1,0 +1,87 @@
+//! Ends of runs that the store has not taken yet. They stay here until it does, and nobody is told before.
+
+use std::sync::Arc;
+
+use pincer_store::{Fence, RunState, Safety, StoreError};
+
+use crate::codemode::CodeMode;
+use crate::inner::{Inner, Pause};
+use crate::result::{CodeModeResult, ErrorCode, Failed};
+
+/// The end of a run that is not stored.
+pub(crate) struct HeldEnd {
+    pub id: String,
+    pub fence: Fence,
+    pub state: RunState,
+    /// What the caller is told once it is stored.
+    pub result: CodeModeResult,
+    /// The same, as it is stored.
+    pub text: Arc<str>,
+}
+
+impl HeldEnd {
+    /// Tries to store it.
+    pub async fn store(&self, inner: &Inner) -> Result<(), StoreError> {
+        let (id, fence, state, text) = (self.id.clone(), self.fence, self.state, Arc::clone(&self.text));
+        inner.stored(move |store| store.finish_run(&id, fence, state, &text, store.now(), Safety::Power.into())).await
+    }
+
+    /// What the caller is told meanwhile.
+    pub fn not_stored(&self, error: &StoreError) -> CodeModeResult {
+        let error = format!(
+            "the program has ended, but its end could not be stored: {error}. Its calls have been made and are not repeated; \
+             continue with wait when the store works again"
+        );
+        CodeModeResult::Failed(Failed {
+            error,
+            code: Some(ErrorCode::RuntimeUnavailable),
+            run_id: Some(self.id.clone()),
+            output: Vec::new(),
+            telemetry: self.result.telemetry().clone(),
+        })
+    }
+}
+
+impl CodeMode {
+    /// Tries again and again to store an end.
+    pub(crate) fn keep_storing(&self, held: Arc<HeldEnd>) {
+        let mode = self.clone();
+        tokio::spawn(async move {
+            let mut pause = Pause::default();
+            loop {
+                pause.after(&format!("the end of the run {} is not stored", held.id)).await;
+                match held.store(&mode.inner).await {
+                    Ok(()) | Err(StoreError::Fenced { .. } | StoreError::Missing { .. }) => break,
+                    Err(_) => {}
+                }
+            }
+            mode.inner.live.remove_held(&held.id);
+        });
+    }
+
+    /// Tells the result of a run whose end was not stored, if it can be stored now.
+    pub(crate) async fn told_held(&self, held: &HeldEnd) -> CodeModeResult {
+        match held.store(&self.inner).await {
+            Ok(()) => {
+                self.inner.live.remove_held(&held.id);
+                held.result.clone()
+            }
+            Err(error @ (StoreError::Fenced { .. } | StoreError::Missing { .. })) => {
+                self.inner.live.remove_held(&held.id);
+                // The end was stored a moment ago, or the run was ended by others.
+                match self
+                    .inner
+                    .stored({
+                        let id = held.id.clone();
+                        move |store| store.run_result(&id)
+                    })
+                    .await
+                {
+                    Ok(Some(text)) if *text == *held.text => held.result.clone(),
+                    _ => CodeModeResult::refused(ErrorCode::Aborted, format!("code mode execution aborted: {error}")),
+                }
+            }
+            Err(error) => held.not_stored(&error),
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Store time: what all processes on one store decide by.
+//!
+//! Deadlines are compared by processes whose wall clocks may disagree, or be set while they run. So the store has a time of
+//! its own: the machine's monotonic clock, plus a shift that the first process of each boot stores for all others. A process
+//! whose wall clock is wrong then neither expires nor prolongs anything.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, OptionalExtension};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::Millis;
+
+/// The clock that everybody who shares a store goes by.
+pub trait Clock {
+    /// Returns store time: milliseconds since 1970, as good as the machine knew it when it booted.
+    fn now(&self) -> Millis;
+}
+
+/// The clock of a boot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BootClock {
+    shift: Millis,
+}
+
+impl BootClock {
+    /// Reads the shift of this boot, or stores one.
+    pub fn agree(connection: &Connection, boot: Option<&str>) -> rusqlite::Result<Self> {
+        let own = wall_clock() - uptime();
+        // Without a name for the boot there is nothing to agree under.
+        let Some(boot) = boot else { return Ok(Self { shift: own }) };
+        let known = "SELECT shift FROM clock WHERE boot = ?1";
+        if let Some(shift) = connection.query_row(known, [boot], |row| row.get(0)).optional()? {
+            return Ok(Self { shift });
+        }
+        // Never earlier than what an earlier boot has stored: a machine that lost its clock must not go back.
+        let latest = "SELECT max(coalesce(max(created_at), 0), coalesce(max(ended_at), 0)) FROM run";
+        let latest: Millis = connection.query_row(latest, [], |row| row.get(0))?;
+        let shift = own.max(latest - uptime());
+        connection.execute("INSERT INTO clock (boot, shift) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (boot, shift))?;
+        Ok(Self { shift: connection.query_row(known, [boot], |row| row.get(0))? })
+    }
+
+    pub fn now(self) -> Millis {
+        uptime() + self.shift
+    }
+}
+
+/// Returns the name of this boot of the machine, if the system has one.
+pub(crate) fn boot_id() -> Option<String> {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(id.trim().to_owned()).filter(|id| !id.is_empty())
+}
+
+/// Milliseconds since the machine booted, sleep included. Asked of the kernel itself: libraries that fake the time of a
+/// process do not come between.
+fn uptime() -> Millis {
+    #[cfg(target_os = "linux")]
+    let clock = ClockId::Boottime;
+    #[cfg(not(target_os = "linux"))]
+    let clock = ClockId::Monotonic;
+    let time = clock_gettime(clock);
+    time.tv_sec * 1000 + time.tv_nsec / 1_000_000
+}
+
+fn wall_clock() -> Millis {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
+}

@@ -1,0 +1,152 @@
+//! What the door writes down of a call: that it is dispatched, and what came of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_catalog::{Entry, Flags};
+use pincer_store::{Commit, Cover, NewCall, Patience, Permission, Repeat, Safety, StoreError};
+use serde_json::Value;
+
+use crate::door::{Door, DoorStore, Failed};
+use crate::outcome::record;
+use crate::{Call, CallError, Context, Effect, ErrorCode, RunOwner};
+
+/// How soon an outcome that could not be stored is tried again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What allows a call, as [`Permission`] says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Allowed {
+    Free,
+    Answer(String),
+    Counted(String),
+    Standing(Vec<String>),
+}
+
+impl Allowed {
+    fn permission(&self) -> Permission<'_> {
+        match self {
+            Self::Free => Permission::Free,
+            Self::Answer(approval) => Permission::Answer { approval },
+            Self::Counted(grant) => Permission::Counted { grant },
+            Self::Standing(grants) => Permission::Standing { grants },
+        }
+    }
+}
+
+/// Why a call was not dispatched.
+pub(crate) enum NotDispatched {
+    /// What allowed it is gone: ask again.
+    NotPermitted,
+    Failed(Failed),
+}
+
+fn repeat(flags: Flags) -> Repeat {
+    match flags {
+        flags if flags.read_only => Repeat::Pure,
+        flags if flags.idempotent || flags.claims_read_only => Repeat::Idempotent,
+        _ => Repeat::Unknown,
+    }
+}
+
+impl Door {
+    /// Notes that the tool is called now, and uses up what allows it. What cannot be noted is not done.
+    pub(crate) async fn dispatch(
+        &self,
+        context: &Context,
+        entry: &Entry,
+        call: &Call,
+        input: &Value,
+        allowed: &Allowed,
+    ) -> Result<(), NotDispatched> {
+        let Some(run) = context.run.clone() else { return Ok(()) };
+        let flags = call.flags.unwrap_or(entry.flags);
+        let (cover, safety) = match flags.read_only {
+            true => (Cover::None, Safety::Process),
+            false => (run.needs(), run.dispatch_safety()),
+        };
+        let (seq, tool, input) = (call.seq, entry.id.to_string(), input.to_string());
+        let proof = run.proof().await;
+        let (id, owner, fence) = (run.id().to_owned(), Arc::clone(run.owner()), *proof);
+        let allowed = allowed.clone();
+        let noted = self.committed(safety, move |store, commit| {
+            let (tool, input, repeat, permission) =
+                (tool.as_str(), input.as_str(), repeat(flags), allowed.permission());
+            let call = NewCall { seq, tool, input, repeat, cover, permission };
+            store.dispatch(&id, fence, &owner, &call, commit)
+        });
+        let noted = noted.await;
+        drop(proof);
+        if noted.is_ok() && safety == Safety::Power {
+            run.synced();
+        }
+        noted.map_err(not_dispatched)
+    }
+
+    /// Stores what came of a call before anybody sees it. While the store cannot take it, it stays here.
+    pub(crate) async fn settle(
+        &self,
+        context: &Context,
+        seq: u32,
+        result: &Result<Value, Failed>,
+    ) -> Result<(), Failed> {
+        let Some(run) = context.run.clone() else { return Ok(()) };
+        let effect = result.as_ref().map_or_else(|failed| failed.effect, |_| Effect::Done);
+        let outcome: Arc<str> = record(result.as_ref().map_err(|failed| &failed.error), effect).into();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let is_last = context.abort.is_cancelled();
+            let error = match self.settle_once(&run, seq, Arc::clone(&outcome)).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let is_lost = matches!(error, StoreError::Fenced { .. } | StoreError::Missing { .. });
+            if is_last || is_lost {
+                let message = format!("the call was made, but what came of it could not be stored: {error}");
+                return Err(Failed { error: CallError::new(ErrorCode::Store, message), effect });
+            }
+            tokio::select! {
+                () = context.abort.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    async fn settle_once(&self, run: &RunOwner, seq: u32, outcome: Arc<str>) -> Result<(), StoreError> {
+        let (id, owner) = (run.id().to_owned(), Arc::clone(run.owner()));
+        // A power cut may take it with what was done since: then it is not known what came of the call, as its row says.
+        let settled = self.committed(Safety::Process, move |store, commit| {
+            store.settle(&id, &owner, seq, &outcome, store.now(), commit)
+        });
+        settled.await.map(drop)
+    }
+
+    /// Commits on the spot if no other writer is in the way: a commit that only has to reach the system takes microseconds,
+    /// less than handing it to another thread.
+    async fn committed<T: Send + 'static>(
+        &self,
+        safety: Safety,
+        work: impl Fn(&dyn DoorStore, Commit) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        if safety == Safety::Process {
+            match work(self.store(), Commit { safety, patience: Patience::None }) {
+                Err(StoreError::Busy { .. }) => {}
+                done => return done,
+            }
+        }
+        self.stored(move |store| work(store, safety.into())).await
+    }
+}
+
+fn not_dispatched(error: StoreError) -> NotDispatched {
+    match error {
+        StoreError::NotPermitted { .. } => NotDispatched::NotPermitted,
+        StoreError::Fenced { .. } => {
+            let message = format!("the call was not made: {error}");
+            NotDispatched::Failed(Failed::before(ErrorCode::Aborted, message))
+        }
+        error => NotDispatched::Failed(Failed::before(ErrorCode::Store, format!("the call was not made: {error}"))),
+    }
+}
