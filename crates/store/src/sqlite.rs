@@ -131,8 +131,9 @@ impl SqliteStore {
     /// Folds what was written beside the file into it, as far as no other process is in the way: then a copy of the file is a
     /// copy of the store.
     pub fn fold(&self) -> Result<(), StoreError> {
-        self.patiently(Patience::None, |shared| {
-            let fold = shared.connection.pragma_query(None, "wal_checkpoint(TRUNCATE)", |_| Ok(()));
+        self.hastily(&mut self.lock(), |shared| {
+            // If another process reads or writes just now, this says so in its row and does what it can.
+            let fold = shared.connection.pragma(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()));
             fold.map_err(|error| StoreError::of(&self.path, error))
         })
     }
@@ -225,9 +226,18 @@ impl SqliteStore {
         }
         let busy = || StoreError::Busy { path: self.path.clone() };
         let mut shared = self.connection.try_lock().map_err(|_| busy())?;
+        self.hastily(&mut shared, work)
+    }
+
+    /// Runs `work` without waiting for other processes.
+    fn hastily<T>(
+        &self,
+        shared: &mut Shared,
+        work: impl FnOnce(&mut Shared) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let of = |error| StoreError::of(&self.path, error);
         shared.connection.busy_timeout(Duration::ZERO).map_err(of)?;
-        let result = work(&mut shared);
+        let result = work(shared);
         shared.connection.busy_timeout(BUSY).map_err(of)?;
         result
     }
