@@ -81,6 +81,12 @@ pub enum StoreError {
         /// The call.
         seq: u32,
     },
+    /// A checkpoint is older than a call with a possible effect that was made since.
+    #[error("the checkpoint of the run {run} is older than a call that it has made since, so it was not stored")]
+    Outdated {
+        /// The run.
+        run: String,
+    },
     /// What allowed a call is gone.
     #[error("the permission to call {tool} was used up or revoked")]
     NotPermitted {

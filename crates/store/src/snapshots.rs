@@ -66,9 +66,11 @@ pub struct Park<'a> {
 
 /// Snapshots and images.
 pub trait Snapshots {
-    /// Stores a cell and makes its run wait, in one step.
+    /// Stores a cell and makes its run wait, in one step. Fails with [`StoreError::Outdated`] as
+    /// [`checkpoint`](Self::checkpoint) does.
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError>;
-    /// Stores the cell of a run that goes on, in place of the one before.
+    /// Stores the cell of a run that goes on, in place of the one before. Fails with [`StoreError::Outdated`] if a call with a
+    /// possible effect has been dispatched that is not part of it.
     fn checkpoint(
         &self,
         run: &str,
@@ -86,9 +88,20 @@ pub trait Snapshots {
     fn drop_unused_images(&self, current: &[u8]) -> Result<usize, StoreError>;
 }
 
+/// Refuses a checkpoint from before a call that may have changed something: a process that goes on from there would make it
+/// again. Calls that change nothing may be made again.
+fn check_latest(connection: &Connection, run: &str, next: u32) -> Result<(), Refused> {
+    let later = "SELECT EXISTS (SELECT 1 FROM call WHERE run = ?1 AND seq >= ?2 AND repeat <> 'pure')";
+    match connection.prepare_cached(later)?.query_row((run, next), |row| row.get(0))? {
+        true => Err(StoreError::Outdated { run: run.into() }.into()),
+        false => Ok(()),
+    }
+}
+
 /// Stores a checkpoint. A delta needs the whole cell that it belongs to.
 pub(crate) fn put(connection: &Connection, run: &str, checkpoint: &Checkpoint<'_>) -> Result<(), Refused> {
     let Checkpoint { next, cell, detail } = *checkpoint;
+    check_latest(connection, run, next)?;
     match cell {
         CellPart::Full { image, bytes } => {
             let put = "INSERT OR REPLACE INTO snapshot (run, next, image, detail, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
