@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 
 use crate::runs::check_fence;
 use crate::sqlite::{Refused, stored_enum};
-use crate::{Commit, Fence, Millis, Permission, SqliteStore, StoreError, approvals, grants};
+use crate::{Commit, Fence, Millis, Permission, RunState, SqliteStore, StoreError, approvals, grants};
 
 /// Whether a call may be made again when it is not known if it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub enum Cover {
     /// It must be part of the stored checkpoint.
     Checkpoint,
     /// If it is not part of the stored checkpoint, that checkpoint is removed in the same commit: the run can no longer be
-    /// continued from a point before this call.
+    /// continued from a point before this call. Of a run that waits it must be part.
     Retire,
 }
 
@@ -192,10 +192,11 @@ impl Journal for SqliteStore {
         }
         // More than one statement, or one that changed nothing: here it shows why.
         self.commit_as(commit, |connection| {
-            check_fence(connection, run, fence)?;
+            let (_, stands) = check_fence(connection, run, fence)?;
             if cover != Cover::None && !is_covered(connection, run, seq)? {
-                match cover {
-                    Cover::Retire => retire(connection, run)?,
+                match (cover, stands) {
+                    // What waits stays: its caller was told that it can be continued.
+                    (Cover::Retire, RunState::Running) => retire(connection, run)?,
                     _ => return Err(StoreError::NotCovered { run: run.into(), seq }.into()),
                 }
             }
