@@ -345,7 +345,10 @@ impl Runs for SqliteStore {
 
     fn claim_run(&self, id: &str, seen: (RunState, Fence), claim: Claim<'_>) -> Result<Fence, StoreError> {
         self.check_there()?;
-        self.transaction(Safety::Process, |connection| {
+        // What is stored of a run that another process drove may be on the disk as one that can be continued after a power cut.
+        // One that waits gets its new boot with its first effect, which is synced.
+        let safety = if seen.0 == RunState::Running { Safety::Power } else { Safety::Process };
+        self.transaction(safety, |connection| {
             let (_, state) = check_fence(connection, id, seen.1)?;
             if state != seen.0 {
                 return Err(StoreError::Fenced { run: id.into() }.into());
