@@ -66,3 +66,56 @@ fn uptime() -> Millis {
 fn wall_clock() -> Millis {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as Millis)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrations::STEPS;
+
+    fn database() -> Connection {
+        let connection = Connection::open_in_memory().expect("a database");
+        STEPS.iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+        connection
+    }
+
+    fn put_run(connection: &Connection, created_at: Millis, ended_at: Option<Millis>) {
+        let insert = "INSERT INTO run (id, session, caller, state, owner, fence, created_at, ended_at)
+                      VALUES (?1, 's', 'me', 'completed', 'p', 1, ?1, ?2)";
+        connection.execute(insert, (created_at, ended_at)).expect("put");
+    }
+
+    #[test]
+    fn the_first_process_of_a_boot_sets_the_clock_for_all() {
+        let connection = database();
+        let first = BootClock::agree(&connection, Some("b1")).expect("agreed");
+        assert!((first.now() - wall_clock()).abs() < 1000);
+        assert_eq!(BootClock::agree(&connection, Some("b1")).expect("agreed"), first);
+        // A process whose wall clock is wrong finds the shift of one whose clock was right.
+        connection.execute("INSERT INTO clock VALUES ('b2', 1234)", []).expect("put");
+        assert_eq!(BootClock::agree(&connection, Some("b2")).expect("agreed"), BootClock { shift: 1234 });
+    }
+
+    #[test]
+    fn time_does_not_go_back_when_a_machine_has_lost_its_clock() {
+        let hour = 3_600_000;
+        for (created, ended) in [(hour, None), (0, Some(hour))] {
+            let connection = database();
+            let later = wall_clock() + created.max(ended.unwrap_or(0));
+            put_run(&connection, wall_clock() + created, ended.map(|ended| wall_clock() + ended));
+            let clock = BootClock::agree(&connection, Some("b1")).expect("agreed");
+            assert!(clock.now() >= later - 1000, "{} {later}", clock.now());
+            // And all others of this boot go by that.
+            assert_eq!(BootClock::agree(&connection, Some("b1")).expect("agreed"), clock);
+        }
+    }
+
+    #[test]
+    fn a_boot_without_a_name_goes_by_the_wall_clock() {
+        let connection = database();
+        put_run(&connection, wall_clock() + 3_600_000, None);
+        let clock = BootClock::agree(&connection, None).expect("agreed");
+        assert!((clock.now() - wall_clock()).abs() < 1000);
+        let stored: u32 = connection.query_row("SELECT count(*) FROM clock", [], |row| row.get(0)).expect("read");
+        assert_eq!(stored, 0);
+    }
+}

@@ -120,8 +120,10 @@ pub(crate) const STEPS: &[&str] = &[
     ALTER TABLE approval ADD COLUMN seq INTEGER;
     ALTER TABLE approval ADD COLUMN fingerprint BLOB;
     UPDATE approval SET seq = (
-        SELECT json_extract(pending.value, '$.seq') FROM snapshot, json_each(snapshot.detail, '$.calls') AS pending
-        WHERE snapshot.run = approval.run AND json_extract(pending.value, '$.approval') = approval.id
+        SELECT CASE json_type(pending.value, '$.seq') WHEN 'integer' THEN json_extract(pending.value, '$.seq') END
+        FROM snapshot, json_each(snapshot.detail, '$.calls') AS pending
+        WHERE snapshot.run = approval.run AND CASE pending.type WHEN 'object'
+            THEN json_extract(pending.value, '$.approval') = approval.id END
     ) WHERE run IN (SELECT run FROM snapshot WHERE json_valid(detail));
     CREATE INDEX approval_of_call ON approval (run, seq) WHERE seq IS NOT NULL;
     ALTER TABLE standing_grant ADD COLUMN fingerprint BLOB;
@@ -134,7 +136,8 @@ pub(crate) const STEPS: &[&str] = &[
         bytes  BLOB NOT NULL
     ) STRICT;
     INSERT INTO checkpoint SELECT
-        run, CASE WHEN json_valid(detail) THEN coalesce(json_extract(detail, '$.next_seq'), 0) ELSE 0 END,
+        run, CASE WHEN json_valid(detail) AND json_type(detail, '$.next_seq') = 'integer'
+            THEN json_extract(detail, '$.next_seq') ELSE 0 END,
         image, detail, bytes FROM snapshot;
     DROP TABLE snapshot;
     ALTER TABLE checkpoint RENAME TO snapshot;
@@ -156,3 +159,117 @@ pub(crate) const STEPS: &[&str] = &[
     );
     ",
 ];
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+
+    use super::STEPS;
+    use crate::{
+        ApprovalState, Approvals, Asked, CallState, Claim, Fence, Grants, Journal, RunState, Runs, Safety, Snapshots,
+        SqliteStore,
+    };
+
+    /// A store as the version before checkpoints wrote it.
+    const SCHEMA_3: &str = r#"
+        INSERT INTO run (id, session, caller, state, owner, fence, created_at, expires_at, result, ended_at) VALUES
+            ('waits',   's', 'me', 'waiting',   'p', 3, 10, 900, '"told"', NULL),
+            ('acted',   's', 'me', 'running',   'p', 1, 11, NULL, NULL, NULL),
+            ('looked',  's', 'me', 'running',   'p', 1, 12, NULL, NULL, NULL),
+            ('damaged', 's', 'me', 'waiting',   'p', 1, 13, NULL, NULL, NULL),
+            ('odd',     's', 'me', 'waiting',   'p', 1, 14, NULL, NULL, NULL),
+            ('ended',   's', 'me', 'completed', 'p', 2, 15, NULL, '{}', 16);
+        INSERT INTO snapshot (run, image, bytes, detail) VALUES
+            ('waits', x'01', x'aa', '{"version":1,"next_seq":2,"calls":[{"seq":0,"approval":null},{"seq":1,"approval":"ap_1"}]}'),
+            ('acted', x'01', x'bb', '{"version":1,"next_seq":1,"calls":[]}'),
+            ('looked', x'01', x'cc', '{"version":1,"next_seq":1,"calls":[]}'),
+            ('damaged', x'01', x'dd', '{"version":1,'),
+            ('odd', x'01', x'ee', '{"next_seq":"2","calls":["ap_3",7,{"approval":"ap_3","seq":"1"}]}');
+        INSERT INTO call (run, seq, tool, input, repeat, state, outcome, owner, settled, asked) VALUES
+            ('waits', 0, 't', '{}', 'unknown', 'settled', '"done"', 'p', 1, x'05'),
+            ('acted', 0, 't', '{}', 'unknown', 'settled', '"done"', 'p', 1, x''),
+            ('acted', 1, 't', '{}', 'idempotent', 'dispatched', NULL, 'p', NULL, x''),
+            ('looked', 1, 't', '{}', 'pure', 'settled', '"seen"', 'p', 1, x''),
+            ('ended', 0, 't', '{}', 'unknown', 'settled', '"done"', 'p', 1, x'');
+        INSERT INTO approval (id, run, session, tool, digest, request, state, created_at) VALUES
+            ('ap_1', 'waits', 's', 't', x'd1', '{}', 'pending', 10),
+            ('ap_2', 'waits', 's', 't', x'd2', '{}', 'allowed', 10),
+            ('ap_3', 'odd', 's', 't', x'd3', '{}', 'pending', 10),
+            ('ap_4', 'damaged', 's', 't', x'd4', '{}', 'pending', 10),
+            ('ap_5', NULL, 's', 't', x'd5', '{}', 'allowed', 10);
+        INSERT INTO standing_grant (id, tool, created_at) VALUES ('gr_1', 't', 10);
+    "#;
+
+    fn open_schema_3() -> (tempfile::TempDir, SqliteStore) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("pincer.db");
+        let connection = Connection::open(&path).expect("a file");
+        STEPS[..3].iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+        connection.pragma_update(None, "user_version", 3).expect("set");
+        connection.execute_batch(SCHEMA_3).expect("filled");
+        drop(connection);
+        let store = SqliteStore::open(&path).expect("migrated");
+        (directory, store)
+    }
+
+    fn next_of(store: &SqliteStore, run: &str) -> Option<u32> {
+        store.snapshot(run).expect("read").map(|snapshot| snapshot.next)
+    }
+
+    #[test]
+    fn a_run_that_waits_is_continued_by_this_version() {
+        let (_guard, store) = open_schema_3();
+        let run = store.run("waits").expect("there");
+        assert_eq!((run.state, run.fence, run.expires_at), (RunState::Waiting, Fence(3), Some(900)));
+        assert!(run.acknowledged && !run.power_cut && run.key.is_none() && run.tools.is_none());
+        let snapshot = store.snapshot("waits").expect("read").expect("kept");
+        assert_eq!((snapshot.next, snapshot.image, snapshot.parts), (2, vec![1], vec![vec![0xaa]]));
+        assert!(snapshot.detail.contains("\"next_seq\":2"));
+        let calls = store.calls("waits").expect("read");
+        assert_eq!((calls.len(), calls[0].state, calls[0].settled_at), (1, CallState::Settled, None));
+        let claim = Claim { owner: "q", safety: Safety::Process };
+        store.claim_run("waits", (RunState::Waiting, Fence(3)), claim).expect("goes on");
+    }
+
+    #[test]
+    fn a_question_gets_the_number_of_its_call() {
+        let (_guard, store) = open_schema_3();
+        let seq = |id| store.approval(id).expect("there").seq;
+        assert_eq!(["ap_1", "ap_2", "ap_3", "ap_4", "ap_5"].map(seq), [Some(1), None, None, None, None]);
+        let asked = Asked { session: "s", call: Some(("waits", 1)), digest: &[0xd1], fingerprint: b"any" };
+        let found = store.standing_question(&asked, 20).expect("read").expect("found");
+        assert_eq!((found.id.as_str(), found.state), ("ap_1", ApprovalState::Pending));
+        let free = Asked { call: None, digest: &[0xd5], ..asked };
+        assert_eq!(store.standing_question(&free, 20).expect("read").expect("found").id, "ap_5");
+        assert_eq!(store.grants_for("t", b"any", None).expect("read")[0].id, "gr_1");
+    }
+
+    /// Earlier versions matched what had been done since a snapshot by its input. This one would do it again.
+    #[test]
+    fn a_run_that_has_acted_since_its_snapshot_loses_it() {
+        let (_guard, store) = open_schema_3();
+        assert_eq!((next_of(&store, "acted"), next_of(&store, "looked")), (None, Some(1)));
+        assert!(!store.let_wait("acted", Fence(1), 100).expect("asked"));
+        assert!(store.let_wait("looked", Fence(1), 100).expect("asked"));
+        assert_eq!(store.calls("acted").expect("read").len(), 2);
+    }
+
+    #[test]
+    fn what_is_damaged_stays_as_it_is() {
+        let (_guard, store) = open_schema_3();
+        assert_eq!((next_of(&store, "damaged"), next_of(&store, "odd")), (Some(0), Some(0)));
+        let detail = store.snapshot("damaged").expect("read").expect("kept").detail;
+        assert_eq!(detail, "{\"version\":1,");
+        assert_eq!(store.run("damaged").expect("there").state, RunState::Waiting);
+        assert_eq!(store.run_result("ended").expect("read").as_deref(), Some("{}"));
+        assert!(store.abort_run("damaged", 20).expect("aborted"));
+    }
+
+    #[test]
+    fn room_is_counted_as_before() {
+        let (_guard, store) = open_schema_3();
+        let runs = store.runs(None).expect("listed").into_iter();
+        let acknowledged: Vec<String> = runs.filter(|run| run.acknowledged).map(|run| run.id).collect();
+        assert_eq!(acknowledged, ["waits", "damaged", "odd"]);
+    }
+}
