@@ -1,134 +1,237 @@
-//! What each trait promises, written against the traits: another database must pass the same.
+//! What the traits promise about runs, snapshots and keys, written against the traits: another database must pass the same.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use pincer_store::{
-    ApprovalState, Approvals, CallState, Decision, Fence, GrantKind, Grants, IdempotencyKeys, Journal, Millis,
-    NewApproval, NewCall, NewGrant, NewRun, Park, Remembered, Repeat, RunState, Runs, Safety, Snapshot, Snapshots,
-    SqliteStore, StoreError,
+    ApprovalState, CellPart, Checkpoint, Claim, Fence, GrantKind, NewGrant, NewRun, Remembered, RunKey, RunState,
+    Safety, StoreError, ToolSet,
 };
-use tempfile::TempDir;
 
-/// Everything a store must do.
-trait Store: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys {}
-impl<T: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys> Store for T {}
-
-fn with_store(test: impl FnOnce(&dyn Store)) {
-    let directory: TempDir = tempfile::tempdir().expect("a directory");
-    test(&SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
-}
-
-fn run<'a>(id: &'a str, session: &'a str) -> NewRun<'a> {
-    NewRun { id, session, caller: "me", agent_run: None, created_at: 10 }
-}
-
-fn snapshot(bytes: &[u8]) -> Snapshot {
-    Snapshot { image: vec![1; 32], bytes: bytes.to_vec(), detail: "{}".into() }
-}
-
-fn park(snapshot: &Snapshot, expires_at: Option<Millis>) -> Park<'_> {
-    Park { snapshot, result: "\"parked\"", expires_at, most: 4, most_of_session: 3 }
-}
-
-fn call(seq: u32) -> NewCall<'static> {
-    NewCall { seq, tool: "openclaw:core:read", input: "{\"p\":1}", asked: b"", repeat: Repeat::Unknown }
-}
-
-fn question(id: &str) -> NewApproval<'_> {
-    NewApproval {
-        id,
-        run: Some("a"),
-        session: "s",
-        tool: "openclaw:core:exec",
-        digest: b"digest",
-        request: "{}",
-        created_at: 0,
-        expires_at: Some(1000),
-    }
-}
-
-const SAFE: Safety = Safety::Process;
-
-fn fenced<T: std::fmt::Debug>(result: Result<T, StoreError>) {
-    assert!(matches!(result, Err(StoreError::Fenced { .. })), "{result:?}");
-}
+use crate::common::*;
 
 #[test]
 fn runs_are_made_listed_and_ended() {
     with_store(|store| {
-        let fence = store.create_run(&run("a", "one"), "p1").expect("made");
-        store.create_run(&NewRun { agent_run: Some("agent-1"), ..run("b", "two") }, "p1").expect("made");
-        assert!(matches!(store.create_run(&run("a", "one"), "p2"), Err(StoreError::Exists { what: "run", .. })));
+        let new = |id, session| NewRun { agent_run: None, ..run(id, session) };
+        let fence = store.create_run(&new("a", "one"), claim("p1"), None, SAFE.into()).expect("made");
+        let of_agent = NewRun { agent_run: Some("agent-1"), ..new("b", "two") };
+        store.create_run(&of_agent, claim("p1"), None, SAFE.into()).expect("made");
+        let again = store.create_run(&new("a", "one"), claim("p2"), None, SAFE.into());
+        assert!(matches!(again, Err(StoreError::Exists { what: "run", .. })));
         assert!(matches!(store.run("c"), Err(StoreError::Missing { what: "run", .. })));
         assert_eq!(store.run_result("a").expect("read"), None);
-        store.finish_run("a", fence, RunState::Failed, "\"why\"", 20, SAFE).expect("changed");
+        store.finish_run("a", fence, RunState::Failed, "\"why\"", 20, SAFE.into()).expect("changed");
         let stored = store.run("a").expect("there");
         assert_eq!((stored.state, stored.session.as_str(), stored.owner.as_str()), (RunState::Failed, "one", "p1"));
         assert_eq!(store.run_result("a").expect("read").as_deref(), Some("\"why\""));
         assert_eq!(store.run("b").expect("there").agent_run.as_deref(), Some("agent-1"));
         let ids = |session| store.runs(session).expect("listed").into_iter().map(|run| run.id).collect::<Vec<_>>();
         assert_eq!((ids(None), ids(Some("two"))), (vec!["a".to_owned(), "b".into()], vec!["b".to_owned()]));
+        let running = store.running().expect("listed").into_iter().map(|run| run.id).collect::<Vec<_>>();
+        assert_eq!(running, ["b"]);
+    });
+}
+
+#[test]
+fn a_run_can_be_made_with_its_first_checkpoint() {
+    with_store(|store| {
+        made_at(store, "a", "p", 3);
+        let snapshot = store.snapshot("a").expect("read").expect("there");
+        assert_eq!((snapshot.next, snapshot.parts, snapshot.image), (3, vec![b"cell".to_vec()], IMAGE.to_vec()));
+        // A delta has nothing to be the difference to: neither half of it happens.
+        let refused = store.create_run(&run("b", "s"), claim("p"), Some(&delta(1, b"d", 0)), SAFE.into());
+        assert!(matches!(refused, Err(StoreError::Missing { .. })), "{refused:?}");
+        assert!(store.run("b").is_err());
     });
 }
 
 #[test]
 fn only_one_takes_a_run_over_and_the_old_owner_can_change_nothing() {
     with_store(|store| {
-        let old = store.create_run(&run("a", "s"), "p1").expect("made");
-        let new = store.claim_run("a", old, "p2").expect("claimed");
+        let old = made_at(store, "a", "p1", 9);
+        let new = store.claim_run("a", (RunState::Running, old), claim("p2")).expect("claimed");
         assert!(new > old);
-        fenced(store.claim_run("a", old, "p3"));
-        fenced(store.finish_run("a", old, RunState::Completed, "{}", 1, SAFE));
-        fenced(store.park("a", old, &park(&snapshot(b"x"), None)));
-        fenced(store.checkpoint("a", old, &snapshot(b"x")));
-        fenced(store.note_calls("a", old, "p1", &[call(0)], SAFE.into()));
+        fenced(store.claim_run("a", (RunState::Running, old), claim("p3")));
+        fenced(finish(store, "a", old, RunState::Completed));
+        fenced(store.park("a", old, &park(full(1, b"x"), None)));
+        fenced(store.checkpoint("a", old, &full(1, b"x"), SAFE.into()));
+        fenced(store.let_wait("a", old, 100));
+        fenced(store.set_tools("a", old, ToolSet { hash: b"h", tools: "[]" }));
+        for call in [effect(0), read_only(0), retiring(0), retiring(20)] {
+            fenced(dispatch(store, "a", old, "p1", &call));
+        }
         assert_eq!((store.run("a").expect("there").owner.as_str(), store.calls("a").expect("read").len()), ("p2", 0));
-        store.finish_run("a", new, RunState::Completed, "{}", 1, SAFE).expect("the new owner may");
-        // Who has seen it run and finds its process gone takes nothing over that has ended in between.
-        fenced(store.claim_run("a", new, "p3"));
-        fenced(store.finish_run("a", new, RunState::Failed, "{}", 2, SAFE));
+        assert_eq!(store.snapshot("a").expect("read").expect("there").next, 9);
+        finish(store, "a", new, RunState::Completed).expect("the new owner may");
+        // A process that has seen it run and finds its owner gone takes nothing over that has ended in between.
+        fenced(store.claim_run("a", (RunState::Running, new), claim("p3")));
+        fenced(finish(store, "a", new, RunState::Failed));
         assert_eq!(store.run("a").expect("there").state, RunState::Completed);
     });
 }
 
 #[test]
+fn every_claim_gets_a_new_proof_and_states_what_it_saw() {
+    with_store(|store| {
+        let first = made_at(store, "a", "p1", 1);
+        // Also the owner itself, in each state.
+        let second = store.claim_run("a", (RunState::Running, first), claim("p1")).expect("claimed");
+        assert!(second > first);
+        fenced(store.claim_run("a", (RunState::Running, first), claim("p1")));
+        store.park("a", second, &park(full(1, b"x"), Some(100))).expect("parked");
+        // Two waits that both saw it waiting, and one that saw it running before.
+        fenced(store.claim_run("a", (RunState::Running, second), claim("p2")));
+        let third = store.claim_run("a", (RunState::Waiting, second), claim("p1")).expect("claimed");
+        assert!(third > second);
+        fenced(store.claim_run("a", (RunState::Waiting, second), claim("p2")));
+        // The right proof with the wrong state.
+        fenced(store.claim_run("a", (RunState::Waiting, third), claim("p2")));
+        let stored = store.run("a").expect("there");
+        assert_eq!((stored.state, stored.fence, stored.owner.as_str()), (RunState::Running, third, "p1"));
+        let missing = store.claim_run("none", (RunState::Running, third), claim("p1"));
+        assert!(matches!(missing, Err(StoreError::Missing { .. })));
+    });
+}
+
+#[test]
+fn the_end_of_a_run_takes_its_proof_away() {
+    type End = fn(&dyn Store, Fence);
+    let ends: [(RunState, End); 4] = [
+        (RunState::Completed, |store, fence| finish(store, "a", fence, RunState::Completed).expect("ended")),
+        (RunState::Failed, |store, fence| finish(store, "a", fence, RunState::Failed).expect("ended")),
+        (RunState::Aborted, |store, _| assert!(store.abort_run("a", 5).expect("aborted"))),
+        (RunState::Expired, |store, fence| {
+            store.park("a", fence, &park(full(9, b"x"), Some(100))).expect("parked");
+            assert_eq!(store.expire_runs(100).expect("swept"), ["a"]);
+        }),
+    ];
+    for (state, end) in ends {
+        with_store(|store| {
+            let fence = made_at(store, "a", "p", 9);
+            end(store, fence);
+            let ended = store.run("a").expect("there");
+            assert_eq!(ended.state, state);
+            assert!(ended.fence > fence);
+            // Neither the proof it had nor the one it has now is good for anything.
+            for fence in [fence, ended.fence] {
+                for call in [effect(0), read_only(0), retiring(0), retiring(20)] {
+                    fenced(dispatch(store, "a", fence, "p", &call));
+                }
+                for seen in [state, RunState::Running, RunState::Waiting] {
+                    fenced(store.claim_run("a", (seen, fence), claim("p")));
+                }
+                fenced(store.checkpoint("a", fence, &full(9, b"x"), SAFE.into()));
+                fenced(store.park("a", fence, &park(full(9, b"x"), None)));
+                fenced(finish(store, "a", fence, RunState::Failed));
+                fenced(store.let_wait("a", fence, 100));
+            }
+            assert!(!store.abort_run("a", 9).expect("looked"));
+            assert_eq!((store.run("a").expect("there"), store.snapshot("a").expect("read")), (ended, None));
+            assert_eq!(store.calls("a").expect("read"), []);
+        });
+    }
+}
+
+#[test]
 fn a_parked_run_waits_and_its_snapshot_goes_with_it() {
     with_store(|store| {
-        let fence = store.create_run(&run("a", "s"), "p").expect("made");
-        store.checkpoint("a", fence, &snapshot(b"zero")).expect("kept");
+        let fence = made(store, "a", "p");
+        store.checkpoint("a", fence, &full(0, b"zero"), SAFE.into()).expect("kept");
         assert_eq!(store.run("a").expect("there").state, RunState::Running);
-        store.park("a", fence, &park(&snapshot(b"first"), Some(100))).expect("parked");
-        store.park("a", fence, &park(&snapshot(b"second"), Some(200))).expect("parked again");
+        assert!(!store.run("a").expect("there").acknowledged);
+        store.park("a", fence, &park(full(1, b"first"), Some(100))).expect("parked");
+        // Only one that runs can be parked or checkpointed: what was acknowledged is not replaced.
+        fenced(store.park("a", fence, &park(full(2, b"second"), Some(200))));
+        fenced(store.checkpoint("a", fence, &full(2, b"second"), SAFE.into()));
         let stored = store.run("a").expect("there");
-        assert_eq!((stored.state, stored.expires_at), (RunState::Waiting, Some(200)));
+        assert_eq!((stored.state, stored.expires_at, stored.acknowledged), (RunState::Waiting, Some(100), true));
         assert_eq!(store.run_result("a").expect("read").as_deref(), Some("\"parked\""));
-        assert_eq!(store.snapshot("a").expect("read"), Some(snapshot(b"second")));
+        assert_eq!(store.snapshot("a").expect("read").expect("there").parts, [b"first".to_vec()]);
         let overview = store.run_overviews(Some("s")).expect("listed").remove(0);
-        assert_eq!((overview.snapshot_bytes, overview.detail.as_deref()), (Some(6), Some("{}")));
-        let fence = store.claim_run("a", fence, "p2").expect("goes on");
+        assert_eq!((overview.snapshot_bytes, overview.detail.as_deref()), (Some(5), Some("{}")));
+        let fence = store.claim_run("a", (RunState::Waiting, fence), claim("p2")).expect("goes on");
         let stored = store.run("a").expect("there");
-        assert_eq!((stored.state, stored.expires_at), (RunState::Running, None));
+        assert_eq!((stored.state, stored.expires_at, stored.acknowledged), (RunState::Running, None, true));
         assert!(store.snapshot("a").expect("read").is_some());
-        store.finish_run("a", fence, RunState::Completed, "{}", 1, SAFE).expect("ends");
+        finish(store, "a", fence, RunState::Completed).expect("ends");
         assert_eq!(store.snapshot("a").expect("read"), None);
+    });
+}
+
+#[test]
+fn deltas_follow_the_whole_cell_in_order() {
+    with_store(|store| {
+        let fence = made(store, "a", "p");
+        let put = |checkpoint: &Checkpoint<'_>| store.checkpoint("a", fence, checkpoint, SAFE.into());
+        let missing = |result| assert!(matches!(result, Err(StoreError::Missing { .. })), "{result:?}");
+        let stored = || {
+            let snapshot = store.snapshot("a").expect("read").expect("there");
+            let parts = snapshot.parts.iter().map(|part| String::from_utf8_lossy(part).into_owned());
+            (snapshot.next, snapshot.detail, parts.collect::<Vec<_>>().join(" "))
+        };
+        missing(put(&delta(1, b"d1", 0)));
+        assert_eq!(store.snapshot("a").expect("read"), None);
+        put(&full(1, b"base")).expect("kept");
+        missing(put(&delta(2, b"d1", 1)));
+        put(&delta(2, b"d1", 0)).expect("kept");
+        put(&delta(3, b"d2", 0)).expect("kept");
+        put(&delta(4, b"d3", 0)).expect("kept");
+        assert_eq!(stored(), (4, "{\"delta\":1}".into(), "base d1 d2 d3".into()));
+        // One that contains the two before takes their places.
+        put(&delta(5, b"d2+3", 2)).expect("kept");
+        assert_eq!(stored(), (5, "{\"delta\":1}".into(), "base d1 d2+3".into()));
+        missing(put(&delta(6, b"d", 3)));
+        assert_eq!(stored().2, "base d1 d2+3");
+        let overview = store.run_overviews(None).expect("listed").remove(0);
+        assert_eq!((overview.snapshot_bytes, overview.detail.as_deref()), (Some(10), Some("{\"delta\":1}")));
+        // A whole one replaces them all.
+        put(&full(6, b"again")).expect("kept");
+        assert_eq!(stored(), (6, "{}".into(), "again".into()));
+        put(&delta(7, b"d1", 0)).expect("kept");
+        assert_eq!(stored(), (7, "{\"delta\":1}".into(), "again d1".into()));
+        // A run can also wait with a delta; what it had is not lost.
+        store.park("a", fence, &park(delta(8, b"d2", 0), None)).expect("parked");
+        assert_eq!(stored(), (8, "{\"delta\":1}".into(), "again d1 d2".into()));
+        assert!(store.abort_run("a", 1).expect("aborted"));
+        assert_eq!(store.snapshot("a").expect("read"), None);
+    });
+}
+
+#[test]
+fn a_run_whose_process_is_gone_waits_if_it_has_a_checkpoint() {
+    with_store(|store| {
+        let fence = made(store, "a", "p1");
+        assert!(!store.let_wait("a", fence, 100).expect("asked"), "there is nothing to continue from");
+        assert_eq!(store.run("a").expect("there").state, RunState::Running);
+        store.checkpoint("a", fence, &full(1, b"x"), SAFE.into()).expect("kept");
+        assert!(store.let_wait("a", fence, 100).expect("asked"));
+        let stored = store.run("a").expect("there");
+        assert_eq!((stored.state, stored.expires_at), (RunState::Waiting, Some(100)));
+        assert!(stored.fence > fence, "its process may come back");
+        fenced(dispatch(store, "a", fence, "p1", &effect(0)));
+        fenced(store.let_wait("a", stored.fence, 200));
+        store.claim_run("a", (RunState::Waiting, stored.fence), claim("p2")).expect("goes on");
     });
 }
 
 #[test]
 fn runs_that_wait_too_long_expire_and_cannot_be_continued() {
     with_store(|store| {
-        let fences: Vec<Fence> =
-            ["a", "b", "c"].iter().map(|id| store.create_run(&run(id, "s"), "p").expect("made")).collect();
-        store.park("a", fences[0], &park(&snapshot(b"x"), Some(100))).expect("parked");
-        store.park("b", fences[1], &park(&snapshot(b"x"), Some(101))).expect("parked");
-        store.park("c", fences[2], &park(&snapshot(b"x"), None)).expect("parked");
+        for (id, expires_at) in [("a", Some(100)), ("b", Some(101)), ("c", None)] {
+            let fence = made(store, id, "p");
+            store.park(id, fence, &park(full(0, b"x"), expires_at)).expect("parked");
+        }
         assert_eq!(store.expire_runs(100).expect("swept"), ["a"]);
         assert_eq!(store.expire_runs(100).expect("swept"), Vec::<String>::new());
         assert_eq!(
             (store.run("a").expect("there").state, store.snapshot("a").expect("read")),
             (RunState::Expired, None)
         );
-        fenced(store.claim_run("a", fences[0], "p"));
         assert!(store.snapshot("b").expect("read").is_some() && store.snapshot("c").expect("read").is_some());
+        // One that is continued has no such time.
+        taken(store, "b", "p2");
+        assert_eq!(store.expire_runs(1000).expect("swept"), Vec::<String>::new());
         // What has ended long ago is forgotten, with its calls.
         assert_eq!(store.forget_runs(100).expect("forgotten"), 0);
         assert_eq!(store.forget_runs(101).expect("forgotten"), 1);
@@ -139,28 +242,18 @@ fn runs_that_wait_too_long_expire_and_cannot_be_continued() {
 #[test]
 fn an_aborted_run_leaves_nothing_behind() {
     with_store(|store| {
-        let fence = store.create_run(&run("a", "s"), "p").expect("made");
-        let question = NewApproval {
-            id: "q",
-            run: Some("a"),
-            session: "s",
-            tool: "t",
-            digest: b"d",
-            request: "{}",
-            created_at: 0,
-            expires_at: None,
-        };
-        store.ask(&question).expect("asked");
+        let fence = made(store, "a", "p");
+        store.ask(&question("q")).expect("asked");
         let kind = GrantKind::Next { run: "a".into(), remaining: 3 };
-        store.grant(&NewGrant { id: "g", tool: "t", kind, created_at: 0 }).expect("granted");
-        store.park("a", fence, &park(&snapshot(b"x"), Some(100))).expect("parked");
+        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, kind, created_at: 0 };
+        store.grant(&grant).expect("granted");
+        store.park("a", fence, &park(full(1, b"x"), Some(100))).expect("parked");
         assert!(store.abort_run("a", 5).expect("aborted"));
         assert!(!store.abort_run("a", 5).expect("once"));
         assert_eq!(store.run("a").expect("there").state, RunState::Aborted);
-        assert_eq!(store.snapshot("a").expect("read"), None);
+        assert_eq!((store.snapshot("a").expect("read"), store.run_result("a").expect("read")), (None, None));
         assert_eq!(store.approval("q").expect("there").state, ApprovalState::Cancelled);
         assert_eq!(store.grants().expect("read").len(), 0);
-        fenced(store.claim_run("a", fence, "p"));
         assert!(matches!(store.abort_run("nothing", 5), Err(StoreError::Missing { .. })));
     });
 }
@@ -168,223 +261,111 @@ fn an_aborted_run_leaves_nothing_behind() {
 #[test]
 fn as_many_wait_as_may_and_the_others_are_told_who_does() {
     with_store(|store| {
+        // Runs that only have checkpoints take no place.
+        for id in ["r1", "r2", "r3", "r4", "r5"] {
+            made_at(store, id, "p", 1);
+        }
         let wait = |id: &str, session: &str| {
-            let fence = store.create_run(&run(id, session), "p").expect("made");
-            store.park(id, fence, &park(&snapshot(b"x"), None)).map(|()| fence)
+            let fence = store.create_run(&run(id, session), claim("p"), None, SAFE.into()).expect("made");
+            store.park(id, fence, &park(full(0, b"x"), None)).map(|()| fence)
         };
-        let first = wait("a", "one").expect("room");
+        wait("a", "one").expect("room");
         wait("b", "one").expect("room");
         wait("c", "one").expect("room");
         let error = wait("d", "one").expect_err("the session is full").to_string();
         assert!(error.contains("3 programs") && error.contains("in the session one"), "{error}");
+        assert_eq!(store.run("d").expect("there").state, RunState::Running);
+        assert_eq!(store.snapshot("d").expect("read"), None, "neither half of it happened");
         wait("e", "two").expect("room");
         let error = wait("f", "two").expect_err("all is full").to_string();
         assert!(error.contains("4 programs") && error.contains("the session one (3), the session two (1)"), "{error}");
-        // One that waits already needs no further place, and one that is aborted gives its own back.
-        store.park("a", first, &park(&snapshot(b"y"), None)).expect("room for itself");
-        // It keeps its place while it is continued.
-        let driven = store.claim_run("a", first, "p2").expect("continued");
+        // One that is continued keeps its place, and needs no further one.
+        let driven = taken(store, "a", "p2");
         wait("h", "one").expect_err("the session is still full");
-        store.park("a", driven, &park(&snapshot(b"z"), None)).expect("and waits again");
+        store.park("a", driven, &park(full(0, b"z"), None)).expect("room for itself");
+        // One that ends gives its place back, aborted or finished.
         store.abort_run("b", 1).expect("aborted");
         wait("g", "two").expect("room again");
+        let driven = taken(store, "c", "p2");
+        wait("i", "two").expect_err("all is full");
+        finish(store, "c", driven, RunState::Completed).expect("ended");
+        wait("j", "two").expect("room again");
     });
 }
 
 #[test]
 fn images_are_kept_while_a_snapshot_needs_them() {
     with_store(|store| {
-        let fence = store.create_run(&run("a", "s"), "p").expect("made");
-        store.keep_image(&[1; 32], b"old").expect("kept");
-        store.keep_image(&[1; 32], b"again").expect("kept once");
+        let fence = made(store, "a", "p");
+        store.keep_image(&IMAGE, b"old").expect("kept");
+        store.keep_image(&IMAGE, b"again").expect("kept once");
         store.keep_image(&[2; 32], b"current").expect("kept");
         store.keep_image(&[3; 32], b"unused").expect("kept");
-        store.park("a", fence, &park(&snapshot(b"x"), None)).expect("parked");
+        store.checkpoint("a", fence, &full(0, b"x"), SAFE.into()).expect("kept");
+        store.checkpoint("a", fence, &delta(0, b"x", 0), SAFE.into()).expect("kept");
         assert_eq!(store.drop_unused_images(&[2; 32]).expect("dropped"), 1);
-        assert_eq!(store.image(&[1; 32]).expect("read").as_deref(), Some(&b"old"[..]));
-        store.finish_run("a", fence, RunState::Completed, "{}", 1, SAFE).expect("ends");
+        assert_eq!(store.image(&IMAGE).expect("read").as_deref(), Some(&b"old"[..]));
+        finish(store, "a", fence, RunState::Completed).expect("ends");
         assert_eq!(store.drop_unused_images(&[2; 32]).expect("dropped"), 1);
-        assert_eq!(
-            (store.image(&[1; 32]).expect("read"), store.image(&[2; 32]).expect("read").is_some()),
-            (None, true)
-        );
+        assert_eq!((store.image(&IMAGE).expect("read"), store.image(&[2; 32]).expect("read").is_some()), (None, true));
     });
 }
 
 #[test]
-fn calls_settle_once_and_in_an_order() {
+fn sets_of_tools_are_kept_while_a_run_needs_them() {
     with_store(|store| {
-        let fence = store.create_run(&run("a", "s"), "p").expect("made");
-        store.note_calls("a", fence, "p", &[call(0), call(1), call(2)], SAFE.into()).expect("noted");
-        assert!(store.settle_call("a", "p", 1, "\"first\"", SAFE.into()).expect("settled"));
-        assert!(!store.settle_call("a", "p", 1, "\"second\"", SAFE.into()).expect("known"));
-        assert!(matches!(store.settle_call("a", "p", 9, "1", SAFE.into()), Err(StoreError::Missing { .. })));
-        assert!(store.settle_call("a", "p", 0, "\"later\"", SAFE.into()).expect("settled"));
-        // All or none: a settled one cannot be noted again.
-        assert!(matches!(
-            store.note_calls("a", fence, "p", &[call(3), call(0)], SAFE.into()),
-            Err(StoreError::Exists { .. })
-        ));
-        let calls = store.calls("a").expect("read");
-        let states: Vec<_> = calls.iter().map(|call| (call.state, call.outcome.as_deref())).collect();
-        let (settled, dispatched) = (CallState::Settled, CallState::Dispatched);
-        assert_eq!(states, [(settled, Some("\"later\"")), (settled, Some("\"first\"")), (dispatched, None)]);
-        assert!(calls[0].settled > calls[1].settled && calls[2].settled.is_none());
-    });
-}
-
-#[test]
-fn a_call_belongs_to_who_makes_it_even_when_the_run_has_another_owner() {
-    with_store(|store| {
-        let fence = store.create_run(&run("a", "s"), "p1").expect("made");
-        store.note_calls("a", fence, "p1", &[call(0), call(1), call(2)], SAFE.into()).expect("noted");
-        let new = store.claim_run("a", fence, "p2").expect("claimed");
-        assert!(store.settle_call("a", "p1", 0, "1", SAFE.into()).expect("it is still its call"));
-        fenced(store.settle_call("a", "p2", 1, "1", SAFE.into()));
-        // Taken over: now it is not.
-        store.note_calls("a", new, "p2", &[call(1)], SAFE.into()).expect("taken over");
-        fenced(store.settle_call("a", "p1", 1, "1", SAFE.into()));
-        assert!(store.settle_call("a", "p2", 1, "2", SAFE.into()).expect("settled"));
-        store.disown_calls("a", "p1").expect("given up");
-        fenced(store.settle_call("a", "p1", 2, "1", SAFE.into()));
-        let outcomes: Vec<_> = store.calls("a").expect("read").into_iter().map(|call| call.outcome).collect();
-        assert_eq!(outcomes, [Some("1".to_owned()), Some("2".into()), None]);
-    });
-}
-
-#[test]
-fn questions_are_stored_before_they_are_answered() {
-    with_store(|store| {
-        store.ask(&question("q1")).expect("asked");
-        store.ask(&NewApproval { created_at: 1, expires_at: None, run: None, ..question("q2") }).expect("asked");
-        assert!(matches!(store.ask(&question("q1")), Err(StoreError::Exists { .. })));
-        assert!(matches!(store.resolve("q9", Decision::Allow, &[], "me", 1), Err(StoreError::Missing { .. })));
-        let pending =
-            |store: &dyn Store| store.pending_approvals().expect("read").into_iter().map(|a| a.id).collect::<Vec<_>>();
-        assert_eq!(pending(store), ["q1", "q2"]);
-        let resolved = store.resolve("q2", Decision::Allow, &[], "me", 1 << 60).expect("answered");
-        assert!(resolved.applied);
-        assert_eq!(
-            (resolved.approval.state, resolved.approval.decided_by.as_deref()),
-            (ApprovalState::Allowed, Some("me"))
-        );
-        // The same answer came after the time of the other question.
-        assert_eq!(store.approval("q1").expect("there").state, ApprovalState::Expired);
-        assert!(pending(store).is_empty());
-    });
-}
-
-#[test]
-fn a_permission_is_found_by_its_call_and_used_once() {
-    with_store(|store| {
-        let standing = |session, run, digest: &[u8], now| {
-            store.standing_question(session, run, digest, now).expect("read").map(|approval| approval.id)
+        let (one, two) = (ToolSet { hash: b"1", tools: "[1]" }, ToolSet { hash: b"2", tools: "[2]" });
+        let make = |id, tools| {
+            let new = NewRun { tools: Some(tools), ..run(id, "s") };
+            store.create_run(&new, claim("p"), None, SAFE.into()).expect("made")
         };
-        store.ask(&question("q1")).expect("asked");
-        assert_eq!(standing("s", Some("a"), b"digest", 1).as_deref(), Some("q1"));
-        for (session, run, digest) in [
-            ("other", Some("a"), &b"digest"[..]),
-            ("s", Some("b"), b"digest"),
-            ("s", None, b"digest"),
-            ("s", Some("a"), b"else"),
-        ] {
-            assert_eq!(standing(session, run, digest, 1), None);
-        }
-        assert!(!store.use_answer("q1").expect("asked"), "nobody has said yes");
-        store.resolve("q1", Decision::Allow, &[], "me", 2).expect("answered");
-        assert_eq!(standing("s", Some("a"), b"digest", 5000).as_deref(), Some("q1"), "a yes does not expire");
-        assert!(store.use_answer("q1").expect("used"));
-        assert!(!store.use_answer("q1").expect("asked"));
-        assert_eq!(standing("s", Some("a"), b"digest", 3), None);
-        store.ask(&question("q2")).expect("asked");
-        assert_eq!(
-            standing("s", Some("a"), b"digest", 2000).as_deref(),
-            Some("q2"),
-            "its time is over, and nobody was told"
-        );
-        assert!(store.use_answer("q2").expect("told"));
-        assert_eq!(standing("s", Some("a"), b"digest", 2000), None);
-        store.ask(&NewApproval { run: None, ..question("q4") }).expect("asked");
-        assert_eq!(standing("s", None, b"digest", 2000), None, "without a run it is asked anew");
-        store.ask(&NewApproval { expires_at: None, ..question("q3") }).expect("asked");
-        store.resolve("q3", Decision::Deny, &[], "me", 2).expect("answered");
-        assert_eq!(standing("s", Some("a"), b"digest", 3).as_deref(), Some("q3"), "a no waits for its caller too");
-        assert!(store.use_answer("q3").expect("used"));
-        assert_eq!(standing("s", Some("a"), b"digest", 3), None);
-    });
-}
-
-/// Allow, deny, cancel, expiry and a repeated allow, in every order of length four: one of them counts, and stays.
-#[test]
-fn the_first_answer_wins_in_every_order() {
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Act {
-        Answer(Decision),
-        Expire,
-    }
-    let acts = [
-        Act::Answer(Decision::Allow),
-        Act::Answer(Decision::Deny),
-        Act::Answer(Decision::Cancel),
-        Act::Expire,
-        Act::Answer(Decision::Allow),
-    ];
-    with_store(|store| {
-        for order in 0..acts.len().pow(4) {
-            let chosen: Vec<Act> = (0..4u32).map(|place| acts[order / acts.len().pow(place) % acts.len()]).collect();
-            let id = format!("q{order}");
-            store.ask(&question(&id)).expect("asked");
-            let mut winners = Vec::new();
-            for act in &chosen {
-                let won = match act {
-                    Act::Answer(decision) => store.resolve(&id, *decision, &[], "me", 1).expect("answered").applied,
-                    Act::Expire => store.expire_approvals(1000).expect("swept").contains(&id),
-                };
-                if won {
-                    winners.push(*act);
-                }
-                let state = store.approval(&id).expect("there").state;
-                let expected = match winners[0] {
-                    Act::Answer(Decision::Allow) => ApprovalState::Allowed,
-                    Act::Answer(Decision::Deny) => ApprovalState::Denied,
-                    Act::Answer(Decision::Cancel) => ApprovalState::Cancelled,
-                    Act::Expire => ApprovalState::Expired,
-                };
-                assert_eq!(state, expected, "{chosen:?}");
-            }
-            assert_eq!(winners, chosen[..1], "{chosen:?}");
-        }
+        let (a, b) = (make("a", one), make("b", one));
+        assert_eq!(store.run("a").expect("there").tools.as_deref(), Some(&b"1"[..]));
+        assert_eq!(store.tool_set(b"1").expect("read").as_deref(), Some("[1]"));
+        assert_eq!(store.tool_set(b"2").expect("read"), None);
+        store.set_tools("a", a, two).expect("changed");
+        assert_eq!(store.run("a").expect("there").tools.as_deref(), Some(&b"2"[..]));
+        assert_eq!(store.tool_set(b"2").expect("read").as_deref(), Some("[2]"));
+        finish(store, "b", b, RunState::Completed).expect("ended");
+        assert!(store.tool_set(b"1").expect("read").is_some(), "it can still be looked at");
+        assert_eq!(store.forget_runs(2).expect("forgotten"), 1);
+        assert_eq!(store.tool_set(b"1").expect("read"), None);
+        assert_eq!(store.tool_set(b"2").expect("read").as_deref(), Some("[2]"), "a run needs it");
     });
 }
 
 #[test]
-fn grants_hold_until_they_are_used_up_or_revoked() {
-    with_store(|store| {
-        let next = GrantKind::Next { run: "a".into(), remaining: 2 };
-        store.grant(&NewGrant { id: "g1", tool: "t", kind: next, created_at: 1 }).expect("granted");
-        assert_eq!(store.use_grant("t", Some("b")).expect("asked"), None);
-        assert_eq!(store.use_grant("t", None).expect("asked"), None);
-        assert_eq!(store.use_grant("u", Some("a")).expect("asked"), None);
-        for _ in 0..2 {
-            assert_eq!(store.use_grant("t", Some("a")).expect("asked").as_deref(), Some("g1"));
-        }
-        assert_eq!(store.use_grant("t", Some("a")).expect("asked"), None);
-        store.grant(&NewGrant { id: "g2", tool: "t", kind: GrantKind::Always, created_at: 2 }).expect("granted");
-        assert!(matches!(
-            store.grant(&NewGrant { id: "g2", tool: "t", kind: GrantKind::Always, created_at: 2 }),
-            Err(StoreError::Exists { .. })
-        ));
-        for run in [None, Some("a"), Some("z")] {
-            assert_eq!(store.use_grant("t", run).expect("asked").as_deref(), Some("g2"));
-        }
-        assert_eq!(store.grants().expect("listed").len(), 1);
-        assert!(store.revoke("g2").expect("revoked") && !store.revoke("g2").expect("gone"));
-        assert_eq!(store.use_grant("t", None).expect("asked"), None);
+fn a_key_begins_one_run_per_caller_and_session() {
+    with_two(|one, two| {
+        let key = Some(RunKey { key: "k", program: b"program" });
+        let new = |id, session| NewRun { key, ..run(id, session) };
+        one.create_run(&new("a", "s"), claim("p1"), None, Safety::Power.into()).expect("made");
+        let again = two.create_run(&new("b", "s"), claim("p2"), None, Safety::Power.into());
+        assert!(matches!(again, Err(StoreError::Exists { what: "run", .. })), "{again:?}");
+        assert!(two.run("b").is_err());
+        let of = |caller, session, key| two.run_with_key(caller, session, key).expect("read").map(|run| run.id);
+        assert_eq!(of("me", "s", "k").as_deref(), Some("a"));
+        let stored = two.run("a").expect("there").key;
+        assert_eq!(stored, Some(("k".to_owned(), b"program".to_vec())));
+        assert_eq!((of("you", "s", "k"), of("me", "other", "k"), of("me", "s", "other")), (None, None, None));
+        two.create_run(&new("c", "other"), claim("p2"), None, SAFE.into()).expect("another session");
+        let other = NewRun { caller: "you", ..new("d", "s") };
+        two.create_run(&other, claim("p2"), None, SAFE.into()).expect("another caller");
+        // Runs without a key are as many as there are.
+        made(one, "e", "p1");
+        made(one, "f", "p1");
+        assert_eq!(one.run("e").expect("there").key, None);
+        // A key holds for as long as its run is known.
+        assert!(one.abort_run("a", 5).expect("aborted"));
+        assert_eq!(of("me", "s", "k").as_deref(), Some("a"));
+        assert_eq!(one.forget_runs(6).expect("forgotten"), 1);
+        assert_eq!(of("me", "s", "k"), None);
+        two.create_run(&new("b", "s"), claim("p2"), None, SAFE.into()).expect("free again");
     });
 }
 
 #[test]
-fn a_key_belongs_to_the_request_that_came_first() {
+fn an_idempotency_key_belongs_to_the_request_that_came_first() {
     with_store(|store| {
         assert_eq!(store.reserve_key("s", "k", b"one", 1).expect("asked"), Remembered::New);
         assert_eq!(store.reserve_key("s", "k", b"one", 2).expect("asked"), Remembered::Same(None));
@@ -395,5 +376,32 @@ fn a_key_belongs_to_the_request_that_came_first() {
         assert!(matches!(store.answer_key("s", "x", "1"), Err(StoreError::Missing { .. })));
         assert_eq!(store.forget_keys(5).expect("forgotten"), 1);
         assert_eq!(store.reserve_key("s", "k", b"two", 6).expect("asked"), Remembered::New);
+    });
+}
+
+#[test]
+fn all_connections_go_by_one_clock_and_see_changes_of_each_other() {
+    with_two(|one, two| {
+        let (first, second) = (one.now(), two.now());
+        assert!((0..1000).contains(&(second - first)), "{first} {second}");
+        let before = one.change_counter().expect("read");
+        assert_eq!(one.change_counter().expect("read"), before);
+        made(two, "a", "p");
+        assert_ne!(one.change_counter().expect("read"), before);
+    });
+}
+
+/// Only a claim whose checkpoints are synced, and no process of another boot, may be sure of what a run did last.
+#[test]
+fn a_run_of_this_boot_was_not_cut_off() {
+    with_store(|store| {
+        for safety in [Safety::Process, Safety::Power] {
+            let id = format!("{safety:?}");
+            store.create_run(&run(&id, "s"), Claim { owner: "p", safety }, None, SAFE.into()).expect("made");
+            assert!(!store.run(&id).expect("there").power_cut);
+        }
+        let whole = CellPart::Full { image: &IMAGE, bytes: b"" };
+        let empty = Checkpoint { next: 0, cell: whole, detail: "" };
+        store.create_run(&run("empty", "s"), claim("p"), Some(&empty), SAFE.into()).expect("nothing is too small");
     });
 }

@@ -1,18 +1,23 @@
 //! The file itself: private, versioned, whole after every kind of accident.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod common;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Barrier;
 use std::thread;
 
 use pincer_store::{
-    Journal, Millis, NewCall, NewRun, Park, Repeat, RunState, Runs, Safety, Snapshot, Snapshots, SqliteStore,
-    StoreError,
+    Claim, Clock, Commit, Journal, Park, Patience, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
 };
+use rusqlite::Connection;
 use tempfile::TempDir;
+
+use crate::common::{claim, effect, full, made, made_at, park, run};
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
@@ -24,14 +29,6 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path).expect("a store")
 }
 
-fn run(id: &str) -> NewRun<'_> {
-    NewRun { id, session: "s", caller: "me", agent_run: None, created_at: 0 }
-}
-
-fn park(snapshot: &Snapshot, expires_at: Option<Millis>) -> Park<'_> {
-    Park { snapshot, result: "{}", expires_at, most: 100, most_of_session: 100 }
-}
-
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("there").permissions().mode() & 0o777
 }
@@ -40,7 +37,7 @@ fn mode(path: &Path) -> u32 {
 fn it_is_private_with_all_its_companions() {
     let (_guard, path) = place();
     let store = open(&path);
-    store.create_run(&run("a"), "p").expect("made");
+    made(&store, "a", "p");
     assert_eq!(mode(path.parent().expect("a directory")), 0o700);
     for entry in fs::read_dir(path.parent().expect("a directory")).expect("listed") {
         let entry = entry.expect("an entry").path();
@@ -55,13 +52,13 @@ fn it_is_private_with_all_its_companions() {
 #[test]
 fn what_was_stored_is_there_after_it_is_opened_again() {
     let (_guard, path) = place();
-    let fence = open(&path).create_run(&run("a"), "p").expect("made");
-    open(&path).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power).expect("changed");
+    let fence = made(&open(&path), "a", "p");
+    open(&path).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power.into()).expect("changed");
     assert_eq!(open(&path).run("a").expect("there").state, RunState::Completed);
 }
 
 fn set_version(path: &Path, version: i64) {
-    rusqlite::Connection::open(path).expect("a file").pragma_update(None, "user_version", version).expect("set");
+    Connection::open(path).expect("a file").pragma_update(None, "user_version", version).expect("set");
 }
 
 #[test]
@@ -91,7 +88,7 @@ fn damaged_pages_are_reported_and_left_as_they_are() {
     let (_guard, path) = place();
     let store = open(&path);
     for index in 0..200 {
-        store.create_run(&run(&format!("run-{index}")), "p").expect("made");
+        made(&store, &format!("run-{index}"), "p");
     }
     drop(store);
     let mut bytes = fs::read(&path).expect("read");
@@ -115,18 +112,17 @@ fn a_directory_that_cannot_be_made_is_told() {
 fn a_full_disk_fails_the_operation_and_loses_nothing() {
     let (_guard, path) = place();
     let store = open(&path);
-    let fence = store.create_run(&run("a"), "p").expect("made");
-    let small = Snapshot { image: vec![0; 32], bytes: vec![7; 2000], detail: "{}".into() };
-    store.park("a", fence, &park(&small, Some(5))).expect("parked");
-    store.limit_pages(40).expect("limited");
-    let large = Snapshot { bytes: vec![9; 2 << 20], ..small.clone() };
-    let error = store.park("a", fence, &park(&large, Some(9))).expect_err("no room");
+    let fence = made(&store, "a", "p");
+    store.checkpoint("a", fence, &full(1, &[7; 2000]), Safety::Process.into()).expect("kept");
+    store.limit_pages(60).expect("limited");
+    let large = vec![9; 2 << 20];
+    let error = store.park("a", fence, &park(full(2, &large), Some(9))).expect_err("no room");
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
     // Neither half of it happened, and the store still works.
-    assert_eq!(store.snapshot("a").expect("read"), Some(small));
-    assert_eq!(store.run("a").expect("there").expires_at, Some(5));
+    assert_eq!(store.snapshot("a").expect("read").expect("there").parts, [vec![7; 2000]]);
+    assert_eq!(store.run("a").expect("there").state, RunState::Running);
     store.limit_pages(1_000_000).expect("room again");
-    store.park("a", fence, &park(&large, Some(9))).expect("parked");
+    store.park("a", fence, &park(full(2, &large), Some(9))).expect("parked");
 }
 
 #[test]
@@ -139,7 +135,7 @@ fn many_threads_and_connections_write_at_once() {
             scope.spawn(move || {
                 let store = open(path);
                 for index in 0..25 {
-                    store.create_run(&run(&format!("{worker}-{index}")), "p").expect("made");
+                    made(&store, &format!("{worker}-{index}"), "p");
                 }
             });
         }
@@ -150,12 +146,12 @@ fn many_threads_and_connections_write_at_once() {
 #[test]
 fn one_of_many_takes_a_run_over() {
     let (_guard, path) = place();
-    let seen = open(&path).create_run(&run("a"), "p").expect("made");
+    let seen = (RunState::Running, made(&open(&path), "a", "p"));
     let winners: usize = thread::scope(|scope| {
         let claims: Vec<_> = (0..6)
             .map(|worker| {
                 let path = &path;
-                scope.spawn(move || open(path).claim_run("a", seen, &format!("p{worker}")).is_ok())
+                scope.spawn(move || open(path).claim_run("a", seen, claim(&format!("p{worker}"))).is_ok())
             })
             .collect();
         claims.into_iter().map(|claim| usize::from(claim.join().expect("a thread"))).sum()
@@ -172,17 +168,14 @@ fn child_writes_until_it_is_killed() {
     let name = std::env::var("PINCER_TEST_NAME").expect("a name");
     for index in 0.. {
         let id = format!("{name}-{index}");
-        let fence = store.create_run(&run(&id), "child").expect("made");
-        let call = NewCall { seq: 0, tool: "t", input: "{}", asked: b"", repeat: Repeat::Unknown };
-        store.note_calls(&id, fence, "child", &[call], Safety::Process.into()).expect("noted");
-        writeln!(out, "noted {id}").expect("said");
-        store.settle_call(&id, "child", 0, "\"done\"", Safety::Process.into()).expect("settled");
+        let fence = made_at(&store, &id, "child", 1);
+        store.dispatch(&id, fence, "child", &effect(0), Safety::Process.into()).expect("dispatched");
+        writeln!(out, "dispatched {id}").expect("said");
+        store.settle(&id, "child", 0, "\"done\"", 1, Safety::Process.into()).expect("settled");
         writeln!(out, "settled {id}").expect("said");
         let bytes = vec![index as u8; 3000];
-        let snapshot = Snapshot { image: vec![0; 32], bytes, detail: "{}".into() };
-        store
-            .park(&id, fence, &Park { most: u32::MAX, most_of_session: u32::MAX, ..park(&snapshot, None) })
-            .expect("parked");
+        let many = Park { most: u32::MAX, most_of_session: u32::MAX, ..park(full(1, &bytes), None) };
+        store.park(&id, fence, &many).expect("parked");
         writeln!(out, "parked {id}").expect("said");
         out.flush().expect("said");
     }
@@ -219,15 +212,182 @@ fn what_was_acknowledged_survives_a_kill_at_any_point() {
     for line in &acknowledged {
         let Some((what, id)) = line.trim().split_once(' ') else { continue };
         match what {
-            "noted" => assert_eq!(store.calls(id).expect("read").len(), 1, "{line}"),
+            "dispatched" => assert_eq!(store.calls(id).expect("read").len(), 1, "{line}"),
             "settled" => assert_eq!(store.calls(id).expect("read")[0].outcome.as_deref(), Some("\"done\""), "{line}"),
             "parked" => {
                 assert_eq!(store.run(id).expect("there").state, RunState::Waiting, "{line}");
-                assert_eq!(store.snapshot(id).expect("read").expect("there").bytes.len(), 3000, "{line}");
+                assert_eq!(store.snapshot(id).expect("read").expect("there").parts[0].len(), 3000, "{line}");
             }
             _ => continue,
         }
         count += 1;
     }
     assert!(count > 100, "only {count} acknowledgements");
+}
+
+#[test]
+fn a_commit_that_may_not_wait_says_so_instead() {
+    let (_guard, path) = place();
+    let store = open(&path);
+    let fence = made_at(&store, "a", "p", 5);
+    let commit = Commit { safety: Safety::Process, patience: Patience::None };
+    let other = Connection::open(&path).expect("another");
+    other.execute_batch("BEGIN IMMEDIATE").expect("it writes");
+    let busy = |result: Result<(), StoreError>| assert!(matches!(result, Err(StoreError::Busy { .. })), "{result:?}");
+    busy(store.dispatch("a", fence, "p", &effect(0), commit));
+    busy(store.checkpoint("a", fence, &full(5, b"x"), commit));
+    busy(store.finish_run("a", fence, RunState::Completed, "{}", 1, commit));
+    other.execute_batch("ROLLBACK").expect("it is done");
+    store.dispatch("a", fence, "p", &effect(0), commit).expect("its turn");
+    store.settle("a", "p", 0, "1", 7, commit).expect("its turn");
+    assert_eq!(store.calls("a").expect("read").len(), 1);
+}
+
+/// Nothing is promised about a store that will be gone with the process.
+#[test]
+fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
+    for replace in [false, true] {
+        let (_guard, path) = place();
+        let store = open(&path);
+        let fence = made_at(&store, "a", "p", 5);
+        let waiting = made(&store, "w", "p");
+        store.park("w", waiting, &park(full(0, b"x"), None)).expect("parked");
+        fs::remove_dir_all(path.parent().expect("a directory")).expect("removed");
+        let other = replace.then(|| open(&path));
+        let results = [
+            store.create_run(&run("b", "s"), claim("p"), None, Safety::Process.into()).map(drop),
+            store.claim_run("w", (RunState::Waiting, waiting), claim("p")).map(drop),
+            store.park("a", fence, &park(full(5, b"x"), None)),
+            store.checkpoint("a", fence, &full(5, b"x"), Safety::Power.into()),
+            store.dispatch("a", fence, "p", &effect(0), Safety::Power.into()),
+            store.settle("a", "p", 0, "1", 7, Safety::Power.into()).map(drop),
+            store.finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power.into()),
+            store.abort_run("a", 1).map(drop),
+        ];
+        for (index, result) in results.into_iter().enumerate() {
+            assert!(matches!(result, Err(StoreError::Gone { .. })), "{index}: {result:?}");
+        }
+        if let Some(other) = other {
+            assert_eq!(other.runs(None).expect("listed"), []);
+            made(&other, "b", "p");
+        }
+    }
+}
+
+#[test]
+fn a_copy_of_a_folded_file_is_a_copy_of_the_store() {
+    let (guard, path) = place();
+    let (store, other) = (open(&path), open(&path));
+    for index in 0..50 {
+        made_at(if index % 2 == 0 { &store } else { &other }, &format!("run-{index}"), "p", 1);
+    }
+    let log = path.with_extension("db-wal");
+    assert!(fs::metadata(&log).expect("there").len() > 0);
+    store.fold().expect("folded");
+    assert_eq!(fs::metadata(&log).map_or(0, |log| log.len()), 0);
+    let copy = guard.path().join("copy.db");
+    fs::copy(&path, &copy).expect("copied");
+    assert_eq!(open(&copy).runs(None).expect("listed").len(), 50);
+    // It goes on as before, also while another process reads: then folding is left to the next one.
+    made(&other, "more", "p");
+    let reader = Connection::open(&path).expect("another");
+    reader.execute_batch("BEGIN; SELECT count(*) FROM run").expect("it reads");
+    made(&store, "still more", "p");
+    store.fold().expect("as far as it can");
+    drop(reader);
+    store.fold().expect("folded");
+    assert_eq!(fs::metadata(&log).map_or(0, |log| log.len()), 0);
+}
+
+/// A power cut, as far as a test can see it: the file was written under another boot.
+#[test]
+fn a_run_that_ran_when_the_machine_went_down_is_known() {
+    let (_guard, path) = place();
+    let store = open(&path);
+    made_at(&store, "ran", "p", 1);
+    let synced = Claim { owner: "p", safety: Safety::Power };
+    store.create_run(&run("synced", "s"), synced, None, Safety::Power.into()).expect("made");
+    let fence = made(&store, "waits", "p");
+    store.park("waits", fence, &park(full(0, b"x"), None)).expect("parked");
+    let fence = made_at(&store, "given back", "p", 1);
+    assert!(store.let_wait("given back", fence, 100).expect("asked"));
+    let another_boot = "UPDATE run SET boot = 'another' WHERE boot IS NOT NULL";
+    let changed = Connection::open(&path).expect("a file").execute(another_boot, []).expect("changed");
+    assert_eq!(changed, 2, "those of unsynced checkpoints that were claimed and not given back");
+    let cut = || {
+        let runs = store.runs(None).expect("listed").into_iter();
+        runs.filter(|run| run.power_cut).map(|run| run.id).collect::<Vec<_>>()
+    };
+    assert_eq!(cut(), ["ran"]);
+    assert!(store.running().expect("listed").iter().any(|run| run.power_cut));
+    // One that was acknowledged is continued in this boot, and known to run in it.
+    let waits = store.run("waits").expect("there");
+    store.claim_run("waits", (RunState::Waiting, waits.fence), claim("p2")).expect("goes on");
+    assert_eq!(cut(), ["ran"]);
+}
+
+#[test]
+fn a_process_that_comes_later_goes_by_the_clock_of_the_first() {
+    let (_guard, path) = place();
+    let first = open(&path);
+    let ahead = 3_600_000;
+    let connection = Connection::open(&path).expect("a file");
+    connection.execute("UPDATE clock SET shift = shift + ?1", [ahead]).expect("another wall clock");
+    let second = open(&path);
+    let apart = second.now() - first.now();
+    assert!((ahead..ahead + 1000).contains(&apart), "{apart}");
+}
+
+const AT_ONCE: usize = 16;
+const ROUNDS: usize = 20;
+
+#[test]
+fn threads_that_make_the_store_at_once_all_get_it() {
+    for round in 0..ROUNDS {
+        let (_guard, path) = place();
+        let start = Barrier::new(AT_ONCE);
+        thread::scope(|scope| {
+            for worker in 0..AT_ONCE {
+                let (path, start) = (&path, &start);
+                scope.spawn(move || {
+                    start.wait();
+                    made(&open(path), &format!("{worker}"), "p");
+                });
+            }
+        });
+        assert_eq!(open(&path).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
+    }
+}
+
+/// Waits for a file to appear, and is one of many that make a store then.
+#[test]
+fn child_makes_the_store() {
+    let Some(path) = std::env::var_os("PINCER_TEST_FIRST").map(PathBuf::from) else { return };
+    let go = path.parent().and_then(Path::parent).expect("a directory").join("go");
+    while !go.exists() {
+        thread::yield_now();
+    }
+    made(&open(&path), &format!("{}", std::process::id()), "p");
+}
+
+#[test]
+fn processes_that_make_the_store_at_once_all_get_it() {
+    for round in 0..ROUNDS {
+        let (guard, path) = place();
+        let children: Vec<Child> = (0..AT_ONCE)
+            .map(|_| {
+                Command::new(std::env::current_exe().expect("this test"))
+                    .args(["--exact", "child_makes_the_store"])
+                    .env("PINCER_TEST_FIRST", &path)
+                    .stdout(Stdio::null())
+                    .spawn()
+                    .expect("a process")
+            })
+            .collect();
+        fs::write(guard.path().join("go"), "").expect("started");
+        for mut child in children {
+            assert!(child.wait().expect("ended").success(), "round {round}");
+        }
+        assert_eq!(open(&path).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
+    }
 }

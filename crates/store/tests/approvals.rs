@@ -1,0 +1,210 @@
+//! What the traits promise about questions, answers and grants.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use pincer_store::{ApprovalState, Asked, Decision, GrantKind, NewApproval, NewGrant, StoreError};
+
+use crate::common::*;
+
+/// The call that the questions here are about.
+fn asked(seq: u32) -> Asked<'static> {
+    Asked { session: "s", call: Some(("a", seq)), digest: b"digest", fingerprint: b"print" }
+}
+
+fn standing(store: &dyn Store, asked: Asked<'_>, now: i64) -> Option<String> {
+    store.standing_question(&asked, now).expect("read").map(|approval| approval.id)
+}
+
+#[test]
+fn questions_are_stored_before_they_are_answered() {
+    with_store(|store| {
+        store.ask(&question("q1")).expect("asked");
+        let free = NewApproval { created_at: 1, expires_at: None, run: None, seq: None, ..question("q2") };
+        store.ask(&free).expect("asked");
+        assert!(matches!(store.ask(&question("q1")), Err(StoreError::Exists { .. })));
+        assert!(matches!(store.resolve("q9", Decision::Allow, &[], "me", 1), Err(StoreError::Missing { .. })));
+        let stored = store.approval("q1").expect("there");
+        assert_eq!((stored.seq, stored.fingerprint.as_deref()), (Some(0), Some(&b"print"[..])));
+        let pending =
+            |store: &dyn Store| store.pending_approvals().expect("read").into_iter().map(|a| a.id).collect::<Vec<_>>();
+        assert_eq!(pending(store), ["q1", "q2"]);
+        let resolved = store.resolve("q2", Decision::Allow, &[], "me", 1 << 60).expect("answered");
+        assert!(resolved.applied);
+        assert_eq!(
+            (resolved.approval.state, resolved.approval.decided_by.as_deref()),
+            (ApprovalState::Allowed, Some("me"))
+        );
+        // The same answer came after the time of the other question.
+        assert_eq!(store.approval("q1").expect("there").state, ApprovalState::Expired);
+        assert!(pending(store).is_empty());
+    });
+}
+
+#[test]
+fn the_question_of_a_call_is_found_by_its_run_and_number() {
+    with_store(|store| {
+        store.ask(&question("q1")).expect("asked");
+        assert_eq!(standing(store, asked(0), 1).as_deref(), Some("q1"));
+        for other in [
+            asked(1),
+            Asked { call: Some(("b", 0)), ..asked(0) },
+            Asked { call: None, ..asked(0) },
+            Asked { digest: b"else", ..asked(0) },
+            Asked { fingerprint: b"changed", ..asked(0) },
+        ] {
+            assert_eq!(standing(store, other, 1), None, "{other:?}");
+        }
+        assert!(!store.use_answer("q1").expect("asked"), "nobody has said yes");
+        store.resolve("q1", Decision::Allow, &[], "me", 2).expect("answered");
+        // Its call finds it for as long as it has not been made, however late, and after a crash again.
+        assert_eq!(standing(store, asked(0), 5000).as_deref(), Some("q1"), "a yes does not expire");
+        assert_eq!(standing(store, asked(0), 5000).as_deref(), Some("q1"));
+        // The latest question of the call counts, also one whose time is over: its caller is told.
+        store.ask(&NewApproval { created_at: 5, ..question("q2") }).expect("asked");
+        assert_eq!(standing(store, asked(0), 999).as_deref(), Some("q2"));
+        assert_eq!(standing(store, asked(0), 2000).as_deref(), Some("q2"));
+        assert_eq!(store.approval("q2").expect("there").state, ApprovalState::Expired);
+        // One that was withdrawn is none.
+        store.ask(&NewApproval { created_at: 6, expires_at: None, ..question("q3") }).expect("asked");
+        store.resolve("q3", Decision::Cancel, &[], "me", 2).expect("withdrawn");
+        assert_eq!(standing(store, asked(0), 2000).as_deref(), Some("q2"));
+    });
+}
+
+#[test]
+fn an_answer_without_a_run_is_used_once() {
+    with_store(|store| {
+        let free = Asked { call: None, ..asked(0) };
+        let ask = |id| store.ask(&NewApproval { run: None, seq: None, ..question(id) }).expect("asked");
+        ask("q1");
+        assert_eq!(standing(store, free, 1).as_deref(), Some("q1"));
+        for other in [
+            Asked { session: "other", ..free },
+            asked(0),
+            Asked { digest: b"else", ..free },
+            Asked { fingerprint: b"changed", ..free },
+        ] {
+            assert_eq!(standing(store, other, 1), None, "{other:?}");
+        }
+        store.resolve("q1", Decision::Allow, &[], "me", 2).expect("answered");
+        assert_eq!(standing(store, free, 5000).as_deref(), Some("q1"), "a yes does not expire");
+        assert!(store.use_answer("q1").expect("used"));
+        assert!(!store.use_answer("q1").expect("asked"));
+        assert_eq!(standing(store, free, 3), None);
+        ask("q2");
+        assert_eq!(standing(store, free, 2000), None, "it is asked anew");
+        ask("q3");
+        store.resolve("q3", Decision::Deny, &[], "me", 2).expect("answered");
+        assert_eq!(standing(store, free, 3).as_deref(), Some("q3"), "a no waits for its caller too");
+        assert!(store.use_answer("q3").expect("used"));
+        assert_eq!(standing(store, free, 3), None);
+    });
+}
+
+/// Allow, deny, cancel, expiry and a repeated allow, in every order of length four: one of them counts, and stays.
+#[test]
+fn the_first_answer_wins_in_every_order() {
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Act {
+        Answer(Decision),
+        Expire,
+    }
+    let acts = [
+        Act::Answer(Decision::Allow),
+        Act::Answer(Decision::Deny),
+        Act::Answer(Decision::Cancel),
+        Act::Expire,
+        Act::Answer(Decision::Allow),
+    ];
+    with_store(|store| {
+        for order in 0..acts.len().pow(4) {
+            let chosen: Vec<Act> = (0..4u32).map(|place| acts[order / acts.len().pow(place) % acts.len()]).collect();
+            let id = format!("q{order}");
+            store.ask(&question(&id)).expect("asked");
+            let mut winners = Vec::new();
+            for act in &chosen {
+                let won = match act {
+                    Act::Answer(decision) => store.resolve(&id, *decision, &[], "me", 1).expect("answered").applied,
+                    Act::Expire => store.expire_approvals(1000).expect("swept").contains(&id),
+                };
+                if won {
+                    winners.push(*act);
+                }
+                let state = store.approval(&id).expect("there").state;
+                let expected = match winners[0] {
+                    Act::Answer(Decision::Allow) => ApprovalState::Allowed,
+                    Act::Answer(Decision::Deny) => ApprovalState::Denied,
+                    Act::Answer(Decision::Cancel) => ApprovalState::Cancelled,
+                    Act::Expire => ApprovalState::Expired,
+                };
+                assert_eq!(state, expected, "{chosen:?}");
+            }
+            assert_eq!(winners, chosen[..1], "{chosen:?}");
+        }
+    });
+}
+
+#[test]
+fn an_answer_and_what_it_grants_are_one_step() {
+    with_store(|store| {
+        let always = |id| NewGrant { id, tool: "t", fingerprint: None, kind: GrantKind::Always, created_at: 1 };
+        store.grant(&always("g1")).expect("granted");
+        store.ask(&question("q")).expect("asked");
+        let clash = store.resolve("q", Decision::Allow, &[always("g2"), always("g1")], "me", 1);
+        assert!(matches!(clash, Err(StoreError::Exists { what: "grant", .. })));
+        assert_eq!(store.approval("q").expect("there").state, ApprovalState::Pending);
+        assert_eq!(store.grants().expect("read").len(), 1);
+        assert!(store.resolve("q", Decision::Allow, &[always("g2")], "me", 1).expect("answered").applied);
+        assert!(!store.resolve("q", Decision::Allow, &[always("g3")], "me", 1).expect("too late").applied);
+        assert_eq!(store.grants().expect("read").len(), 2);
+    });
+}
+
+#[test]
+fn grants_hold_for_their_tool_as_it_was() {
+    with_store(|store| {
+        let of = |tool: &str, print: &[u8], run: Option<&str>| {
+            let found = store.grants_for(tool, print, run).expect("read");
+            found.into_iter().map(|grant| grant.id).collect::<Vec<_>>()
+        };
+        let none: [&str; 0] = [];
+        let grant = |id, fingerprint, kind, created_at| {
+            store.grant(&NewGrant { id, tool: "t", fingerprint, kind, created_at }).expect("granted");
+        };
+        grant("next", Some(&b"print"[..]), GrantKind::Next { run: "a".into(), remaining: 2 }, 1);
+        assert_eq!(of("t", b"print", Some("a")), ["next"]);
+        for (tool, print, run) in
+            [("t", b"print", Some("b")), ("t", b"print", None), ("u", b"print", Some("a")), ("t", b"other", Some("a"))]
+        {
+            assert_eq!(of(tool, print, run), none, "{tool} {run:?}");
+        }
+        grant("always", Some(&b"print"[..]), GrantKind::Always, 2);
+        assert_eq!(
+            (of("t", b"print", Some("a")), of("t", b"print", None)),
+            (vec!["next".into(), "always".into()], vec!["always".into()])
+        );
+        assert_eq!(of("t", b"other", None), none);
+        // A grant of an earlier version knows no fingerprint, and holds for every tool of this id.
+        grant("earlier", None, GrantKind::Always, 3);
+        assert_eq!(
+            (of("t", b"print", None), of("t", b"other", None)),
+            (vec!["always".into(), "earlier".into()], vec!["earlier".into()])
+        );
+        assert_eq!(of("u", b"print", None), none);
+        let again = NewGrant { id: "always", tool: "t", fingerprint: None, kind: GrantKind::Always, created_at: 2 };
+        assert!(matches!(store.grant(&again), Err(StoreError::Exists { .. })));
+        assert!(store.revoke("always").expect("revoked") && !store.revoke("always").expect("gone"));
+        assert_eq!(of("t", b"print", None), ["earlier"]);
+        assert_eq!(store.grants().expect("listed").len(), 2);
+    });
+}
+
+#[test]
+fn questions_of_earlier_versions_cover_their_call_whatever_the_tool_is_now() {
+    with_store(|store| {
+        store.ask(&NewApproval { fingerprint: None, ..question("q1") }).expect("asked");
+        assert_eq!(standing(store, asked(0), 1).as_deref(), Some("q1"));
+        assert_eq!(standing(store, Asked { fingerprint: b"changed", ..asked(0) }, 1).as_deref(), Some("q1"));
+    });
+}
