@@ -20,6 +20,9 @@ const BUSY: Duration = Duration::from_secs(10);
 /// How often a first start looks again whether another one has made the file.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
+/// Statements that are kept prepared: all there are. With fewer than are in use, each is parsed again every time.
+const STATEMENTS: usize = 128;
+
 /// Everything in one SQLite file. Can be shared by threads, and the file by processes.
 pub struct SqliteStore {
     path: PathBuf,
@@ -111,6 +114,7 @@ impl SqliteStore {
         // FULL is `Safety::Power`.
         let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;";
         connection.execute_batch(settings).map_err(of)?;
+        connection.set_prepared_statement_cache_capacity(STATEMENTS);
         migrate(&mut connection).map_err(of)?;
         let boot = boot_id();
         let clock = BootClock::agree(&connection, boot.as_deref()).map_err(of)?;
