@@ -11,7 +11,7 @@ use crate::{Checkpoint, Commit, Millis, Safety, SqliteStore, StoreError};
 pub struct Fence(pub i64);
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunState {
     /// Its program runs, or calls of it are in flight.
     Running,
