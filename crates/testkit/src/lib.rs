@@ -1,4 +1,4 @@
-//! Test MCP servers, for tests only. None does anything to the machine it runs on.
+//! Test MCP servers and a faulty store, for tests only. None does anything to the machine it runs on.
 //!
 //! `mcp-fixture stdio` and `mcp-fixture http ADDR` serve [`fixture`]: a server that does everything right, with all that the
 //! official conformance suite looks for. Over HTTP it is at `/mcp`.
@@ -9,6 +9,8 @@
 //! `{server?, name, description?, inputSchema, …}`, of all servers or of one.
 //!
 //! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
+//!
+//! [`faulty`] is no server either: it is a store that fails, hangs or ends its process at the n-th call.
 //!
 //! With `http` both servers print the address they got as the first line, so that the port can be 0.
 //!
@@ -47,6 +49,7 @@
 //! The modes of HTTP refuse every request; `LIAR_AT=tools/call` lets all others pass. `LIAR_DEPTH` is how deep the schema in
 //! `cycles` is: from about 60 on, parsers with a limit on depth refuse the whole list.
 
+pub mod faulty;
 pub mod fixture;
 pub mod liar;
 
