@@ -148,7 +148,7 @@ impl CodeMode {
     ) -> CodeModeResult {
         // A request that is sent again is told what it was told: it does not continue what waits.
         if again.is_some() && run.state == RunState::Waiting {
-            return self.told(&run.id).await;
+            return self.told_waiting(&run, scope).await;
         }
         let abort = scope.context.abort.child_token();
         let id = run.id.clone();

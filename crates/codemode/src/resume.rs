@@ -78,7 +78,7 @@ impl CodeMode {
                 RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
                 RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
                 // Another process has gone on with it and has stopped: that result is for everybody who waited for it.
-                RunState::Waiting if joined => return (self.told(&run.id).await, After::Nothing),
+                RunState::Waiting if joined => return (self.told_waiting(&run, &scope).await, After::Nothing),
                 RunState::Running if !self.inner.owner.is(&run.owner) && self.inner.owner.is_alive(&run.owner) => {
                     joined = true;
                     if Instant::now() >= deadline {
@@ -145,6 +145,15 @@ impl CodeMode {
         match self.inner.stored(move |store| store.run_result(&asked)).await {
             Ok(Some(_)) => self.told(id).await,
             _ => ended(ErrorCode::Aborted, scope),
+        }
+    }
+
+    /// What the caller of a run that waits was last told. A run whose process died before it was suspended has told nothing.
+    pub(crate) async fn told_waiting(&self, run: &Run, scope: &RunScope) -> CodeModeResult {
+        let asked = run.id.clone();
+        match self.inner.stored(move |store| store.run_result(&asked)).await {
+            Ok(None) => self.still_running(run, scope).await,
+            _ => self.told(&run.id).await,
         }
     }
 
