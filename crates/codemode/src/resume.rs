@@ -49,7 +49,8 @@ impl CodeMode {
                 let error = format!("code mode run is unavailable or expired: there is no run {shown}.{hint}");
                 CodeModeResult::refused(ErrorCode::InvalidInput, error)
             }
-            error => failed(Ending::of_store(&error), Telemetry::default()),
+            // It may be there, and can be continued when the store works again.
+            error => with_run(failed(Ending::of_store(&error), Telemetry::default()), id),
         })?;
         match scope.refusal(&run) {
             Some(refusal) => Err(CodeModeResult::refused(ErrorCode::InvalidInput, refusal)),
@@ -165,7 +166,7 @@ impl CodeMode {
                 failed(Ending::bug(format!("the stored result: {error}")), Telemetry::default())
             }),
             Ok(None) => CodeModeResult::refused(ErrorCode::Aborted, format!("the result of {id} is no longer stored")),
-            Err(error) => failed(Ending::of_store(&error), Telemetry::default()),
+            Err(error) => with_run(failed(Ending::of_store(&error), Telemetry::default()), id),
         }
     }
 
