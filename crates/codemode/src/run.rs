@@ -123,9 +123,17 @@ impl Driver {
             let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, &image), detail });
             store.create_run(&run, claim, checkpoint.as_ref(), commit)
         });
-        let fence = made.await?;
-        self.own(fence, owner);
-        Ok(fence)
+        match made.await {
+            Ok(fence) => {
+                self.own(fence, owner);
+                Ok(fence)
+            }
+            Err(error) => {
+                // If it is there after all, it must end with this program: a process that found it later would begin with it.
+                self.record.fence = Ending::may_be_stored(&error).then_some(Fence::FIRST);
+                Err(error.into())
+            }
+        }
     }
 
     /// The run is ours under this proof.
@@ -375,7 +383,8 @@ impl Driver {
             .inner
             .committed(safety, move |store, commit| store.finish_run(&id, fence, state, &written, store.now(), commit));
         match finished.await {
-            Ok(()) => (result, After::Nothing),
+            // Without a run there is nothing to end.
+            Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
             // It was aborted or taken over meanwhile: nobody may go by what was done since.
             Err(error @ StoreError::Fenced { .. }) => {
                 let output = result.output().to_vec();

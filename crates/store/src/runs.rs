@@ -10,6 +10,11 @@ use crate::{Checkpoint, Commit, Millis, Safety, SqliteStore, StoreError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fence(pub i64);
 
+impl Fence {
+    /// What the process that creates a run gets.
+    pub const FIRST: Self = Self(1);
+}
+
 /// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RunState {
@@ -291,7 +296,7 @@ impl Runs for SqliteStore {
             if let Some(checkpoint) = checkpoint {
                 put(connection, id, checkpoint)?;
             }
-            Ok(Fence(1))
+            Ok(Fence::FIRST)
         })
     }
 
