@@ -350,16 +350,17 @@ impl Driver {
     /// Looks at the calls that other processes make.
     async fn look_elsewhere(&mut self) -> Result<(), Ending> {
         let id = self.record.id.clone();
+        let here = self.inner.door.under_way(&id);
         let rows = self.inner.stored(move |store| store.calls(&id)).await.map_err(|error| Ending::of_store(&error))?;
         let mut settled: Vec<(i64, Instant, StoredCall, Option<String>)> = Vec::new();
-        for (call, owner) in self.flights.elsewhere() {
+        for (call, _) in self.flights.elsewhere() {
             let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };
             match row.state {
                 CallState::Settled => {
                     let at = self.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, call, row.outcome.clone()));
                 }
-                CallState::Dispatched if self.inner.owner.is_alive(&owner) => {}
+                CallState::Dispatched if self.inner.is_made(row, &here) => {}
                 CallState::Dispatched => {
                     self.flights.remove(call.id);
                     match row.repeat {

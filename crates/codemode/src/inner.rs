@@ -1,12 +1,15 @@
 //! What all runs of a process share.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
 use pincer_config::keys::Durability;
 use pincer_sandbox::Engine;
-use pincer_store::{Approvals, Clock, Commit, Fence, Journal, Millis, Patience, Runs, Safety, Snapshots, StoreError};
+use pincer_store::{
+    Approvals, Call, Clock, Commit, Fence, Journal, Millis, Patience, Runs, Safety, Snapshots, StoreError,
+};
 use pincer_tools::Door;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -89,6 +92,15 @@ impl Inner {
                 }
             }
         });
+    }
+
+    /// Returns whether a call that was dispatched is being made. `here` is what this process made before the call was read: a call
+    /// of its own that it does not make was noted although the store reported an error, or could not be settled.
+    pub fn is_made(&self, call: &Call, here: &BTreeSet<u32>) -> bool {
+        match self.owner.is(&call.owner) {
+            true => here.contains(&call.seq),
+            false => self.owner.is_alive(&call.owner),
+        }
     }
 
     /// Whether more than one program runs.

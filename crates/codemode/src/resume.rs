@@ -1,5 +1,6 @@
 //! Continuing a run: whose it is, where it stands, and what has become of its calls.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -189,6 +190,7 @@ impl CodeMode {
         let Claimed { scope, run, fence, deadline, abort, again } = claimed;
         let id = run.id.clone();
         let tools = run.tools.clone();
+        let here_now = self.inner.door.under_way(&run.id);
         let read = self.inner.stored(move |store| {
             let known = tools.map(|hash| store.tool_set(&hash)).transpose()?.flatten();
             Ok((store.snapshot(&id)?, store.calls(&id)?, known))
@@ -267,7 +269,7 @@ impl CodeMode {
             driver.own(fence, owner);
         }
         if !here {
-            self.take_up(&mut driver, &frontier.calls, &calls);
+            self.take_up(&mut driver, &frontier.calls, &calls, &here_now);
         }
         driver.answer_yields();
         driver.go_on().await
@@ -333,7 +335,7 @@ impl CodeMode {
     }
 
     /// What has become of the calls that the program waits for, as the journal has it. A call without a row never began.
-    fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call]) {
+    fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call], here: &BTreeSet<u32>) {
         let mut settled: Vec<(i64, Instant, Answer)> = Vec::new();
         for call in waiting.iter().cloned() {
             let Some(row) = journal.iter().find(|row| row.seq == call.seq) else {
@@ -346,7 +348,7 @@ impl CodeMode {
                     let at = driver.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, answer));
                 }
-                (CallState::Dispatched, _) if self.inner.owner.is_alive(&row.owner) => {
+                (CallState::Dispatched, _) if self.inner.is_made(row, here) => {
                     driver.flights.watch(call, row.owner.clone());
                 }
                 (CallState::Dispatched, Repeat::Unknown) => {

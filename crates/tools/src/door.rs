@@ -1,6 +1,6 @@
 //! The function through which any tool runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -17,6 +17,7 @@ use crate::journal::{Allowed, NotDispatched};
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::telling::{Teller, TellingSink};
+use crate::under_way::UnderWay;
 use crate::{
     ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace, Outcome, Plugin,
     Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, Unwound, UpdateSink,
@@ -67,6 +68,7 @@ pub struct Door {
     pub(crate) answered: Notify,
     /// Held while a question is looked for and asked: two equal calls ask once.
     pub(crate) asking: Mutex<()>,
+    under_way: UnderWay,
 }
 
 /// A call that did not come to a value, and what it may have changed.
@@ -104,6 +106,7 @@ impl Door {
             store,
             answered: Notify::new(),
             asking: Mutex::new(()),
+            under_way: UnderWay::default(),
         }
     }
 
@@ -169,6 +172,11 @@ impl Door {
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the numbers of the calls of a run that are made here at the moment.
+    pub fn under_way(&self, run: &str) -> BTreeSet<u32> {
+        self.under_way.of(run)
     }
 
     /// Makes a call, from looking the tool up to telling what came of it.
@@ -254,6 +262,8 @@ impl Door {
             let (tool, fingerprint) = (id.clone(), registered.fingerprint());
             Question { tool, fingerprint, input: &input, call: &call, demand, standing: &standing }
         });
+        // From before it is noted until what came of it is: what is noted and not made here is made by nobody.
+        let _making = context.run.as_ref().map(|run| self.under_way.begin(run.id(), call.seq));
         let _turn = loop {
             let allowed = match &question {
                 Some(question) => self.approve(question, context, teller, &*updates).await?,

@@ -29,6 +29,7 @@ mod schema;
 mod server;
 mod telling;
 mod tool;
+mod under_way;
 mod unwound;
 
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};

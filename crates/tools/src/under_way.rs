@@ -1,0 +1,44 @@
+//! The calls that this process makes at the moment.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The numbers of the calls that are made here, by run.
+#[derive(Debug, Default)]
+pub(crate) struct UnderWay(Mutex<HashMap<String, BTreeSet<u32>>>);
+
+/// A call that is made here, until this is dropped.
+pub(crate) struct Making<'u> {
+    under_way: &'u UnderWay,
+    run: String,
+    seq: u32,
+}
+
+impl UnderWay {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<u32>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that a call is made from now on.
+    pub fn begin(&self, run: &str, seq: u32) -> Making<'_> {
+        self.lock().entry(run.to_owned()).or_default().insert(seq);
+        Making { under_way: self, run: run.to_owned(), seq }
+    }
+
+    /// Returns the calls of a run that are made.
+    pub fn of(&self, run: &str) -> BTreeSet<u32> {
+        self.lock().get(run).cloned().unwrap_or_default()
+    }
+}
+
+impl Drop for Making<'_> {
+    fn drop(&mut self) {
+        let mut runs = self.under_way.lock();
+        if let Some(calls) = runs.get_mut(&self.run) {
+            calls.remove(&self.seq);
+            if calls.is_empty() {
+                runs.remove(&self.run);
+            }
+        }
+    }
+}
