@@ -79,8 +79,15 @@ impl CodeMode {
 
     async fn end(&self, id: &str) -> Result<bool, StoreError> {
         let asked = id.to_owned();
-        let aborted = self.inner.stored(move |store| store.abort_run(&asked, store.now())).await?;
-        self.inner.live.abort(id);
+        let ended = self.inner.stored(move |store| {
+            let aborted = store.abort_run(&asked, store.now())?;
+            Ok((aborted, store.run(&asked)?.state))
+        });
+        let (aborted, state) = ended.await?;
+        // A caller here may be about to be told that it has completed in another process.
+        if matches!(state, RunState::Aborted | RunState::Expired) {
+            self.inner.live.abort(id);
+        }
         Ok(aborted)
     }
 
