@@ -229,6 +229,35 @@ async fn a_command_in_the_background_is_polled_written_to_and_ended() {
     assert!(process(json!({ "action": "poll" })).await.unwrap_err().contains("`id` is missing"));
 }
 
+/// A program keeps ids while it is suspended, and another process may continue it: here the second house.
+#[tokio::test]
+async fn an_id_of_another_process_names_no_command_of_this_one() {
+    let (before, after) = (house(), house());
+    let start = async |house: &House| {
+        let started = house.ok("exec", json!({ "command": "sleep 1000", "background": true })).await;
+        started["processId"].as_str().unwrap().to_owned()
+    };
+    let (old, new) = (start(&before).await, start(&after).await);
+    assert!(old.starts_with("p1-") && new.starts_with("p1-") && old != new, "{old} {new}");
+    for action in ["poll", "write", "end"] {
+        let error = after.error("process", json!({ "action": action, "id": old })).await;
+        let other = format!("another one started `{old}`");
+        for part in [other.as_str(), new.as_str(), "ended with it", "start it again with `exec`"] {
+            assert!(error.contains(part), "{part:?} is not in {error:?}");
+        }
+    }
+    // A slip in the number, or in the form, is not another process.
+    for garbled in [new.replace("p1-", "p2-"), "p1".into(), new.to_uppercase()] {
+        let error = after.error("process", json!({ "action": "poll", "id": garbled })).await;
+        assert!(error.contains(&format!("no command `{garbled}`")) && error.contains(&new), "{error}");
+        assert!(!error.contains("another one"), "{error}");
+    }
+    let polled = after.ok("process", json!({ "action": "poll", "id": new })).await;
+    assert_eq!(polled["processes"][0]["running"], true, "no id of another process has ended it");
+    before.builtin.processes().end().await;
+    after.builtin.processes().end().await;
+}
+
 #[tokio::test]
 async fn commands_in_the_background_end_with_their_session_and_with_the_process() {
     let house = house();

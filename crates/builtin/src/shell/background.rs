@@ -11,20 +11,27 @@ use tokio::process::ChildStdin;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{ExecOutput, Stream, ended};
+use super::id::{Id, Life};
 
 /// How many a session may have at a time, ended ones that nobody has looked at included.
 const MOST: usize = 32;
 
 /// All commands in the background, by session. They end with their session, and all of them with this.
-#[derive(Default)]
 pub struct Processes {
-    all: Mutex<BTreeMap<String, Arc<Background>>>,
+    all: Mutex<BTreeMap<u64, Arc<Background>>>,
     made: std::sync::atomic::AtomicU64,
+    life: Life,
+}
+
+impl Default for Processes {
+    fn default() -> Self {
+        Self { all: Mutex::default(), made: Default::default(), life: Life::new() }
+    }
 }
 
 /// One command in the background.
 pub(super) struct Background {
-    pub id: String,
+    pub id: Id,
     pub session: String,
     pub command: String,
     pub pid: i32,
@@ -46,7 +53,7 @@ pub(super) struct Ended {
 }
 
 impl Processes {
-    fn all(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Background>>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Background>>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -66,7 +73,7 @@ impl Processes {
             return Err(ToolError::before(message));
         }
         let number = self.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-        let id = format!("p{number}");
+        let id = Id { number, life: self.life };
         let (pid, started) = (group.pid(), Instant::now());
         let stdout = Stream::follow(group.child.stdout.take(), most, "stdout", None);
         let stderr = Stream::follow(group.child.stderr.take(), most, "stderr", None);
@@ -92,28 +99,41 @@ impl Processes {
             let _ = tell.send(Some(ended));
         });
         let (session, command) = (session.to_owned(), command.to_owned());
-        let process = Background { id: id.clone(), session, command, pid, started, stdin, stdout, stderr, state, end };
-        all.insert(id.clone(), Arc::new(process));
+        let process = Background { id, session, command, pid, started, stdin, stdout, stderr, state, end };
+        all.insert(number, Arc::new(process));
         let note = Some(format!("runs in the background; poll it with the tool `process` and the id {id}"));
-        Ok(ExecOutput { process_id: Some(id), note, ..ExecOutput::default() })
+        Ok(ExecOutput { process_id: Some(id.to_string()), note, ..ExecOutput::default() })
     }
 
     pub(super) fn of(&self, session: &str) -> Vec<Arc<Background>> {
         self.all().values().filter(|process| process.session == session).cloned().collect()
     }
 
-    pub(super) fn find(&self, session: &str, id: &str) -> Result<Arc<Background>, ToolError> {
-        let found = self.all().get(id).filter(|process| process.session == session).cloned();
-        found.ok_or_else(|| {
-            let ids: Vec<String> = self.of(session).iter().map(|process| process.id.clone()).collect();
-            let known = if ids.is_empty() { "there are none".into() } else { format!("there are {}", ids.join(", ")) };
-            ToolError::before(format!("this session has no command `{id}` in the background: {known}"))
-        })
+    /// Finds a command of this session. An id of another Pincer process is refused with what has become of its command, as far
+    /// as this process can know.
+    pub(super) fn find(&self, session: &str, asked: &str) -> Result<Arc<Background>, ToolError> {
+        let id = asked.parse::<Id>().ok();
+        let found = id.filter(|id| id.life == self.life).and_then(|id| self.all().get(&id.number).cloned());
+        if let Some(process) = found.filter(|process| process.session == session) {
+            return Ok(process);
+        }
+        let ids: Vec<String> = self.of(session).iter().map(|process| process.id.to_string()).collect();
+        let known = if ids.is_empty() { "there are none".into() } else { format!("there are {}", ids.join(", ")) };
+        let elsewhere = match id {
+            Some(id) if id.life != self.life => format!(
+                ". Ids of this Pincer process end in `-{}`; another one started `{asked}`. If that process has ended, its commands \
+                 ended with it, except after SIGKILL; if it still runs, only that process can reach them. If you need the \
+                 command, start it again with `exec` and use the id that `exec` returns",
+                self.life
+            ),
+            _ => String::new(),
+        };
+        Err(ToolError::before(format!("this session has no command `{asked}` in the background: {known}{elsewhere}")))
     }
 
     /// Forgets one that has ended and been looked at.
-    pub(super) fn forget(&self, id: &str) {
-        self.all().remove(id);
+    pub(super) fn forget(&self, id: Id) {
+        self.all().remove(&id.number);
     }
 
     /// Ends all commands of a session, and waits until they are gone.
@@ -131,7 +151,7 @@ impl Processes {
         processes.iter().for_each(|process| process.end.cancel());
         for process in processes {
             process.ended(None).await;
-            self.forget(&process.id);
+            self.forget(process.id);
         }
     }
 }

@@ -109,7 +109,7 @@ pub(crate) struct ExecOutput {
     pub timed_out: bool,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Its id for the tool `process`, if it runs in the background.
+    /// Its id for the tool `process`, if it runs in the background. No other command ever gets this id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub process_id: Option<String>,
     /// What else there is to know.

@@ -7,6 +7,7 @@ mod capture;
 mod confine;
 mod exec;
 mod gate;
+mod id;
 mod process;
 mod programs;
 

@@ -23,7 +23,7 @@ pub(crate) struct ProcessInput {
     /// `list` shows all of this session; `poll` gives what one has said since the last time; `write` sends text to its input; `end`
     /// ends it and everything it has started.
     action: Action,
-    /// The id that `exec` gave. Not for `list`.
+    /// The whole id that `exec` gave, like `p1-3f9a2c41`. Not for `list`.
     #[serde(default)]
     id: Option<String>,
     /// For `write`: the text. Give a line break where the program expects one.
@@ -87,7 +87,8 @@ impl Core for Process {
     const NAME: &'static str = "process";
     const LABEL: &'static str = "Background commands";
     const DESCRIPTION: &'static str = "Look after commands that `exec` started with `background`: list them, read what they have written, \
-        write to their input, end them. They end with the session.";
+        write to their input, end them. They end with the session, and with the Pincer process that started them: a program that is \
+        continued by another process must start its commands again. An id never names another command.";
     type Input = ProcessInput;
     type Output = ProcessOutput;
 
@@ -146,7 +147,7 @@ impl Process {
         let is_over = process.state().is_some();
         let (stdout, stderr, left_out) = process.said().await;
         if is_over {
-            self.0.forget(&process.id);
+            self.0.forget(process.id);
         }
         ProcessOutput {
             processes: vec![shown(process)],
@@ -161,7 +162,7 @@ fn shown(process: &Background) -> Shown {
     let ended = process.state();
     let after = ended.as_ref().map_or_else(|| process.started.elapsed(), |ended| ended.after);
     Shown {
-        id: process.id.clone(),
+        id: process.id.to_string(),
         command: process.command.clone(),
         pid: process.pid,
         running: ended.is_none(),
