@@ -4,6 +4,7 @@ use std::io::{IsTerminal, stderr, stdin};
 use std::sync::OnceLock;
 use std::thread;
 
+use pincer_process::PROCESS_LIMIT;
 use pincer_store::Approval;
 use pincer_tools::{Answer, Door, granted_always};
 use serde_json::Value;
@@ -23,13 +24,17 @@ async fn next_line() -> Option<String> {
     static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
     let lines = LINES.get_or_init(|| {
         let (tell, lines) = unbounded_channel();
-        thread::spawn(move || {
+        let read = move || {
             for line in stdin().lines().map_while(Result::ok) {
                 if tell.send(line).is_err() {
                     return;
                 }
             }
-        });
+        };
+        if let Err(error) = thread::Builder::new().spawn(read) {
+            // The channel is closed, which is a no to every question.
+            note(&format!("error: answers cannot be read, so each is no ({error}): {PROCESS_LIMIT}"));
+        }
         Mutex::new(lines)
     });
     lines.lock().await.recv().await

@@ -20,12 +20,14 @@ mod state;
 mod usage;
 mod usage_mcp;
 
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use pincer_process::{Half, Worker, split};
+use pincer_codemode::{CodeModeResult, ErrorCode};
+use pincer_process::{Half, PROCESS_LIMIT, Worker, split};
 
-use crate::usage::{BenchCommand, Cli, Command};
+use crate::usage::{BenchCommand, CellArguments, Cli, Command};
 
 /// Exit codes of the contract.
 const DONE: u8 = 0;
@@ -45,17 +47,24 @@ fn guard() {
 }
 
 /// Runs in a half of this process that can stay behind when its program is suspended and a tool is in the middle of something.
-fn in_worker(work: impl FnOnce(Worker) -> u8) -> u8 {
+fn in_worker(cell: &CellArguments, work: impl FnOnce(Worker) -> u8) -> u8 {
+    let refused = |what: &str, error: &io::Error| {
+        let error = match error.kind() {
+            io::ErrorKind::WouldBlock => format!("{what} ({error}): {PROCESS_LIMIT}"),
+            _ => format!("{what}: {error}"),
+        };
+        commands::exec::show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, error), cell.json);
+        FAILED
+    };
     match split() {
         Ok(Half::Worker(worker)) => {
             guard();
             work(worker)
         }
-        Ok(Half::Front(front)) => front.wait().unwrap_or(FAILED),
-        Err(error) => {
-            print::note(&format!("error: no process can be started: {error}"));
-            FAILED
+        Ok(Half::Front(front)) => {
+            front.wait().unwrap_or_else(|error| refused("the program cannot be waited for", &error))
         }
+        Err(error) => refused("no process for the program can be started", &error),
     }
 }
 
@@ -65,8 +74,12 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     debug::listen();
     let code = match cli.command {
-        Command::Exec(arguments) => in_worker(|worker| commands::exec::exec(&cli.places, &arguments, worker)),
-        Command::Wait(arguments) => in_worker(|worker| commands::exec::wait(&cli.places, &arguments, worker)),
+        Command::Exec(arguments) => {
+            in_worker(&arguments.cell, |worker| commands::exec::exec(&cli.places, &arguments, worker))
+        }
+        Command::Wait(arguments) => {
+            in_worker(&arguments.cell, |worker| commands::exec::wait(&cli.places, &arguments, worker))
+        }
         Command::Runs(arguments) => commands::runs::run(&cli.places, &arguments),
         Command::Demo => commands::demo::run(),
         Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io::{IsTerminal, stderr};
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -51,7 +52,7 @@ impl Progress {
                 let bar = lines.add(ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}")));
                 let name = format!("{name} {}", shortened(&harmless(&input.to_string()), MOST_INPUT));
                 bar.set_message(format!("{name}  running"));
-                bar.enable_steady_tick(Duration::from_millis(100));
+                animate(&bar);
                 state.running.insert(event.call.clone(), (bar, name));
             }
             EventKind::ApprovalRequested { .. } => {
@@ -120,6 +121,19 @@ pub(crate) fn waiting(what: &'static str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}")).with_message(what);
-    bar.enable_steady_tick(Duration::from_millis(100));
+    animate(&bar);
     bar
+}
+
+/// Moves a spinner until its line is finished. indicatif's own way panics if there is no thread for it; here the spinner stands
+/// still then.
+fn animate(bar: &ProgressBar) {
+    let bar = bar.downgrade();
+    let _ = thread::Builder::new().spawn(move || {
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            thread::sleep(Duration::from_millis(100));
+        }
+    });
 }

@@ -18,6 +18,10 @@ use crate::session::begin_session;
 /// How long a program has to end by itself when it is told to.
 const GRACE: Duration = Duration::from_millis(300);
 
+/// What an operator can do about a system that starts no more processes and threads.
+pub const PROCESS_LIMIT: &str = "a limit on processes is probably reached (`ulimit -u`, or `pids.max` of a container): raise it, \
+     or end other processes of this user";
+
 /// A running program, and what it has started. All of it ends when this is dropped.
 pub struct Group {
     /// The program itself.
@@ -56,7 +60,7 @@ impl Group {
             .stderr(Stdio::piped());
         begin_session(&mut command);
         let (child, leader) = start_leader(|| {
-            let child = command.spawn()?;
+            let child = command.spawn().map_err(explained)?;
             let leader = child.id().and_then(|id| Pid::from_raw(id.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
             Ok(((child, leader), leader.as_raw_nonzero().get()))
         })?;
@@ -90,6 +94,14 @@ impl Group {
         let found = kill_all(&self.mark);
         self.over = true;
         found
+    }
+}
+
+/// Says what probably keeps a program from starting, where the system only says "try again".
+fn explained(error: io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => io::Error::new(error.kind(), format!("{error}: {PROCESS_LIMIT}")),
+        _ => error,
     }
 }
 

@@ -3,10 +3,12 @@
 #![allow(unsafe_code, reason = "there is no other way to become two processes")]
 
 use std::fs::File;
-use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
-use std::os::fd::AsFd;
+use std::io::{self, PipeReader, PipeWriter, Write, pipe};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Which half this process is.
@@ -55,22 +57,21 @@ pub fn split() -> io::Result<Half> {
 }
 
 impl Front {
-    /// Waits until the worker says with which code the command ends, and passes on what others want to tell it.
+    /// Waits until the worker says with which code the command ends, and passes on what others want to tell it. Starts no thread:
+    /// the worker may have got the last one that the system gives.
     pub fn wait(self) -> io::Result<u8> {
-        let Self { worker, mut code } = self;
+        let Self { worker, code } = self;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
         let said = runtime.block_on(async move {
-            let said = tokio::task::spawn_blocking(move || {
-                let mut byte = [0];
-                code.read_exact(&mut byte).map(|()| byte[0]).ok()
-            });
+            let mut code = Receiver::from_owned_fd(OwnedFd::from(code))?;
+            let said = code.read_u8();
             tokio::pin!(said);
             let mut interrupt = signal(SignalKind::interrupt())?;
             let mut terminate = signal(SignalKind::terminate())?;
             let mut hangup = signal(SignalKind::hangup())?;
             loop {
                 let pass_on = tokio::select! {
-                    said = &mut said => return Ok::<_, io::Error>(said.ok().flatten()),
+                    said = &mut said => return Ok::<_, io::Error>(said.ok()),
                     _ = interrupt.recv() => Signal::INT,
                     _ = terminate.recv() => Signal::TERM,
                     _ = hangup.recv() => Signal::HUP,

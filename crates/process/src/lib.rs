@@ -9,5 +9,5 @@ mod keeper;
 mod session;
 
 pub use descendants::adopt_orphans;
-pub use group::{Group, Start};
+pub use group::{Group, PROCESS_LIMIT, Start};
 pub use keeper::{Front, Half, Worker, split};

@@ -17,7 +17,8 @@ use uuid::Uuid;
 use crate::asking::{ask, somebody_is_here};
 use crate::assembly::Assembly;
 use crate::interrupt::Interruptions;
-use crate::print::{line, note, streamed};
+use crate::print::{chain, line, note, streamed};
+use crate::runtime::RuntimeError;
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// What was asked for.
@@ -45,16 +46,16 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
             return WRONG_USAGE;
         }
     };
-    let runtime = match crate::runtime::small() {
-        Ok(runtime) => runtime,
+    let started = crate::runtime::small().and_then(|runtime| Ok((runtime, reporter()?)));
+    let (runtime, (report_update, reporting)) = match started {
+        Ok(started) => started,
         Err(error) => {
-            note(&format!("error: the call cannot be made: {error}"));
+            note(&format!("error: the call cannot be made: {}", chain(&error)));
             return FAILED;
         }
     };
     let Assembly { door, builtin, plugins, mcp, store } = assembly;
     let (tell, questions) = unbounded_channel();
-    let (report_update, reporting) = reporter();
     let events = move |event: Event| match event.what {
         EventKind::Update { update } => drop(report_update.try_send(update)),
         EventKind::ApprovalRequested { approval } => drop(tell.send(approval)),
@@ -147,7 +148,7 @@ async fn attend(
 
 /// Shows what a tool reports, as it comes, on a thread of its own: whoever reads it may be slow, or have stopped. What cannot be
 /// shown in time is left out.
-fn reporter() -> (SyncSender<Value>, JoinHandle<()>) {
+fn reporter() -> Result<(SyncSender<Value>, JoinHandle<()>), RuntimeError> {
     let (tell, updates) = sync_channel::<Value>(256);
     let show = move || {
         for update in updates {
@@ -157,7 +158,8 @@ fn reporter() -> (SyncSender<Value>, JoinHandle<()>) {
             }
         }
     };
-    (tell, thread::spawn(show))
+    let showing = thread::Builder::new().spawn(show);
+    Ok((tell, showing.map_err(|error| RuntimeError::NoThread { reason: error.to_string() })?))
 }
 
 fn report(ended: Ended, json: bool) -> u8 {

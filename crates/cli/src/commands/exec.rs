@@ -21,7 +21,7 @@ use crate::asking::{ask, somebody_is_here};
 use crate::codemode::{Purpose, Ready};
 use crate::commands::runs::LEAST_PREFIX;
 use crate::interrupt::{Interrupted, Interruptions};
-use crate::print::{exit_code, line, note, value};
+use crate::print::{chain, exit_code, line, note, value};
 use crate::progress::Progress;
 use crate::usage::{CellArguments, ExecArguments, PlaceArguments, WaitArguments};
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
@@ -73,7 +73,7 @@ fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Wor
     let runtime = match crate::runtime::small() {
         Ok(runtime) => runtime,
         Err(error) => {
-            show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, error.to_string()), arguments.json);
+            show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, chain(&error)), arguments.json);
             return ended(worker, FAILED);
         }
     };
@@ -232,7 +232,7 @@ fn whole_id(store: &SqliteStore, prefix: &str) -> Result<String, String> {
     }
 }
 
-fn code_of(result: &CodeModeResult) -> u8 {
+pub(crate) fn code_of(result: &CodeModeResult) -> u8 {
     match result {
         CodeModeResult::Completed(_) => DONE,
         CodeModeResult::Waiting(_) => WAITING,

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::unknown;
 use crate::assembly::mcp_places;
-use crate::print::{line, note};
+use crate::print::{chain, line, note};
 use crate::usage::PlaceArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
@@ -151,7 +151,7 @@ fn made(loaded: &Loaded, state: Option<&Path>) -> Servers {
 pub(super) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, u8> {
     let runtime = crate::runtime::small();
     runtime.map(|runtime| runtime.block_on(work)).map_err(|error| {
-        note(&format!("error: nothing can be asked: {error}"));
+        note(&format!("error: nothing can be asked: {}", chain(&error)));
         FAILED
     })
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
 use crate::codemode::{Purpose, Ready, user};
-use crate::commands::exec::show_refused;
+use crate::commands::exec::{code_of, show_refused};
 use crate::interrupt::Interruptions;
 use crate::print::{chain, note};
 use crate::usage::PlaceArguments;
@@ -24,11 +24,11 @@ const LIVE_CELLS: u32 = 64;
 const LINGER: Duration = Duration::from_secs(30);
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
-    let runtime = if arguments.http.is_some() { crate::runtime::large() } else { crate::runtime::small() };
+    let runtime = if arguments.http.is_some() { crate::runtime::large() } else { crate::runtime::for_stdio() };
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            note(&format!("error: the server cannot be started: {error}"));
+            note(&format!("error: the server cannot be started: {}", chain(&error)));
             return FAILED;
         }
     };
@@ -55,7 +55,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         Ok(ready) => ready,
         Err(refused) => {
             show_refused(&refused, false);
-            return WRONG_USAGE;
+            return code_of(&refused);
         }
     };
     ready.mcp.warm_up();
