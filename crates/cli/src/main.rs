@@ -44,6 +44,8 @@ fn guard() {
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     }
     pincer_process::adopt_orphans();
+    // Where that fails, a write beyond the limit ends this process as ever.
+    let _ = pincer_process::outlive_file_size_limit();
 }
 
 /// Runs in a half of this process that can stay behind when its program is suspended and a tool is in the middle of something.

@@ -5,7 +5,7 @@
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::thread;
 
 use common::Home;
@@ -175,4 +175,33 @@ fn an_engine_is_compiled_without_threads_of_its_own() {
     assert!(!err.contains("panicked"), "{err}");
     // What an ordinary user has besides may change in the meantime.
     assert!((code == 0 && out == "1\n" && err.contains("compiling")) || !is_root(), "{code} {err}");
+}
+
+/// Runs pincer where no file may have more than so many blocks of 512 bytes.
+fn with_files_of(home: &Home, blocks: u32, arguments: &[&str]) -> Output {
+    let pincer = home.command(arguments);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit -f {blocks}; exec \"$0\" \"$@\"")]);
+    shell.arg(pincer.get_program()).args(pincer.get_args()).current_dir(home.path("")).env_clear();
+    shell.envs(pincer.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.output().expect("sh")
+}
+
+#[test]
+fn a_limit_on_file_sizes_is_an_error_of_the_store() {
+    let home = Home::with(r#"{ tools: { exec: { mode: "full" } } }"#);
+    assert_eq!(home.run(&["exec", "-e", "return 1"]).0, 0, "the store is made, and the engine compiled");
+    // Numbers that do not compress.
+    let large =
+        "const heap = Array.from({ length: 200_000 }, () => Math.random()); await yield_control(); return heap.length";
+    let output = with_files_of(&home, 2048, &["exec", "-e", large]);
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{:?} {err}", output.status);
+    assert!(err.contains("error: ") && err.contains("the store"), "{err}");
+    // What fits goes on, and a command that it starts meets the limit as ever: SIGXFSZ ends it.
+    let flood =
+        "const { signal } = await tools.exec({ command: 'exec head -c 10000000 /dev/zero > flood' }); return signal";
+    let output = with_files_of(&home, 2048, &["exec", "-e", flood]);
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), &output.stdout[..]), (Some(0), &b"25\n"[..]), "{err}");
 }

@@ -4,10 +4,12 @@
 //! command of ours can [`split`] in two, so that one half stays behind to finish what it has begun.
 
 mod descendants;
+mod file_size;
 mod group;
 mod keeper;
 mod session;
 
 pub use descendants::adopt_orphans;
+pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
 pub use keeper::{Front, Half, Worker, split};
