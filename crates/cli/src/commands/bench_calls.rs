@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pincer_catalog::{Catalog, Entry, Flags, Policy, Source, ToolId};
+use pincer_catalog::{Catalog, Entry, Flags, IdError, Policy, Source, ToolId};
 use pincer_codemode::{
     CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
 };
 use pincer_store::SqliteStore;
-use pincer_tools::{Context, Door, FnTool, ToolCall, ToolError};
+use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,16 +33,35 @@ const LIVE_CELLS: u32 = 64;
 #[serde(rename_all = "camelCase")]
 struct Report {
     peer: &'static str,
-    /// One call after the other, in milliseconds from one to the next.
+    /// One call with a possible effect after the other, in milliseconds from one to the next: each is stored before it is made.
     sequential: Summary,
-    /// The same, each stored before it is made.
+    /// Calls of a tool that is known to change nothing.
+    read_only: Summary,
+    /// With `durability: "parked"`: nothing is stored before a call.
+    parked: Summary,
+    /// With `durability: "every_call"`: each is synced to the disk too.
     every_call: Summary,
+    /// A program with a large heap.
+    large_heap: LargeHeap,
     /// All at once, in milliseconds for all of them.
     parallel_200: Summary,
     /// 1,000 suspended programs.
     suspended_1000: Suspended,
     /// What a model is shown of 500 tools.
     prompt_500: Prompt,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct LargeHeap {
+    /// From one call to the next, stored before each.
+    call: Summary,
+    /// 100 such calls, from the start of the program to its end, in milliseconds.
+    program_ms: f64,
+    /// The same with `durability: "parked"`.
+    parked_program_ms: f64,
+    /// How many times as long.
+    ratio: f64,
 }
 
 #[derive(Serialize)]
@@ -104,8 +123,14 @@ impl Bench {
             }
             async move { Ok::<Value, ToolError>(call.input) }
         });
-        let entry = Entry::new(ToolId::new(Source::Openclaw, "core", "trivial")?, "Returns its input");
-        let door = Arc::new(Door::builder().tool(entry, Arc::new(tool))?.build(store.clone()));
+        let tool: Arc<dyn Tool> = Arc::new(tool);
+        let entry = |name: &str| {
+            Ok::<_, IdError>(Entry::new(ToolId::new(Source::Openclaw, "core", name)?, "Returns its input"))
+        };
+        let mut look = entry("look")?;
+        look.flags.read_only = true;
+        let door = Door::builder().tool(entry("trivial")?, Arc::clone(&tool))?.tool(look, tool)?;
+        let door = Arc::new(door.build(store.clone()));
         let owner = Owner::new(directory.path().join("owners"));
         let mode =
             CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
@@ -124,14 +149,41 @@ impl Bench {
     }
 
     /// Calls one after the other: the times between them.
-    async fn sequential(&self, rounds: u32, durability: Durability) -> Outcome<Vec<Duration>> {
+    async fn sequential(&self, tool: &str, rounds: u32, durability: Durability) -> Outcome<Vec<Duration>> {
+        let code = format!("for (let i = 0; i < {rounds}; i++) await tools.{tool}({{ i }}); return 1");
+        Ok(self.timed(code, durability).await?.0)
+    }
+
+    /// The times between the calls of a program, and how long it took as a whole.
+    async fn timed(&self, code: String, durability: Durability) -> Outcome<(Vec<Duration>, Duration)> {
         let settings = Settings { durability, ..self.scope.settings.clone() };
         let scope = RunScope { settings, ..self.scope.clone() };
         self.take_called();
-        let code = format!("for (let i = 0; i < {rounds}; i++) await tools.trivial({{ i }}); return 1");
+        let start = Instant::now();
         self.completed(&scope, code).await?;
+        let took = start.elapsed();
         let called = self.take_called();
-        Ok(called.windows(2).map(|pair| pair[1] - pair[0]).collect())
+        Ok((called.windows(2).map(|pair| pair[1] - pair[0]).collect(), took))
+    }
+
+    /// A program with a heap of about 20 MB, of which each turn changes a few pages.
+    async fn large_heap(&self) -> Outcome<LargeHeap> {
+        let code = "const all = []; for (let i = 0; i < 210000; i++) all.push({ i, name: 'n' + i });
+            for (let i = 0; i < 100; i++) { all[i * 7].name = 'changed'; await tools.trivial({ i }) } return all.length";
+        let (mut calls, mut programs, mut parked) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..5 {
+            let (times, took) = self.timed(code.into(), Durability::Calls).await?;
+            calls.extend(times);
+            programs.push(took);
+            parked.push(self.timed(code.into(), Durability::Parked).await?.1);
+        }
+        let (program_ms, parked_ms) = (summary(programs, milliseconds).p50, summary(parked, milliseconds).p50);
+        Ok(LargeHeap {
+            call: summary(calls, milliseconds),
+            program_ms,
+            parked_program_ms: parked_ms,
+            ratio: program_ms / parked_ms,
+        })
     }
 
     fn take_called(&self) -> Vec<Instant> {
@@ -192,10 +244,14 @@ fn size(directory: &Path) -> usize {
 async fn measure(rounds: u32) -> Outcome<Report> {
     let bench = Bench::new()?;
     progress("sequential calls");
-    bench.sequential(rounds.div_ceil(10), Durability::Parked).await?;
-    let sequential = bench.sequential(rounds, Durability::Parked).await?;
-    progress("calls that are stored first");
-    let every_call = bench.sequential(rounds, Durability::EveryCall).await?;
+    bench.sequential("trivial", rounds.div_ceil(10), Durability::Calls).await?;
+    let sequential = bench.sequential("trivial", rounds, Durability::Calls).await?;
+    let read_only = bench.sequential("look", rounds, Durability::Calls).await?;
+    let parked = bench.sequential("trivial", rounds, Durability::Parked).await?;
+    progress("calls that are synced first");
+    let every_call = bench.sequential("trivial", rounds, Durability::EveryCall).await?;
+    progress("a large heap");
+    let large_heap = bench.large_heap().await?;
     progress("parallel calls");
     let parallel = bench.parallel(rounds.div_ceil(20)).await?;
     progress("1,000 suspended programs");
@@ -204,6 +260,9 @@ async fn measure(rounds: u32) -> Outcome<Report> {
     Ok(Report {
         peer: "pincer",
         sequential: summary(sequential, milliseconds),
+        read_only: summary(read_only, milliseconds),
+        parked: summary(parked, milliseconds),
+        large_heap,
         every_call: summary(every_call, milliseconds),
         parallel_200: summary(parallel, milliseconds),
         suspended_1000,
@@ -269,12 +328,19 @@ fn show(report: &Report) {
         line(&format!("{name:<42}{:>12}{:>12}", shown(summary.p50), shown(summary.p95)));
     };
     line(&format!("{:<42}{:>12}{:>12}", "", "p50", "p95"));
-    row("a call, one after the other", report.sequential);
-    row("the same with durability every_call", report.every_call);
+    row("a call with an effect, one after another", report.sequential);
+    row("a call that is known to change nothing", report.read_only);
+    row("with an effect, durability parked", report.parked);
+    row("with an effect, durability every_call", report.every_call);
+    row("with an effect and a heap of 20 MB", report.large_heap.call);
     row("200 parallel calls in one program", report.parallel_200);
     row("a program until it is stored", report.suspended_1000.park);
     row("a stored program to its end", report.suspended_1000.resume);
     let figure = |name: &str, value: String| line(&format!("{name:<42}{value:>12}"));
+    let LargeHeap { program_ms, parked_program_ms, ratio, .. } = &report.large_heap;
+    let shown = |milliseconds: f64| time(Duration::from_secs_f64(milliseconds / 1000.0));
+    figure("100 such calls, the whole program", shown(*program_ms));
+    figure("the same with durability parked", format!("{} ({ratio:.2}x)", shown(*parked_program_ms)));
     let Suspended { list_ms, stored_bytes, resident_growth_bytes, .. } = &report.suspended_1000;
     figure("listing 1,000 suspended programs", time(Duration::from_secs_f64(list_ms / 1000.0)));
     figure("a suspended program in the database", bytes(*stored_bytes));

@@ -46,6 +46,10 @@ struct Report {
     cell_ms: Summary,
     /// How many times as long, in the middle.
     ratio: f64,
+    /// The same call, of a server whose tools the operator marked as read-only.
+    read_ms: Summary,
+    /// How many times as long as with the SDK alone.
+    read_ratio: f64,
     /// 50 calls of 50 ms at once, all of them.
     parallel_50_ms: f64,
     /// From the start of `mcp serve` with ten servers to its answer to `initialize`.
@@ -72,11 +76,16 @@ pub(crate) fn run(arguments: &BenchArguments) -> u8 {
 }
 
 fn show(report: &Report) {
-    let Report { sdk_ms, cell_ms, ratio, parallel_50_ms, start_ms, start_resident_bytes, declare_1000_ms, .. } = report;
+    let Report { sdk_ms, cell_ms, ratio, read_ms, read_ratio, parallel_50_ms, start_ms, .. } = report;
+    let Report { start_resident_bytes, declare_1000_ms, .. } = report;
     line(&format!("a call with the SDK alone        {:.3} ms  (p95 {:.3})", sdk_ms.p50, sdk_ms.p95));
     line(&format!(
         "the same from a program          {:.3} ms  (p95 {:.3}), {ratio:.2} times",
         cell_ms.p50, cell_ms.p95
+    ));
+    line(&format!(
+        "the same, marked as read-only    {:.3} ms  (p95 {:.3}), {read_ratio:.2} times",
+        read_ms.p50, read_ms.p95
     ));
     line(&format!("50 calls of 50 ms at once        {parallel_50_ms:.0} ms"));
     line(&format!("mcp serve to its first answer    {:.0} ms  (p95 {:.0})", start_ms.p50, start_ms.p95));
@@ -89,12 +98,13 @@ async fn measure(rounds: usize) -> Outcome<Report> {
     let directory = tempfile::tempdir()?;
     let bench = Bench::new(directory.path()).await?;
     // Taken in turns, so that a noisy moment harms both.
-    let (mut sdk, mut cell) = (Vec::new(), Vec::new());
+    let (mut sdk, mut cell, mut read) = (Vec::new(), Vec::new(), Vec::new());
     let alone = Alone::start().await?;
     for turn in 0..5 {
         progress(&format!("calls, {} of 5", turn + 1));
         sdk.extend(alone.calls(rounds / 5).await?);
-        cell.extend(bench.calls(rounds / 5).await?);
+        cell.extend(bench.calls("trivial", rounds / 5).await?);
+        read.extend(bench.calls("reads", rounds / 5).await?);
     }
     progress("calls at once");
     let parallel = bench.parallel().await?;
@@ -106,11 +116,14 @@ async fn measure(rounds: usize) -> Outcome<Report> {
     let declared = declarations(directory.path())?;
     progress("");
     let (sdk_ms, cell_ms) = (summary(sdk, milliseconds), summary(cell, milliseconds));
+    let read_ms = summary(read, milliseconds);
     Ok(Report {
         peer: "pincer",
         sdk_ms,
         cell_ms,
         ratio: cell_ms.p50 / sdk_ms.p50,
+        read_ms,
+        read_ratio: read_ms.p50 / sdk_ms.p50,
         parallel_50_ms: milliseconds(parallel),
         start_ms: summary(starts, milliseconds),
         start_resident_bytes: resident,
@@ -150,7 +163,7 @@ impl Alone {
     }
 }
 
-/// Code mode with one server behind it.
+/// Code mode with a server behind it, under two names: one of them is marked as read-only.
 struct Bench {
     mode: CodeMode,
     door: Arc<Door>,
@@ -179,7 +192,9 @@ impl Bench {
         let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
         let called = Called::default();
         let door = Arc::new(Door::builder().events(Arc::new(called.clone())).build(store.clone()));
-        let config = Mcp { servers: [("trivial".to_owned(), trivial()?)].into(), ..Mcp::default() };
+        let reads = McpServer { read_only: vec!["*".into()], ..trivial()? };
+        let servers = [("trivial".to_owned(), trivial()?), ("reads".to_owned(), reads)].into();
+        let config = Mcp { servers, ..Mcp::default() };
         let places = Places { workspace: directory.to_owned(), ..Places::default() };
         let servers = Servers::new(&config, &places, McpSampling::Refuse);
         servers.attach(&door);
@@ -200,9 +215,9 @@ impl Bench {
         }
     }
 
-    async fn calls(&self, count: usize) -> Outcome<Vec<Duration>> {
+    async fn calls(&self, server: &str, count: usize) -> Outcome<Vec<Duration>> {
         self.called.0.lock().map(|mut called| called.clear()).unwrap_or_default();
-        self.run(format!("for (let n = 0; n <= {count}; n++) await MCP.trivial.echo({{ n }})")).await?;
+        self.run(format!("for (let n = 0; n <= {count}; n++) await MCP.{server}.echo({{ n }})")).await?;
         let called = self.called.0.lock().map(|called| called.clone()).unwrap_or_default();
         Ok(called.windows(2).map(|pair| pair[1] - pair[0]).collect())
     }
