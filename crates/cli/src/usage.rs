@@ -138,6 +138,9 @@ pub(crate) struct ExecArguments {
     /// It is TypeScript; a file that ends in .ts is taken for that anyway
     #[arg(long = "ts")]
     pub typescript: bool,
+    /// A word of your own for this request, unique in its session: sent again, it is the same run
+    #[arg(long = "id", value_name = "KEY", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub key: Option<String>,
     #[command(flatten)]
     pub cell: CellArguments,
 }

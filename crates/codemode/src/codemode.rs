@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pincer_sandbox::{Engine, Program, Scope};
 use pincer_source::{Prepared, SourceError, prepare};
-use pincer_store::{Run, RunState, StoreError};
+use pincer_store::{Run, StoreError};
 use pincer_tools::{Context, ControlCall, Door};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -146,10 +146,6 @@ impl CodeMode {
         deadline: Instant,
         again: Option<ExecInput>,
     ) -> CodeModeResult {
-        // A request that is sent again is told what it was told: it does not continue what waits.
-        if again.is_some() && run.state == RunState::Waiting {
-            return self.told_waiting(&run, scope).await;
-        }
         let abort = scope.context.abort.child_token();
         let id = run.id.clone();
         match self.inner.live.take(&id, &abort) {

@@ -69,8 +69,18 @@ impl CodeMode {
         abort: CancellationToken,
         again: Option<ExecInput>,
     ) -> Driven {
+        // A request that is sent again is told what it was told: it does not continue what waits.
         let mut joined = again.is_some();
         loop {
+            if run.state == RunState::Waiting && joined {
+                // Another process has gone on with it and has stopped: that result is for everybody who waited for it. If that
+                // process died before it told anything, the run is continued here.
+                let id = run.id.clone();
+                match self.inner.stored(move |store| store.run_result(&id)).await {
+                    Ok(None) => {}
+                    _ => return (self.told(&run.id).await, After::Nothing),
+                }
+            }
             if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
                 // It was swept since it was read.
                 run.state = RunState::Expired;
@@ -79,8 +89,6 @@ impl CodeMode {
                 RunState::Completed | RunState::Failed => return (self.told(&run.id).await, After::Nothing),
                 RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
                 RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
-                // Another process has gone on with it and has stopped: that result is for everybody who waited for it.
-                RunState::Waiting if joined => return (self.told_waiting(&run, &scope).await, After::Nothing),
                 RunState::Running if !self.inner.owner.is(&run.owner) && self.inner.owner.is_alive(&run.owner) => {
                     joined = true;
                     if Instant::now() >= deadline {
@@ -147,15 +155,6 @@ impl CodeMode {
         match self.inner.stored(move |store| store.run_result(&asked)).await {
             Ok(Some(_)) => self.told(id).await,
             _ => ended(ErrorCode::Aborted, scope),
-        }
-    }
-
-    /// What the caller of a run that waits was last told. A run whose process died before it was suspended has told nothing.
-    pub(crate) async fn told_waiting(&self, run: &Run, scope: &RunScope) -> CodeModeResult {
-        let asked = run.id.clone();
-        match self.inner.stored(move |store| store.run_result(&asked)).await {
-            Ok(None) => self.still_running(run, scope).await,
-            _ => self.told(&run.id).await,
         }
     }
 

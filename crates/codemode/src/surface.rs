@@ -175,7 +175,7 @@ pub fn result_schema() -> Value {
         "properties": {
             "status": { "type": "string", "enum": ["completed", "waiting", "failed"] },
             "value": { "description": "completed: what the program returned." },
-            "runId": { "type": "string", "description": "waiting: pass it to wait." },
+            "runId": { "type": "string", "description": "waiting, and failed for want of the store: pass it to wait." },
             "reason": { "type": "string", "enum": ["pending_tools", "yield"] },
             "pendingToolCalls": { "type": "array", "items": pending },
             "error": { "type": "string", "description": "failed: what went wrong, and where." },

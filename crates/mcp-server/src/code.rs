@@ -18,6 +18,9 @@ use crate::face::Face;
 use crate::people;
 use crate::text::text;
 
+/// The entry of `_meta` with the caller's own id of an `exec`: sent again, it is the same run.
+const KEY: &str = "pincer/idempotencyKey";
+
 impl Face {
     /// `exec` and `wait`, as they are listed.
     pub(crate) fn code_definitions(&self) -> Value {
@@ -46,6 +49,14 @@ impl Connection {
         let input = match ExecInput::parse(arguments) {
             Ok(input) => input,
             Err(error) => return shown(&wrong(&error), Vec::new()),
+        };
+        let input = match request.meta.get(KEY) {
+            None => input,
+            Some(Value::String(key)) if !key.is_empty() => input.with_key(Some(key.clone())),
+            Some(_) => {
+                let error = format!("_meta[\"{KEY}\"] must be a non-empty string");
+                return shown(&CodeModeResult::refused(ErrorCode::InvalidInput, error), Vec::new());
+            }
         };
         self.face.parts.servers.ready_for(&input.code).await;
         let mode = &self.face.parts.mode;

@@ -11,7 +11,10 @@ pub(crate) fn text(result: &CodeModeResult) -> String {
         CodeModeResult::Failed(failed) => {
             let code = failed.code.and_then(|code| serde_json::to_value(code).ok());
             let code = code.and_then(|code| code.as_str().map(|code| format!(" ({code})"))).unwrap_or_default();
-            lines.push(format!("failed{code}: {}", failed.error));
+            let run = failed.run_id.as_deref();
+            let hint =
+                run.map(|id| format!(" Call wait with {{\"runId\": \"{id}\"}} to continue.")).unwrap_or_default();
+            lines.push(format!("failed{code}: {}{hint}", failed.error));
         }
     }
     lines.join("\n")

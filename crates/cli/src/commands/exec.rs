@@ -51,6 +51,7 @@ pub(crate) fn exec(places: &PlaceArguments, arguments: &ExecArguments, worker: W
             .as_deref()
             .is_some_and(|file| file.extension().is_some_and(|kind| kind == "ts" || kind == "mts"));
     let input = if typescript { ExecInput::typescript(source) } else { ExecInput::javascript(source) };
+    let input = input.with_key(arguments.key.clone());
     run(places, &arguments.cell, Job::Exec(input), worker)
 }
 
@@ -291,7 +292,12 @@ fn print(result: &CodeModeResult, json: bool, told: impl Fn(&Waiting) -> String)
     }
     match result {
         CodeModeResult::Completed(done) => line(&value(&done.value)),
-        CodeModeResult::Failed(failed) => note(&format!("error: {}", failed.error)),
+        CodeModeResult::Failed(failed) => {
+            note(&format!("error: {}", failed.error));
+            if let Some(id) = &failed.run_id {
+                note(&format!("continue with: pincer wait {id}"));
+            }
+        }
         CodeModeResult::Waiting(waiting) => note(&told(waiting)),
     }
 }

@@ -1,0 +1,235 @@
+//! Programs go on from checkpoints: whatever their inputs depend on, no call that has settled is made again.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{House, code_of, house, says};
+use pincer_codemode::{Durability, ExecInput, RunScope};
+use pincer_store::{Journal, RunState, Runs, Snapshots};
+use serde_json::{Value, json};
+
+/// Runs a program in a process that dies while its call of `gate` is under way; the run.
+async fn dies_at_the_gate(house: &House, scope: RunScope, code: &str) -> Value {
+    let (mode, code) = (house.mode.clone(), code.to_owned());
+    let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await });
+    let is_at_the_gate = || {
+        let runs = house.store.running().unwrap();
+        let calls = runs.first().map(|run| house.store.calls(&run.id).unwrap()).unwrap_or_default();
+        calls.iter().any(|call| call.tool.ends_with(":gate"))
+    };
+    while !is_at_the_gate() {
+        tokio::task::yield_now().await;
+    }
+    let id = house.store.running().unwrap().remove(0).id;
+    // As far as others can tell: its lock is gone.
+    house.mode.release();
+    running.abort();
+    json!({ "runId": id })
+}
+
+fn durability(house: &House, durability: Durability) -> RunScope {
+    let mut scope = house.scope();
+    scope.settings.durability = durability;
+    scope
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inputs_that_depend_on_the_clock_are_not_matched_with_anything() {
+    for kind in [Durability::Calls, Durability::EveryCall] {
+        let house = house();
+        let code = "const at = []; for (let i = 0; i < 3; i++) { await tools.look({}); at.push(await tools.count({ at: Date.now() + Math.random() })) }
+            try { await tools.gate({ name: 'never', at: Date.now() }) } catch (e) { at.push(e.effect) }
+            at.push(await tools.count({ at: Date.now() })); return at";
+        let run = dies_at_the_gate(&house, durability(&house, kind), code).await;
+        let done = house.neighbour().wait(&run).await;
+        assert_eq!(done["value"], json!([1, 2, 3, "unknown", 4]), "{done}");
+        assert_eq!(house.count(), 4);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_never_began_is_made_after_a_crash_and_the_others_are_not() {
+    let house = house();
+    let mut scope = house.scope();
+    scope.settings.pending_calls = 2;
+    let code = "const all = await Promise.allSettled([tools.gate({ name: 'never' }), tools.count({}), tools.count({}), tools.count({})]);
+        return all.map((one) => one.value ?? one.reason.effect)";
+    let run = dies_at_the_gate(&house, scope, code).await;
+    let done = house.neighbour().wait(&run).await;
+    assert_eq!(done["value"][0], "unknown", "{done}");
+    assert_eq!(house.count(), 3, "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_parked_durability_a_crash_ends_the_run_with_what_had_settled() {
+    let house = house();
+    let scope = durability(&house, Durability::Parked);
+    let code = "await yield_control(); await tools.count({}); await tools.gate({ name: 'never' })";
+    let waiting = house.exec_in(&scope, code).await;
+    let (mode, again) = (house.mode.clone(), scope.clone());
+    let id = waiting["runId"].as_str().unwrap().to_owned();
+    let input = pincer_codemode::WaitInput { run_id: id.clone() };
+    let running = tokio::spawn(async move { mode.wait(&again, &input).await });
+    while house.store.calls(&id).unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(house.store.snapshot(&id).unwrap().is_none(), "the first effect retires what was stored");
+    house.mode.release();
+    running.abort();
+    let lost = house.neighbour().wait(&waiting).await;
+    assert_eq!(code_of(&lost), "aborted", "{lost}");
+    assert!(
+        says(&lost, "settled calls: openclaw:core:count; calls that may have happened: openclaw:core:gate"),
+        "{lost}"
+    );
+    assert_eq!(house.count(), 1);
+}
+
+/// Two servers on one store, each with a client that continues the same run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_live_processes_never_run_the_same_program_at_once() {
+    let house = house();
+    let other = house.neighbour();
+    const ROUNDS: u32 = 40;
+    let code = format!(
+        "for (let i = 0; i < {ROUNDS}; i++) {{ await tools.count({{ at: Date.now() }}); await yield_control() }} return 'done'"
+    );
+    let waiting = house.exec(&code).await;
+    let until_done = |house: &House| {
+        let (mode, scope) = (house.mode.clone(), house.scope());
+        let input = pincer_codemode::WaitInput { run_id: waiting["runId"].as_str().unwrap().to_owned() };
+        tokio::spawn(async move {
+            loop {
+                let result = serde_json::to_value(mode.wait(&scope, &input).await).unwrap();
+                if result["status"] != "waiting" {
+                    return result;
+                }
+            }
+        })
+    };
+    let both = (until_done(&house), until_done(&other));
+    let (one, two) = (both.0.await.unwrap(), both.1.await.unwrap());
+    assert_eq!((&one["value"], &two["value"]), (&json!("done"), &json!("done")), "{one} {two}");
+    assert_eq!(house.count(), ROUNDS);
+}
+
+/// A race between a call and a timer is decided by their times, also when both are over before the program goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn settled_calls_and_due_timers_are_delivered_in_one_order() {
+    let code = "const timer = new Promise((r) => setTimeout(r, 450)).then(() => 'timer');
+        return await Promise.race([tools.gate({ name: 'x' }), timer])";
+    for (open_first, winner) in [(true, "x"), (false, "timer")] {
+        for elsewhere in [false, true] {
+            let house = house();
+            let waiting = house.exec_in(&house.brief(), code).await;
+            assert_eq!(waiting["status"], "waiting", "{waiting}");
+            let settled = || house.store.calls(waiting["runId"].as_str().unwrap()).unwrap()[0].settled.is_some();
+            if !open_first {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+            }
+            house.gates.open("x");
+            while !settled() {
+                tokio::task::yield_now().await;
+            }
+            if open_first {
+                tokio::time::sleep(Duration::from_millis(600)).await;
+            }
+            let done = if elsewhere { house.neighbour().wait(&waiting).await } else { house.wait(&waiting).await };
+            assert_eq!(done["value"], winner, "{done}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_too_large_for_checkpoints_goes_on_without_them() {
+    let house = house();
+    let mut scope = house.scope();
+    scope.settings.limits.snapshot_bytes = 100_000;
+    let code = "const a = [await tools.count({})]; const big = Array.from({ length: 60000 }, Math.random);
+        a.push(await tools.count({}), await tools.count({}), big.length); return a";
+    let done = house.exec_in(&scope, code).await;
+    assert_eq!(done["value"], json!([1, 2, 3, 60_000]), "{done}");
+    assert_eq!(
+        (&done["telemetry"]["durability"], &done["telemetry"]["checkpointCount"]),
+        (&json!("parked"), &json!(1))
+    );
+    // After a crash it is over, and nothing before the last effect is continued.
+    let code = "await tools.count({}); const big = Array.from({ length: 60000 }, Math.random); await tools.count({});
+        await tools.gate({ name: 'never' }); return big.length";
+    let run = dies_at_the_gate(&house, scope, code).await;
+    let lost = house.neighbour().wait(&run).await;
+    assert_eq!(code_of(&lost), "aborted", "{lost}");
+    assert_eq!(house.count(), 5);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_need_no_checkpoint_and_many_effects_at_once_need_one() {
+    let house = house();
+    let count = |result: &Value| result["telemetry"]["checkpointCount"].clone();
+    let reads = house.exec("for (let i = 0; i < 5; i++) await tools.look({ i }); return 1").await;
+    assert_eq!(count(&reads), 0, "{reads}");
+    let parallel =
+        house.exec("return (await Promise.all(Array.from({ length: 200 }, () => tools.count({})))).length").await;
+    assert_eq!((count(&parallel), &parallel["value"]), (json!(1), &json!(200)), "{parallel}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_sent_again_is_the_same_run() {
+    let house = house();
+    let exec = |house: &House, code: &str, key: &str| {
+        let (mode, scope) = (house.mode.clone(), house.scope());
+        let input = ExecInput::javascript(code).with_key(Some(key.into()));
+        async move { serde_json::to_value(mode.exec(&scope, input).await).unwrap() }
+    };
+    let code = "return [await tools.count({}), Math.random()]";
+    let first = exec(&house, code, "a").await;
+    assert_eq!(first["status"], "completed", "{first}");
+    assert_eq!(exec(&house, code, "a").await["value"], first["value"]);
+    assert_eq!(exec(&house.neighbour(), code, "a").await["value"], first["value"]);
+    assert_eq!(house.count(), 1);
+    let other = exec(&house, "return 2", "a").await;
+    assert!(code_of(&other) == "invalid_input" && says(&other, "another program was run under the id a"), "{other}");
+    assert_eq!(exec(&house, "return 2", "b").await["value"], 2);
+    // At the same time, from two processes.
+    let (one, two) = tokio::join!(exec(&house, code, "c"), exec(&house.neighbour(), code, "c"));
+    assert_eq!(one["value"], two["value"], "{one} {two}");
+    assert_eq!(house.count(), 2);
+    // What waits is told again, and not continued.
+    let waits = "await yield_control(); return await tools.count({})";
+    let waiting = exec(&house, waits, "d").await;
+    assert_eq!(exec(&house, waits, "d").await["runId"], waiting["runId"]);
+    assert_eq!(house.wait(&waiting).await["value"], 3);
+    assert_eq!(exec(&house, waits, "d").await["value"], 3);
+    // Another session may use the same key.
+    let mut scope = house.scope();
+    scope.context.session = "other".into();
+    let input = ExecInput::javascript("return 'mine'").with_key(Some("a".into()));
+    let mine = serde_json::to_value(house.mode.exec(&scope, input).await).unwrap();
+    assert_eq!(mine["value"], "mine");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_whose_process_died_goes_on_when_it_is_sent_again() {
+    let code = "const seen = await tools.look({ a: 1 }); EFFECT try { await tools.gate({ name: 'never' }) } catch (e) { return [seen, e.effect, EXTRA] }";
+    for (effect, extra, expected) in [("", "0", 0), ("await tools.count({});", "'counted'", 1)] {
+        let house = house();
+        let code = code.replace("EFFECT", effect).replace("EXTRA", extra);
+        let (mode, scope) = (house.mode.clone(), house.scope());
+        let input = ExecInput::javascript(&*code).with_key(Some("k".into()));
+        let (again, running) = (input.clone(), tokio::spawn(async move { mode.exec(&scope, input).await }));
+        let calls =
+            || house.store.running().unwrap().first().map_or(0, |run| house.store.calls(&run.id).unwrap().len());
+        while calls() < 2 + expected {
+            tokio::task::yield_now().await;
+        }
+        house.mode.release();
+        running.abort();
+        let neighbour = house.neighbour();
+        let done = serde_json::to_value(neighbour.mode.exec(&neighbour.scope(), again).await).unwrap();
+        assert_eq!((&done["value"][0], &done["value"][1]), (&json!({ "a": 1 }), &json!("unknown")), "{done}");
+        assert_eq!(house.count(), expected as u32);
+        assert_eq!(house.store.runs(None).unwrap().iter().filter(|run| run.state == RunState::Completed).count(), 1);
+    }
+}
