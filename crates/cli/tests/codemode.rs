@@ -257,3 +257,16 @@ fn debugging_tells_what_happens_and_no_input() {
     }
     assert_eq!(home.run(&["exec", "-e", "return 1"]).2, "");
 }
+
+#[test]
+fn a_program_with_an_id_runs_once() {
+    let home = Home::with(FREE);
+    let code = "await tools.exec({ command: 'echo x >> effects' }); return Math.random()";
+    let (_, first) = home.json(&["exec", "--json", "--id", "mine", "-e", code]);
+    assert_eq!(first["status"], "completed", "{first}");
+    let (_, again) = home.json(&["exec", "--json", "--id", "mine", "-e", code]);
+    assert_eq!(again["value"], first["value"], "{again}");
+    assert_eq!(fs::read_to_string(home.path("effects")).unwrap(), "x\n");
+    assert_eq!(home.json(&["exec", "--json", "--id", "mine", "-e", "return 1"]).1["code"], "invalid_input");
+    assert_eq!(home.run(&["exec", "--id", "", "-e", "return 1"]).0, 2);
+}

@@ -81,7 +81,7 @@ fn tests_named_in(document: &str) -> usize {
 fn the_commands_of_the_cli_page_are_those_of_the_binary() {
     let page = read("docs/cli.md");
     for (command, options) in [
-        (&["exec"][..], &["--json", "--timeout-ms", "-e", "--ts", "--session", "--agent"][..]),
+        (&["exec"][..], &["--json", "--timeout-ms", "-e", "--ts", "--session", "--agent", "--id"][..]),
         (&["wait"], &["--json", "--timeout-ms", "--session"]),
         (&["runs"], &["--json", "--session"]),
         (&["demo"], &[]),

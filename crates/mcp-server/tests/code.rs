@@ -226,3 +226,24 @@ async fn a_server_that_becomes_known_or_has_other_tools_changes_what_is_shown() 
     }
     house.servers.end().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_sent_again_under_its_key_is_the_same_run() {
+    let house = drawing();
+    let exec = |key: Value, code: &'static str| {
+        let house = &house;
+        async move {
+            // A connection of its own each time: the last one may have broken.
+            let client = house.connect(Person::plain()).await;
+            let meta = json!({ "pincer/idempotencyKey": key });
+            let call = json!({ "name": "exec", "arguments": { "code": code }, "_meta": meta });
+            client.ask("tools/call", call).await.unwrap()["structuredContent"].clone()
+        }
+    };
+    let first = exec(json!("k1"), "return Math.random()").await;
+    assert_eq!(first["status"], "completed", "{first}");
+    assert_eq!(exec(json!("k1"), "return Math.random()").await["value"], first["value"]);
+    assert_ne!(exec(json!("k2"), "return Math.random()").await["value"], first["value"]);
+    assert_eq!(exec(json!("k1"), "return 1").await["code"], "invalid_input");
+    assert_eq!(exec(json!(5), "return 1").await["code"], "invalid_input");
+}
