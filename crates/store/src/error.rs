@@ -62,6 +62,40 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
+    /// A backup cannot be written or put in place.
+    #[error("{} cannot be copied to {}: {source}", from.display(), to.display())]
+    Copy {
+        /// What is copied.
+        from: PathBuf,
+        /// Where to.
+        to: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is a file already where a backup is to be written.
+    #[error("{} is there already and was left as it is: name another file, or remove it", path.display())]
+    Taken {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A process has the store open that is to be replaced.
+    #[error(
+        "the store {} is in use: end all Pincer processes that have this state directory (servers, programs that run), and try \
+         again",
+        path.display()
+    )]
+    InUse {
+        /// The store.
+        path: PathBuf,
+    },
+    /// A file is not a backup, or is damaged.
+    #[error("{} is not a backup of a store, or is damaged, so the store was left as it is: {reason}", path.display())]
+    NotABackup {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The file cannot be written.
     #[error(
         "the store {} cannot be written ({reason}): look at the disk, and at the limit on file sizes (`ulimit -f`)",

@@ -31,6 +31,7 @@
 //! ```
 
 mod approvals;
+mod backup;
 mod clock;
 mod error;
 mod grants;
@@ -42,6 +43,7 @@ mod snapshots;
 mod sqlite;
 
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
+pub use backup::Restored;
 pub use clock::Clock;
 pub use error::StoreError;
 pub use grants::{Grant, GrantKind, Grants, NewGrant};

@@ -298,9 +298,7 @@ impl From<StoreError> for Refused {
 /// Makes the directory (0700) and the file (0600), and takes the lock that says that this process has it open. SQLite gives
 /// its own files beside it the same permissions.
 fn prepare(path: &Path) -> io::Result<(u64, File)> {
-    if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-        DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    }
+    make_directory(path)?;
     let presence = presence_lock(path)?;
     presence.lock_shared()?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
@@ -314,12 +312,21 @@ fn prepare(path: &Path) -> io::Result<(u64, File)> {
     Ok((there.ino(), presence))
 }
 
+/// Makes the directory that a store is in (0700).
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
+        Some(directory) => DirBuilder::new().recursive(true).mode(0o700).create(directory),
+        None => Ok(()),
+    }
+}
+
 /// The file that processes lock while they have the store open.
 pub(crate) fn presence_lock(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"))
 }
 
-fn version(connection: &Connection) -> rusqlite::Result<i64> {
+/// Returns the schema of a file.
+pub(crate) fn version(connection: &Connection) -> rusqlite::Result<i64> {
     // The schema is read too, so that a damaged file shows itself here.
     connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
