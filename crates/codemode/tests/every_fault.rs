@@ -9,29 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use effects::{PRELUDE, Place, repeated, scope, unlike_journal, untrue};
-use pincer_codemode::{CodeMode, Durability, ExecInput, RunScope, Settings, WaitInput, settle_orphans};
-use pincer_store::{Approvals, Journal, RunState, Runs, SqliteStore};
+use effects::process::{EFFECTS, Process, STARTS, STEPS};
+use effects::{PRELUDE, Place, repeated, unlike_journal, untrue};
+use pincer_codemode::{Durability, settle_orphans};
+use pincer_store::{Journal, RunState, Runs, SqliteStore};
 use pincer_testkit::faulty::{Fault, FaultyStore, Kind, Lasting};
-use pincer_tools::{Answer, Door};
 use serde_json::Value;
-
-/// The clock in its inputs, effects one after the other and two at once, a person, a suspension, a timer.
-const STEPS: &str = "
-await call('mark', 0);
-await call('mark', 0);
-await Promise.all([call('mark', 2), call('mark', 0)]);
-await call('ask', 0);
-await yield_control();
-await sleep(3);
-await call('mark', 0);
-return { nonce, seen };";
-
-/// Calls with an effect that the program makes.
-const EFFECTS: usize = 6;
-
-/// What comes before: a run whose first call changes nothing is stored without a checkpoint.
-const STARTS: [&str; 2] = ["await call('look', 0);", ""];
 
 /// Results that a program may take to end. Each suspension and each fault takes one.
 const MOST_RESULTS: usize = 12;
@@ -49,49 +32,6 @@ struct Case {
     durability: Durability,
     then: Then,
     start: &'static str,
-}
-
-struct Process {
-    runtime: tokio::runtime::Runtime,
-    mode: CodeMode,
-    door: Arc<Door>,
-    scope: RunScope,
-}
-
-impl Process {
-    fn new<S>(place: &Place, store: &Arc<S>, durability: Durability) -> Self
-    where
-        S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
-    {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (mode, door) = place.mode(store, place.owner());
-        let settings = Settings { durability, ..Settings::default() }.timeout_ms(700);
-        let scope = scope(&door, settings);
-        Self { runtime, mode, door, scope }
-    }
-
-    fn exec(&self, code: &str) -> Value {
-        let input = ExecInput::javascript(code);
-        serde_json::to_value(self.runtime.block_on(self.mode.exec(&self.scope, input))).unwrap()
-    }
-
-    fn wait(&self, run: &str) -> Value {
-        let input = WaitInput { run_id: run.to_owned() };
-        serde_json::to_value(self.runtime.block_on(self.mode.wait(&self.scope, &input))).unwrap()
-    }
-
-    /// Says yes to everything. `false` if the store did not take an answer.
-    fn answer(&self, pending: &SqliteStore) -> bool {
-        let answer = |id: &str| self.runtime.block_on(self.door.answer(id, Answer::AllowOnce, "test")).is_ok();
-        pending.pending_approvals().unwrap().iter().all(|question| answer(&question.id))
-    }
-
-    /// Ends as a process does: whatever it was at is gone, and its lock with it.
-    fn end(self) {
-        self.mode.release();
-        drop((self.mode, self.door, self.scope));
-        self.runtime.shutdown_timeout(Duration::from_secs(5));
-    }
 }
 
 /// Runs the program with a fault. Returns what is wrong, and whether the fault came at all.

@@ -1,6 +1,8 @@
 //! Tools whose effects are lines in a file, and programs that say what they were told of each.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub mod process;
+
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;

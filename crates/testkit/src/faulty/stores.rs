@@ -204,7 +204,8 @@ impl<S: Approvals> Approvals for FaultyStore<S> {
 
     fn standing_question(&self, asked: &Asked<'_>, now: Millis) -> Result<Option<Approval>, StoreError> {
         let run = asked.call.map(|(run, _)| run);
-        self.commit(("standing_question", run, Safety::Power), none, |store| store.standing_question(asked, now))
+        // It is a commit only if the time of a question is over: nothing else is on the disk afterwards.
+        self.commit(("standing_question", run, Safety::Process), none, |store| store.standing_question(asked, now))
     }
 
     fn use_answer(&self, id: &str) -> Result<bool, StoreError> {

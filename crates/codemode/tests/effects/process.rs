@@ -1,0 +1,72 @@
+//! A program with all that there is, and a process to run it in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_codemode::{CodeMode, Durability, ExecInput, RunScope, Settings, WaitInput};
+use pincer_store::{Approvals, SqliteStore};
+use pincer_tools::{Answer, Door};
+use serde_json::Value;
+
+use super::{Place, scope};
+
+/// The clock in its inputs, effects one after the other and two at once, a person, a suspension, a timer.
+pub const STEPS: &str = "
+await call('mark', 0);
+await call('mark', 0);
+await Promise.all([call('mark', 2), call('mark', 0)]);
+await call('ask', 0);
+await yield_control();
+await sleep(3);
+await call('mark', 0);
+return { nonce, seen };";
+
+/// Calls with an effect that the program makes.
+pub const EFFECTS: usize = 6;
+
+/// What comes before: a run whose first call changes nothing is stored without a checkpoint.
+pub const STARTS: [&str; 2] = ["await call('look', 0);", ""];
+
+/// Another process, as far as one can be in the same: with an owner and a runtime of its own.
+pub struct Process {
+    runtime: tokio::runtime::Runtime,
+    mode: CodeMode,
+    door: Arc<Door>,
+    scope: RunScope,
+}
+
+impl Process {
+    pub fn new<S>(place: &Place, store: &Arc<S>, durability: Durability) -> Self
+    where
+        S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
+    {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let (mode, door) = place.mode(store, place.owner());
+        let settings = Settings { durability, ..Settings::default() }.timeout_ms(700);
+        let scope = scope(&door, settings);
+        Self { runtime, mode, door, scope }
+    }
+
+    pub fn exec(&self, code: &str) -> Value {
+        let input = ExecInput::javascript(code);
+        serde_json::to_value(self.runtime.block_on(self.mode.exec(&self.scope, input))).unwrap()
+    }
+
+    pub fn wait(&self, run: &str) -> Value {
+        let input = WaitInput { run_id: run.to_owned() };
+        serde_json::to_value(self.runtime.block_on(self.mode.wait(&self.scope, &input))).unwrap()
+    }
+
+    /// Says yes to everything. `false` if the store did not take an answer.
+    pub fn answer(&self, pending: &SqliteStore) -> bool {
+        let answer = |id: &str| self.runtime.block_on(self.door.answer(id, Answer::AllowOnce, "test")).is_ok();
+        pending.pending_approvals().unwrap().iter().all(|question| answer(&question.id))
+    }
+
+    /// Ends as a process does: whatever it was at is gone, and its lock with it.
+    pub fn end(self) {
+        self.mode.release();
+        drop((self.mode, self.door, self.scope));
+        self.runtime.shutdown_timeout(Duration::from_secs(5));
+    }
+}
