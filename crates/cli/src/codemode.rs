@@ -96,7 +96,7 @@ impl Ready {
         Ok(RunScope { people, ..RunScope::new(tools, settings, context, user()) })
     }
 
-    /// Ends commands, plugins and servers.
+    /// Ends commands, plugins and servers, and leaves the store as one file.
     pub async fn end(&self) {
         self.mode.release();
         self.mcp.end().await;
@@ -104,6 +104,7 @@ impl Ready {
         for plugin in &self.plugins {
             plugin.end().await;
         }
+        state::fold(&self.store);
     }
 }
 

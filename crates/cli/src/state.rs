@@ -6,6 +6,9 @@ use pincer_store::{SqliteStore, StoreError};
 
 use crate::places::place;
 
+/// The name of the store in the state directory.
+pub(crate) const FILE: &str = "pincer.db";
+
 /// Why there is no store.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StateError {
@@ -25,5 +28,13 @@ pub(crate) fn directory(said: Option<&Path>) -> Option<PathBuf> {
 /// The store in the state directory, made if need be.
 pub(crate) fn open(said: Option<&Path>) -> Result<SqliteStore, StateError> {
     let directory = directory(said).ok_or(StateError::NoPlace)?;
-    Ok(SqliteStore::open(&directory.join("pincer.db"))?)
+    Ok(SqliteStore::open(&directory.join(FILE))?)
+}
+
+/// Folds the store into its one file. A command ends while threads of it still have the store open, so closing does not do it.
+pub(crate) fn fold(store: &SqliteStore) {
+    if let Err(error) = store.fold() {
+        // Nothing is lost: the log beside the file is read by the next process.
+        tracing::debug!("the store could not be folded: {error}");
+    }
 }

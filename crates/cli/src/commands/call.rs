@@ -19,7 +19,7 @@ use crate::assembly::Assembly;
 use crate::interrupt::Interruptions;
 use crate::print::{chain, line, note, streamed};
 use crate::runtime::RuntimeError;
-use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
+use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, state};
 
 /// What was asked for.
 pub(crate) struct Asked<'a> {
@@ -71,6 +71,7 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
         for plugin in &plugins {
             plugin.end().await;
         }
+        state::fold(&store);
         ended
     });
     // A question at a terminal may still wait for a line.

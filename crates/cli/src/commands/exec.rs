@@ -110,6 +110,7 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
         Ok(scope) => scope,
         Err(refused) => {
             show_refused(&refused, arguments.json);
+            ready.end().await;
             return ended(worker, code_of(&refused));
         }
     };
