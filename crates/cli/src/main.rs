@@ -89,6 +89,8 @@ fn main() -> ExitCode {
         Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.places, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
+        Command::Backup(arguments) => commands::backup::backup(&cli.places, &arguments),
+        Command::Restore(arguments) => commands::backup::restore(&cli.places, &arguments),
         Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),

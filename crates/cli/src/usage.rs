@@ -113,6 +113,26 @@ Examples:
 
 An id may be shortened as long as only one question or grant begins so.")]
     Approvals(ApprovalsArguments),
+    /// Write a copy of the store to a new file, while everything goes on
+    #[command(after_help = "\
+Examples:
+  pincer backup pincer-monday.db
+  pincer backup /backups/pincer-$(date +%F).db --json
+
+The file has what the state directory's pincer.db has: programs, their calls with inputs and results, questions and grants.
+Only you can read it. A file that is there already is not replaced.
+Exit codes: 0 done, 1 failed, 2 wrong usage.")]
+    Backup(BackupArguments),
+    /// Put a backup in the place of the store, while no other Pincer process uses it
+    #[command(after_help = "\
+Examples:
+  pincer restore pincer-monday.db
+  pincer restore pincer-monday.db --state-dir /var/lib/pincer --json
+
+What the store has now is replaced. Programs that had not ended in the backup may have gone on since: they are ended as aborted,
+with the calls they had made by then. Grants hold as they were: check `pincer approvals grants`.
+Exit codes: 0 done, 1 failed or in use, 2 wrong usage or not a backup. Unless it is 0, the store is as it was.")]
+    Restore(BackupArguments),
     /// Run a command that can write in one directory only (Linux)
     #[command(after_help = "\
 Example:
@@ -203,6 +223,15 @@ pub(crate) struct ApprovalsArguments {
     pub command: ApprovalsCommand,
     /// Print one JSON document
     #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct BackupArguments {
+    /// The backup
+    pub file: PathBuf,
+    /// Print one JSON document
+    #[arg(long)]
     pub json: bool,
 }
 

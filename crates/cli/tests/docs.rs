@@ -92,6 +92,8 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
         (&["mcp", "login"], &["--no-browser", "--json"]),
+        (&["backup"], &["--json"]),
+        (&["restore"], &["--json"]),
         (&["confine"], &["--write", "--no-network"]),
         (&["config"], &["--json", "--config", "--state-dir"]),
         (&["bench", "cells"], &["--json", "--rounds"]),

@@ -75,7 +75,7 @@ pub use inner::CodeModeStore;
 pub use input::{ExecInput, InputError, WaitInput};
 #[doc(hidden)]
 pub use namespaces::resolve_namespace_call;
-pub use orphans::settle_orphans;
+pub use orphans::{ended_by_restore, settle_orphans};
 pub use overview::{Overview, overviews};
 pub use owner::{Owner, OwnerError};
 pub use pincer_config::keys::{Durability, Language};

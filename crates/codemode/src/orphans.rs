@@ -54,12 +54,22 @@ pub(crate) fn may_begin_again(calls: &[Call]) -> bool {
 
 /// The end of a run that cannot be continued, with what it had done.
 pub(crate) fn lost(run: &Run, calls: &[Call]) -> Ending {
-    let of = |state: CallState| -> Vec<&str> {
-        calls.iter().filter(|call| call.state == state).map(|call| call.tool.as_str()).collect()
-    };
     let why = match run.power_cut {
         true => "the machine went down while this program ran, so what it did last may not have been stored",
         false => "the process that ran this program ended, and nothing is stored from which it could be continued",
+    };
+    ended(why, calls)
+}
+
+/// Returns the result of a run that had not ended in a backup when that was restored, with what it had done by then, as JSON.
+pub fn ended_by_restore(calls: &[Call]) -> String {
+    let why = "the store was restored from a backup in which this program had not ended; it may have gone on after the backup";
+    written(&failed(ended(why, calls), Telemetry::default()))
+}
+
+fn ended(why: &str, calls: &[Call]) -> Ending {
+    let of = |state: CallState| -> Vec<&str> {
+        calls.iter().filter(|call| call.state == state).map(|call| call.tool.as_str()).collect()
     };
     let mut error = format!("{why}: check what it has done before you run it again");
     for (what, tools) in

@@ -1,6 +1,7 @@
 //! One module per command.
 
 pub(crate) mod approvals;
+pub(crate) mod backup;
 pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_mcp;

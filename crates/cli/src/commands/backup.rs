@@ -1,0 +1,81 @@
+//! `pincer backup` and `pincer restore`: a copy of the store, made while it is in use, and put in its place while it is not.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pincer_codemode::ended_by_restore;
+use pincer_store::{Restored, Runs, SqliteStore, StoreError};
+use serde_json::{Value, json};
+
+use crate::print::{bytes, chain};
+use crate::refused::{Refused, report};
+use crate::usage::{BackupArguments, PlaceArguments};
+use crate::{FAILED, WRONG_USAGE, state};
+
+pub(crate) fn backup(places: &PlaceArguments, arguments: &BackupArguments) -> u8 {
+    report(back_up(places, &arguments.file), arguments.json)
+}
+
+pub(crate) fn restore(places: &PlaceArguments, arguments: &BackupArguments) -> u8 {
+    let restored = place(places).and_then(|place| bring_back(&arguments.file, &place));
+    report(restored, arguments.json)
+}
+
+/// Where the store is or will be.
+fn place(places: &PlaceArguments) -> Result<PathBuf, Refused> {
+    let directory = state::directory(places.state_dir.as_deref());
+    let none = || Refused(WRONG_USAGE, chain(&state::StateError::NoPlace));
+    Ok(directory.ok_or_else(none)?.join(state::FILE))
+}
+
+/// What to print, for programs and for people.
+fn back_up(places: &PlaceArguments, to: &Path) -> Result<(Value, String), Refused> {
+    let place = place(places)?;
+    if !place.exists() {
+        return Err(Refused(
+            FAILED,
+            format!("there is no store {} yet, so there is nothing to back up", place.display()),
+        ));
+    }
+    let store = SqliteStore::open(&place)?;
+    store.backup(to).map_err(refused)?;
+    let (runs, size) = (store.runs(None)?.len(), fs::metadata(to).map_or(0, |file| file.len()));
+    let text = format!("backed up {} to {} ({})", count(runs, "run"), to.display(), bytes(size as usize));
+    Ok((json!({ "file": to, "bytes": size, "runs": runs }), text))
+}
+
+/// What to print, for programs and for people.
+fn bring_back(from: &Path, to: &Path) -> Result<(Value, String), Refused> {
+    let Restored { runs, ended, grants } =
+        SqliteStore::restore(from, to, |_, calls| ended_by_restore(calls)).map_err(refused)?;
+    let mut text = format!("restored {} from {}", count(runs, "run"), from.display());
+    if !ended.is_empty() {
+        text.push_str(&format!(
+            "\n{} had not ended in the backup and {} now aborted; `pincer runs show` lists the calls of each:",
+            count(ended.len(), "run"),
+            if ended.len() == 1 { "is" } else { "are" },
+        ));
+        ended.iter().for_each(|id| text.push_str(&format!("\n  {id}")));
+    }
+    if grants > 0 {
+        let hold = if grants == 1 { "holds" } else { "hold" };
+        text.push_str(&format!("\n{} {hold} again: check `pincer approvals grants`", count(grants, "grant")));
+    }
+    Ok((json!({ "file": from, "runs": runs, "ended": ended, "grants": grants }), text))
+}
+
+fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+/// A file that was named wrongly is wrong usage.
+fn refused(error: StoreError) -> Refused {
+    let code = match &error {
+        StoreError::Taken { .. }
+        | StoreError::NotABackup { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Open { .. } => WRONG_USAGE,
+        _ => FAILED,
+    };
+    Refused(code, chain(&error))
+}
