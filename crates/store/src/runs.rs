@@ -450,8 +450,12 @@ impl Runs for SqliteStore {
         self.transaction(Safety::Process, |connection| {
             let forget = "DELETE FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1";
             let forgotten = connection.prepare_cached(forget)?.execute([ended_before])?;
-            let unused = "DELETE FROM tool_set WHERE hash NOT IN (SELECT tools FROM run WHERE tools IS NOT NULL)";
-            connection.execute(unused, [])?;
+            for unused in [
+                "DELETE FROM tool_set WHERE hash NOT IN (SELECT tools FROM run WHERE tools IS NOT NULL)",
+                "DELETE FROM approval WHERE run IS NOT NULL AND run NOT IN (SELECT id FROM run)",
+            ] {
+                connection.execute(unused, [])?;
+            }
             Ok(forgotten)
         })
     }

@@ -232,10 +232,12 @@ fn runs_that_wait_too_long_expire_and_cannot_be_continued() {
         // One that is continued has no such time.
         taken(store, "b", "p2");
         assert_eq!(store.expire_runs(1000).expect("swept"), Vec::<String>::new());
-        // What has ended long ago is forgotten, with its calls.
+        // What has ended long ago is forgotten, with its calls and questions.
+        store.ask(&question("q")).expect("asked");
         assert_eq!(store.forget_runs(100).expect("forgotten"), 0);
+        assert!(store.approval("q").is_ok());
         assert_eq!(store.forget_runs(101).expect("forgotten"), 1);
-        assert!(store.run("a").is_err() && store.run("b").is_ok());
+        assert!(store.run("a").is_err() && store.run("b").is_ok() && store.approval("q").is_err());
     });
 }
 
