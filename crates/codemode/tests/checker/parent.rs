@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pincer_codemode::{Durability, settle_orphans};
 use pincer_store::{Approval, Approvals, Clock, Journal, Runs, SqliteStore};
+use pincer_testkit::faulty::Kind;
 use pincer_tools::{Answer, answer_question};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -375,8 +376,8 @@ impl Round<'_> {
         self.history.note(format!("! {process} has {fault:?} for {lasts:?}"));
         self.history.faults += 1;
         let Some(to) = self.processes.get(process) else { return };
-        to.is_doomed =
-            matches!(fault.kind, pincer_testkit::faulty::Kind::DieBefore | pincer_testkit::faulty::Kind::DieAfter);
+        // It may die before it is told that it is healed, and be told of another fault meanwhile.
+        to.is_doomed |= matches!(fault.kind, Kind::DieBefore | Kind::DieAfter);
         to.tell(&json!({ "do": "fault", "kind": kind, "at": at }));
         self.healing.push((Instant::now() + lasts, process));
     }
