@@ -118,19 +118,22 @@ pub trait Journal {
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
 }
 
+// The inner queries compare columns with columns: where they compare an indexed column with a parameter, SQLite parses the whole
+// statement again each time.
+
 /// Notes a call, if the run is that of the fence, has not ended, and the call is covered or need not be.
 const DISPATCH: &str = "
     INSERT INTO call (run, seq, tool, input, repeat, state, owner)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM run
     WHERE id = ?1 AND fence = ?8 AND state IN ('running', 'waiting') AND (?9 OR ?2 < coalesce(
-        (SELECT next FROM delta WHERE run = ?1 ORDER BY number DESC LIMIT 1),
-        (SELECT next FROM snapshot WHERE run = ?1), 0))
+        (SELECT next FROM delta WHERE delta.run = run.id ORDER BY number DESC LIMIT 1),
+        (SELECT next FROM snapshot WHERE snapshot.run = run.id), 0))
     ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
     WHERE call.state = excluded.state AND call.tool = excluded.tool";
 /// The place is counted inside the statement: two processes may settle calls of one run at once.
 const SETTLE: &str = "
     UPDATE call SET state = ?4, outcome = ?5, settled_at = ?6, settled = 1 + coalesce(
-        (SELECT max(settled) FROM call AS other WHERE other.run = ?1 AND other.settled IS NOT NULL), 0)
+        (SELECT max(other.settled) FROM call AS other WHERE other.run = call.run AND other.settled IS NOT NULL), 0)
     WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
