@@ -63,6 +63,10 @@ impl CodeMode {
     pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
         self.inner.counting.add(Counted::Exec, 1);
         self.sweep_now_and_then(scope.settings.snapshot_lifetime);
+        if input.key.as_ref().is_some_and(|key| key.len() > MOST_KEY) {
+            let error = format!("the id of the request is longer than the {MOST_KEY} bytes that it may have");
+            return CodeModeResult::refused(ErrorCode::InvalidInput, error);
+        }
         let key = input.key.clone().map(|key| Key { key, program: input.digest() });
         if let Some(key) = &key {
             match self.begun_before(scope, key).await {
@@ -322,7 +326,10 @@ impl CodeMode {
     }
 }
 
-/// What is said of a request whose key another one has just taken.
+/// The most bytes of a request's key: it is stored and indexed.
+const MOST_KEY: usize = 256;
+
+/// The refusal of a request whose key another one has just taken.
 const TAKEN: &str = "another request with this id has just begun";
 
 fn is_taken(result: &CodeModeResult) -> bool {

@@ -29,7 +29,7 @@ impl HeldEnd {
     /// What the caller is told meanwhile.
     pub fn not_stored(&self, error: &StoreError) -> CodeModeResult {
         let error = format!(
-            "the program has ended, but its end could not be stored: {error}. Its calls have been made and are not repeated; \
+            "the program has ended, but its end could not be stored: {error}. No call that has settled is made again; \
              continue with wait when the store works again"
         );
         CodeModeResult::Failed(Failed {

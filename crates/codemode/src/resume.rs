@@ -205,7 +205,7 @@ impl CodeMode {
             (Some(snapshot), _) => snapshot,
             (None, Some(input)) if may_begin_again(&calls) => {
                 let next_seq = calls.iter().map(|call| call.seq + 1).max().unwrap_or(0);
-                let record = RunRecord::claimed(run.id.clone(), fence, None, next_seq, true);
+                let record = RunRecord::claimed(run.id.clone(), fence, None, next_seq);
                 let begun = Begun { scope: scope.clone(), input, record, telemetry: telemetry(&scope, 1), abort };
                 return self.begin(begun).await;
             }
@@ -247,7 +247,7 @@ impl CodeMode {
                 None => Flights::new(caller, most),
             },
             scope,
-            record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq, run.acknowledged),
+            record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq),
             source: None,
             positions: frontier.positions,
             cell: Some(cell),

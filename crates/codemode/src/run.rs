@@ -69,9 +69,10 @@ impl RunRecord {
 
     /// A run that goes on from its checkpoint, or from its beginning if it has none. `next_seq` is the first number that neither
     /// the checkpoint nor the journal has.
-    pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32, acknowledged: bool) -> Self {
+    pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
         let (fence, moved) = (Some(fence), covered.is_none());
-        Self { id, fence, covered, moved, acknowledged, too_large: false, key: None, next_seq }
+        // Its caller knows its id, also if its process died before anything was told.
+        Self { id, fence, covered, moved, acknowledged: true, too_large: false, key: None, next_seq }
     }
 
     /// Takes the number of the next call in the journal.

@@ -202,6 +202,8 @@ async fn a_request_that_is_sent_again_is_the_same_run() {
     assert_eq!(exec(&house, waits, "d").await["runId"], waiting["runId"]);
     assert_eq!(house.wait(&waiting).await["value"], 3);
     assert_eq!(exec(&house, waits, "d").await["value"], 3);
+    let long = exec(&house, "return 1", &"k".repeat(257)).await;
+    assert!(code_of(&long) == "invalid_input" && says(&long, "256 bytes"), "{long}");
     // Another session may use the same key.
     let mut scope = house.scope();
     scope.context.session = "other".into();
