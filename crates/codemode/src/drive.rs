@@ -45,9 +45,9 @@ pub(crate) struct Driver {
     pub yields: Vec<StoredYield>,
     /// What the cell gets in its next turn.
     pub answers: Vec<Answer>,
-    /// What has settled or come due, and when, before it is put in order for the cell.
+    /// Answers that have arrived, each with its time, before they are put in order for the cell.
     pub arrived: Vec<(Instant, Answer)>,
-    /// What it printed that its caller has not been told.
+    /// Output that its caller has not been told.
     pub output: Vec<Output>,
     pub telemetry: Telemetry,
     /// The tools as the program knows them.

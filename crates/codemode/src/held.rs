@@ -1,4 +1,4 @@
-//! Ends of runs that the store has not taken yet. They stay here until it does, and nobody is told before.
+//! Ends of runs that the store has not taken yet. They stay here until it does, and no caller is told before.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(crate) struct HeldEnd {
     pub id: String,
     pub fence: Fence,
     pub state: RunState,
-    /// What the caller is told once it is stored.
+    /// The result that the caller is told once it is stored.
     pub result: CodeModeResult,
     /// The same, as it is stored.
     pub text: Arc<str>,
@@ -26,7 +26,7 @@ impl HeldEnd {
         inner.stored(move |store| store.finish_run(&id, fence, state, &text, store.now(), Safety::Power.into())).await
     }
 
-    /// What the caller is told meanwhile.
+    /// Returns the result that the caller is told meanwhile.
     pub fn not_stored(&self, error: &StoreError) -> CodeModeResult {
         let error = format!(
             "the program has ended, but its end could not be stored: {error}. No call that has settled is made again; \

@@ -118,7 +118,7 @@ impl Inner {
         *SEVERAL && self.company() == Company::Alone
     }
 
-    /// What the checkpoints of a run survive.
+    /// Returns what the checkpoints of a run survive.
     pub fn safety(&self, settings: &Settings) -> Safety {
         match settings.durability {
             Durability::Calls | Durability::Parked => Safety::Process,

@@ -80,7 +80,7 @@ impl Live {
         let flights = before.and_then(|local| match local {
             Local::Parked(parked) => Some(Box::new(parked.flights)),
             Local::Left(flights) => {
-                // What they come to is in the journal.
+                // Their outcomes are in the journal.
                 flights.leave();
                 None
             }

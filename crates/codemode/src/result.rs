@@ -155,7 +155,7 @@ pub struct Failed {
     /// Absent when it is the program's own exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<ErrorCode>,
-    /// What `wait` must be given to go on when the store works again, if the failure is the store's.
+    /// The id for `wait`, which goes on when the store works again. Set if the failure is the store's.
     #[serde(default, rename = "runId", skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
     /// What it printed before.

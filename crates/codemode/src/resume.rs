@@ -149,7 +149,7 @@ impl CodeMode {
         (with_run(failed(ending, telemetry(scope, 0)), &run.id), after)
     }
 
-    /// What is known of a run that was aborted.
+    /// Returns the stored result of a run that was aborted.
     async fn told_aborted(&self, id: &str, scope: &RunScope) -> CodeModeResult {
         let asked = id.to_owned();
         match self.inner.stored(move |store| store.run_result(&asked)).await {
@@ -333,7 +333,7 @@ impl CodeMode {
         Ok((cell, permit))
     }
 
-    /// What has become of the calls that the program waits for, as the journal has it. A call without a row never began.
+    /// Takes up the calls that the program waits for, as the journal has them. A call without a row never began.
     fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call], here: &BTreeSet<u32>) {
         let mut settled: Vec<(i64, Instant, Answer)> = Vec::new();
         for call in waiting.iter().cloned() {

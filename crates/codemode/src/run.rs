@@ -1,4 +1,4 @@
-//! What is stored of one run, and when: nothing before its first call, a checkpoint before each call that may change something,
+//! The stored form of one run over its life: nothing before its first call, a checkpoint before each call that may change something,
 //! the whole of it when it is suspended, its result when it ends.
 
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::owner::ClaimError;
 use crate::result::{CodeModeResult, Completed, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
 
-/// What driving a program came to.
+/// The result of driving a program, and what stays of it here.
 pub(crate) type Driven = (CodeModeResult, After);
 
-/// What stays in this process of a run that is not driven any more.
+/// The part of a run that stays in this process when it is not driven any more.
 pub(crate) enum After {
     /// Nothing.
     Nothing,
@@ -107,7 +107,7 @@ impl Driver {
         let (agent_run, known) = (self.scope.agent_run.clone(), Arc::clone(&self.known));
         let image = self.inner.engine.image_hash().0;
         let (next, checkpoints) = (self.record.next_seq, self.inner.safety(&self.scope.settings));
-        // What a caller can ask for again must be there after a power cut too.
+        // A run that a caller can ask for again must be there after a power cut too.
         let safety = if key.is_some() { Safety::Power } else { Safety::Process };
         let made = self.inner.committed(safety, move |store, commit| {
             let run = NewRun {
@@ -280,7 +280,7 @@ impl Driver {
             store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, most, most_of_session })
         });
         if let Err(error) = parked.await {
-            // What was printed is for the caller who is told that it failed.
+            // The output is for the caller who is told that it failed.
             if let CodeModeResult::Waiting(Waiting { output, .. }) = result {
                 self.output = output;
             }
@@ -325,7 +325,7 @@ impl Driver {
         (CodeModeResult::Failed(Failed { error, code, run_id, output, telemetry }), After::Left(self.flights))
     }
 
-    /// What is known of the effects of the program, in a sentence.
+    /// Returns a sentence about the calls that the program has made.
     fn calls_made(&self) -> String {
         match self.telemetry.call_count {
             0 => " It has made no calls.".into(),
@@ -377,7 +377,7 @@ impl Driver {
         let Some(fence) = self.record.fence else { return (result, After::Nothing) };
         let text: Arc<str> = text(&result).unwrap_or_else(|_| "null".into()).into();
         let (id, written) = (self.record.id.clone(), Arc::clone(&text));
-        // What a caller may ask for again must be known to be over, whatever happens.
+        // A run that a caller may ask for again must be known to be over, whatever happens.
         let is_known = self.record.acknowledged || self.record.key.is_some();
         let safety = if is_known { Safety::Power } else { Safety::Process };
         let finished = self

@@ -34,7 +34,7 @@ pub struct Telemetry {
     /// How often the running program was stored before a call that may change something.
     #[serde(default)]
     pub checkpoint_count: u32,
-    /// What holds for the program now. `parked` although the config says more: it has grown beyond `maxSnapshotBytes`.
+    /// The durability of the program now. `parked` although the config says more: it has grown beyond `maxSnapshotBytes`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub durability: Option<Durability>,
     /// Size of the last stored snapshot.

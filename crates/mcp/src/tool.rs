@@ -93,7 +93,7 @@ impl Operation {
                 ("Gets a prompt of the server, with its arguments filled in.", schema)
             }
         };
-        // What they ask for changes nothing, by what the protocol says of it; what a server does with it is its own affair.
+        // By the protocol these requests change nothing, but the server decides what it does with them.
         let flags = Flags { claims_read_only: true, ..Flags::default() };
         Entry { input_schema, flags, ..Entry::new(id, description) }
     }

@@ -1,4 +1,4 @@
-//! What happens when a file grows beyond the limit that the system sets for it (`ulimit -f`).
+//! The limit on file sizes (`ulimit -f`): a write beyond it fails instead of ending the process.
 #![allow(unsafe_code, reason = "the only way to say what a signal does to this process")]
 
 use std::{io, mem, ptr};

@@ -34,7 +34,7 @@ pub const MAX_DELTAS: usize = 8;
 pub enum Checkpoint {
     /// A snapshot. It makes all checkpoints before it needless.
     Full(Vec<u8>),
-    /// What changed.
+    /// The pages that changed.
     Delta {
         /// The delta. [`read_chain`](crate::read_chain) needs it with the snapshot and the other deltas before it.
         bytes: Vec<u8>,
@@ -51,7 +51,7 @@ pub struct Checkpoints {
     chain: Option<Tracked>,
 }
 
-/// What has been written of a cell since its last snapshot.
+/// The chain that has been written of a cell since its last snapshot.
 #[derive(Debug)]
 struct Tracked {
     base: Link,
@@ -171,7 +171,7 @@ impl Tracked {
 /// The number of the base among the links. That of the first delta is 1.
 const BASE: u8 = 0;
 
-/// What a chain holds of each page from the stack pointer on.
+/// The state of each page in a chain, from the stack pointer on.
 #[derive(Debug)]
 struct Pages {
     /// The hash has to tell change and nothing more, and the guest sees neither it nor the seed. If two contents of a page

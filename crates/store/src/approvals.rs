@@ -107,7 +107,7 @@ pub struct Asked<'a> {
     pub fingerprint: &'a [u8],
 }
 
-/// What allows a call.
+/// The permission for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission<'a> {
     /// It needs none.

@@ -121,7 +121,7 @@ pub enum StoreError {
         /// The run.
         run: String,
     },
-    /// What allowed a call is gone.
+    /// The permission for a call is gone.
     #[error("the permission to call {tool} was used up or revoked")]
     NotPermitted {
         /// The tool.

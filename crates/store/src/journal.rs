@@ -23,7 +23,7 @@ pub enum Repeat {
 
 stored_enum!(Repeat { Pure = "pure", Idempotent = "idempotent", Unknown = "unknown" });
 
-/// What a call needs of the checkpoint of its run.
+/// The demand of a call on the checkpoint of its run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cover {
     /// Nothing: the call changes nothing.
@@ -57,9 +57,9 @@ pub struct NewCall<'a> {
     pub input: &'a str,
     /// Whether it may be made again.
     pub repeat: Repeat,
-    /// What it needs of the run's checkpoint.
+    /// Its demand on the run's checkpoint.
     pub cover: Cover,
-    /// What allows it.
+    /// Its permission.
     pub permission: Permission<'a>,
 }
 
@@ -198,7 +198,7 @@ impl Journal for SqliteStore {
             let (_, stands) = check_fence(connection, run, fence)?;
             if cover != Cover::None && !is_covered(connection, run, seq)? {
                 match (cover, stands) {
-                    // What waits stays: its caller was told that it can be continued.
+                    // A run that waits keeps its checkpoint: its caller was told that it can be continued.
                     (Cover::Retire, RunState::Running) => retire(connection, run)?,
                     _ => return Err(StoreError::NotCovered { run: run.into(), seq }.into()),
                 }

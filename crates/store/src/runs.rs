@@ -11,7 +11,7 @@ use crate::{Checkpoint, Commit, Millis, Safety, SqliteStore, StoreError};
 pub struct Fence(pub i64);
 
 impl Fence {
-    /// What the process that creates a run gets.
+    /// The fence of the process that creates a run.
     pub const FIRST: Self = Self(1);
 }
 
@@ -62,7 +62,7 @@ pub struct RunKey<'a> {
 pub struct ToolSet<'a> {
     /// The hash of `tools`.
     pub hash: &'a [u8],
-    /// What its owner wrote down of them.
+    /// The description that its owner wrote down.
     pub tools: &'a str,
 }
 
@@ -85,13 +85,13 @@ pub struct NewRun<'a> {
     pub tools: Option<ToolSet<'a>>,
 }
 
-/// Who takes a run, and what is promised about it from now on.
+/// A process that takes a run, with its promise about checkpoints.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
     /// The process.
     pub owner: &'a str,
-    /// What the checkpoints of the run will survive. After a power cut, a run whose checkpoints were not synced cannot be
-    /// continued: nobody knows what it did last.
+    /// The safety of the run's checkpoints. After a power cut, a run whose checkpoints were not synced cannot be continued: its
+    /// last calls may not be stored.
     pub safety: Safety,
 }
 
@@ -133,7 +133,7 @@ pub struct RunOverview {
     pub run: Run,
     /// The size of its snapshot, if it has one.
     pub snapshot_bytes: Option<u32>,
-    /// What the process that parked it wrote down, as JSON.
+    /// The detail that the process that parked it wrote down, as JSON.
     pub detail: Option<String>,
 }
 
@@ -350,7 +350,7 @@ impl Runs for SqliteStore {
 
     fn claim_run(&self, id: &str, seen: (RunState, Fence), claim: Claim<'_>) -> Result<Fence, StoreError> {
         self.check_there()?;
-        // What is stored of a run that another process drove may be on the disk as one that can be continued after a power cut.
+        // The disk may have a run that another process drove as one that can be continued after a power cut.
         // One that waits gets its new boot with its first effect, which is synced.
         let safety = if seen.0 == RunState::Running { Safety::Power } else { Safety::Process };
         self.transaction(safety, |connection| {

@@ -13,7 +13,7 @@ pub struct Checkpoint<'a> {
     pub next: u32,
     /// The cell.
     pub cell: CellPart<'a>,
-    /// What the process that goes on must know, as JSON.
+    /// The detail that the process that goes on must know, as JSON.
     pub detail: &'a str,
 }
 
@@ -27,7 +27,7 @@ pub enum CellPart<'a> {
         /// The cell.
         bytes: &'a [u8],
     },
-    /// What has changed since the checkpoint before.
+    /// The changes since the checkpoint before.
     Delta {
         /// The changes.
         bytes: &'a [u8],
@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub image: Vec<u8>,
     /// The cell: a whole one, and what has changed since, in order.
     pub parts: Vec<Vec<u8>>,
-    /// What the process that goes on must know, as JSON.
+    /// The detail that the process that goes on must know, as JSON.
     pub detail: String,
 }
 

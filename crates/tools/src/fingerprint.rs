@@ -1,4 +1,4 @@
-//! What tells a tool from another one under the same id.
+//! Fingerprints: they tell a tool from another one under the same id.
 
 use pincer_catalog::Entry;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What the door writes down of a call: that it is dispatched, and what came of it.
+//! The door's two notes of a call: that it is dispatched, and its outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::{Call, CallError, Context, Effect, ErrorCode, RunOwner};
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What allows a call, as [`Permission`] says.
+/// The permission for a call, as an owned [`Permission`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
     Free,
@@ -37,7 +37,7 @@ impl Allowed {
 
 /// Why a call was not dispatched.
 pub(crate) enum NotDispatched {
-    /// What allowed it is gone: ask again.
+    /// The permission is gone: ask again.
     NotPermitted,
     Failed(Failed),
 }
@@ -51,7 +51,7 @@ fn repeat(flags: Flags) -> Repeat {
 }
 
 impl Door {
-    /// Notes that the tool is called now, and uses up what allows it. What cannot be noted is not done.
+    /// Notes that the tool is called now, and uses up its permission. A call that cannot be noted is not made.
     pub(crate) async fn dispatch(
         &self,
         context: &Context,

@@ -9,7 +9,7 @@ use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
 /// Which dispatches must be on the disk before their tool runs, in a run whose checkpoints are not synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncNext {
-    /// None: a power cut ends the run, and nobody was told that it could be continued.
+    /// None: a power cut ends the run, and no caller was told that it could be continued.
     Nothing,
     /// The next one. A suspension of the run was acknowledged: after a power cut, what is stored must show that it has gone on.
     First,
@@ -91,12 +91,12 @@ impl RunOwner {
         let _ = self.0.covered.subscribe().wait_for(|covered| *covered > seq).await;
     }
 
-    /// What the store is to check for a call with a possible effect.
+    /// Returns what the store is to check for a call with a possible effect.
     pub(crate) fn needs(&self) -> Cover {
         if self.0.retires.load(Ordering::SeqCst) == 1 { Cover::Retire } else { Cover::Checkpoint }
     }
 
-    /// What the note that a call with a possible effect is dispatched must survive.
+    /// Returns what the note of a dispatch with a possible effect must survive.
     pub(crate) fn dispatch_safety(&self) -> Safety {
         let is_due = self.0.sync_next.load(Ordering::SeqCst) != SyncNext::Nothing as u8;
         if is_due { Safety::Power } else { self.0.safety }
