@@ -5,9 +5,11 @@ mod common;
 
 use std::time::Duration;
 
-use common::{House, code_of, house, says};
+use common::{House, code_of, echo, entry, house, house_with, says};
+use pincer_catalog::Flags;
 use pincer_codemode::{Durability, ExecInput, RunScope};
 use pincer_store::{Journal, RunState, Runs, Snapshots};
+use pincer_tools::{Answer, ApprovalRule, Matcher, RuleDecision};
 use serde_json::{Value, json};
 
 /// Runs a program in a process that dies while its call of `gate` is under way; the run.
@@ -234,4 +236,36 @@ async fn a_request_whose_process_died_goes_on_when_it_is_sent_again() {
         assert_eq!(house.count(), expected as u32);
         assert_eq!(house.store.runs(None).unwrap().iter().filter(|run| run.state == RunState::Completed).count(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hints_spare_no_checkpoint_and_a_question_about_a_read_needs_one() {
+    let matcher = Matcher::parse("rules", &["openclaw:core:peek"]).unwrap();
+    let house = house_with(|door| {
+        let hinted = Flags { claims_read_only: true, ..Flags::default() };
+        let again = Flags { idempotent: true, ..Flags::default() };
+        let reads = Flags { read_only: true, ..Flags::default() };
+        [("hinted", hinted), ("again", again), ("peek", reads)]
+            .into_iter()
+            .fold(door, |door, (name, flags)| {
+                door.tool(entry(&format!("openclaw:core:{name}"), flags), echo()).unwrap()
+            })
+            .rule(ApprovalRule { matcher, decision: RuleDecision::Ask })
+    });
+    let count = |result: &Value| result["telemetry"]["checkpointCount"].clone();
+    for tool in ["hinted", "again"] {
+        assert_eq!(count(&house.exec(&format!("return await tools.{tool}({{}})")).await), 1, "{tool}");
+    }
+    let waiting = house.exec("return await tools.peek({ a: 1 })").await;
+    assert_eq!(count(&waiting), 1, "{waiting}");
+    // Another process has the same question, not a second one.
+    house.mode.shutdown().await;
+    house.mode.release();
+    let neighbour = house.neighbour();
+    let again = neighbour.wait(&waiting).await;
+    let question = |result: &Value| result["pendingToolCalls"][0]["approvalId"].clone();
+    assert_eq!(question(&again), question(&waiting), "{again}");
+    let id = question(&again);
+    assert!(house.door.answer(id.as_str().unwrap(), Answer::AllowOnce, "me").await.unwrap());
+    assert_eq!(neighbour.wait(&again).await["value"], json!({ "a": 1 }));
 }
