@@ -35,7 +35,7 @@ const PROGRAMS: &[(&str, &str, Ends)] = &[
     ("loops_in_a_called_function", "const f = () => { while (true) {} }; f()", InTime),
     ("awaits_for_ever", "for (;;) await 0", InTime),
     ("awaits_thenables_for_ever", "for (;;) await { then(resolve) { resolve() } }", InTime),
-    ("floods_the_microtask_queue", "const f = () => Promise.resolve().then(f); await f()", InTime),
+    ("floods_the_microtask_queue", "const f = () => Promise.resolve().then(f); await f()", Somehow),
     (
         "floods_with_two_chains",
         "const f = () => { Promise.resolve().then(f); Promise.resolve().then(() => {}) }; f(); await new Promise(() => {})",
@@ -52,7 +52,7 @@ const PROGRAMS: &[(&str, &str, Ends)] = &[
     ("loops_in_a_sort_comparator", "[3, 1, 2].sort(() => { for (;;) {} })", InTime),
     (
         "sorts_without_order",
-        "const a = Array.from({ length: 1e6 }, (_, i) => i); for (;;) a.sort(() => Math.random() - 0.5)",
+        "const a = Array.from({ length: 1e5 }, (_, i) => i); for (;;) a.sort(() => Math.random() - 0.5)",
         InTime,
     ),
     ("backtracks", "/^(a+)+$/.test('a'.repeat(40) + 'b')", InTime),
