@@ -152,6 +152,20 @@ fn a_program_of_a_client_that_has_gone_is_continued_by_another_process() {
 }
 
 #[test]
+fn a_server_whose_state_directory_was_removed_acknowledges_nothing() {
+    let home = home();
+    let mut served = Served::start(&home, &[]);
+    assert_eq!(served.exec(1, "await yield_control('x')")["status"], "waiting");
+    fs::remove_dir_all(home.path(".state")).unwrap();
+    let failed = served.exec(2, "await tools.write({ path: 'made', content: '' }); await yield_control('x')");
+    assert_eq!((&failed["status"], &failed["code"]), (&json!("failed"), &json!("runtime_unavailable")), "{failed}");
+    let error = failed["error"].as_str().unwrap();
+    assert!(error.contains("removed") && error.contains("pincer.db"), "{error}");
+    // What needs no store is not held up.
+    assert_eq!(served.exec(3, "return 1 + 1")["value"], 2);
+}
+
+#[test]
 fn other_surfaces_show_other_tools() {
     let home = home();
     for (surface, has, has_not) in

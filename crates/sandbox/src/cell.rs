@@ -17,9 +17,9 @@ use crate::{
     Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd,
 };
 
-/// A snapshot that holds fewer pages than this (512 KiB) gets no deltas: it is made in less than a millisecond, and the cell
-/// needs no memory for hashes.
-const DELTAS_FROM_PAGES: usize = 128;
+/// The most pages (512 KiB) of which a running cell keeps a copy to find what has changed. Beyond them it keeps hashes, which
+/// take longer to compare and write more, but no memory to speak of.
+const COPIED_PAGES: usize = 128;
 
 /// One program in one VM.
 ///
@@ -137,7 +137,7 @@ impl Cell {
             }
         });
         let (engine, image, state) = (Arc::clone(engine), Arc::clone(image), State::Ended);
-        let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(DELTAS_FROM_PAGES) };
+        let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(COPIED_PAGES) };
         Ok((cell, Vm { store, exports }))
     }
 
@@ -225,8 +225,8 @@ impl Cell {
         Ok(write(&header, memory, &self.image.memory, &self.image.dictionary, limit)?)
     }
 
-    /// Like [`park`](Self::park), but if the cell is large and little of it changed since its previous checkpoint, only the
-    /// change becomes bytes. [`Engine::restore_chain`](crate::Engine::restore_chain) makes the cell again from the last
+    /// Like [`park`](Self::park), but if little of the cell changed since its previous checkpoint, only the change becomes
+    /// bytes. [`Engine::restore_chain`](crate::Engine::restore_chain) makes the cell again from the last
     /// [`Full`](Checkpoint::Full) checkpoint and the [`Delta`](Checkpoint::Delta)s after it that were not replaced: at most
     /// [`MAX_DELTAS`](crate::MAX_DELTAS). Together they keep the limit of a snapshot.
     ///

@@ -143,13 +143,22 @@ fn a_cell_that_becomes_large_or_changes_for_the_most_part_gets_a_new_base() {
 }
 
 #[test]
-fn a_small_cell_has_full_checkpoints_only() {
-    let (mut cell, mut turn) = first_turn("let x = 0; for (let i = 0; i < 5; i++) x += await call(i); return x");
+fn a_small_cell_has_one_delta_that_each_checkpoint_replaces() {
+    let source = "let x = 0; for (let i = 0; i < 5; i++) x += await call(i); return x";
+    let (mut cell, mut turn) = first_turn(source);
+    let mut replaced = Vec::new();
     while let TurnEnd::Waiting = turn.end {
-        let snapshot = cell.park().expect("a snapshot");
-        assert_eq!(cell.checkpoint().expect("a checkpoint"), Checkpoint::Full(snapshot));
+        replaced.push(match cell.checkpoint().expect("a checkpoint") {
+            Checkpoint::Full(_) => None,
+            Checkpoint::Delta { bytes, replaces } => {
+                assert!(bytes.len() < 6000, "{} bytes", bytes.len());
+                Some(replaces)
+            }
+        });
         turn = next_turn(&mut cell, &turn.requests);
     }
+    assert_eq!(replaced, [None, Some(0), Some(1), Some(1), Some(1)]);
+    check(source);
 }
 
 #[test]
@@ -167,7 +176,9 @@ fn after_forgetting_and_after_restoring_a_checkpoint_is_full() {
     let (mut cell, stored, _) = plain(2);
     cell.forget_checkpoints();
     let Checkpoint::Full(full) = cell.checkpoint().expect("a checkpoint") else { panic!("a delta") };
-    assert_eq!(full, cell.park().expect("a snapshot"));
+    let parked = cell.park().expect("a snapshot");
+    let mut from_full = engine().restore(&full, Limits::default()).expect("a cell");
+    assert_eq!(from_full.park().expect("a snapshot"), parked);
     let mut restored = stored.restore().expect("a cell");
     assert_eq!(restored.checkpoint().expect("a checkpoint"), Checkpoint::Full(full));
     assert!(matches!(restored.checkpoint(), Ok(Checkpoint::Delta { replaces: 0, .. })));

@@ -1,30 +1,15 @@
-//! Checkpoints of a cell that goes on: a snapshot, then deltas with the pages that changed.
+//! Checkpoints of a cell that goes on: a snapshot, then what changed.
 //!
-//! To compare and compress a heap of 20 MB takes some 50 ms, which is too long to do before each call. So a large heap is
-//! written once, as the **base**, and each further checkpoint adds a **delta**. The base and its deltas are a **chain**, from
-//! which [`read_chain`](crate::read_chain) makes the cell again.
-//!
-//! # How changed pages are found
-//!
-//! A 128-bit hash is kept for each page. To hash 24 MB takes 1.2 ms with XXH3 (`twox-hash`, which uses AVX2 where the CPU has
-//! it; `xxhash-rust` with the default target features: 1.5 ms). To keep a copy of memory and compare it takes 1.8 ms, and
-//! the copy. To let the kernel track writes (`userfaultfd`) needs rights that most containers do not give.
-//!
-//! # Which deltas are merged
-//!
-//! A chain has at most [`MAX_DELTAS`] deltas. A new delta takes over what is left of the one before it if most of that one has
-//! changed again. If the chain is full, it takes over the newest one in any case, and those before it as long as that at most
-//! doubles it. So among 160 checkpoints of which each changes other pages, a page is written three times at most. If each
-//! eighth delta took over all that changed since the base, it would be written up to twenty times.
-//!
-//! When more than half of the base's pages have changed, or the deltas have more than half of its bytes, a new base is
-//! cheaper.
-
-use twox_hash::XxHash3_128;
+//! To make and store a whole snapshot before each call takes too long. So a cell is written once, as the **base**, and each
+//! further checkpoint is a **delta** that goes with it. The base and its deltas are a **chain**, from which
+//! [`read_chain`](crate::read_chain) makes the cell again. How a change is found depends on the size of the cell: a small one is
+//! compared with a [copy](crate::copied), a large one by [hashes](crate::hashed).
 
 use crate::PAGE;
-use crate::difference::{self, Dictionary, Run, ZERO_PAGE};
-use crate::format::{Checksum, DELTA, Header, SNAPSHOT, Source, TooLarge, begin, write_pages};
+use crate::copied::Copied;
+use crate::difference::{self, Dictionary, Effort, Run};
+use crate::format::{Checksum, Header, SNAPSHOT, Source, TooLarge, begin, write_pages};
+use crate::hashed::{Hashed, Pages};
 
 /// The most deltas that follow a snapshot.
 pub const MAX_DELTAS: usize = 8;
@@ -34,7 +19,7 @@ pub const MAX_DELTAS: usize = 8;
 pub enum Checkpoint {
     /// A snapshot. It makes all checkpoints before it needless.
     Full(Vec<u8>),
-    /// The pages that changed.
+    /// What changed.
     Delta {
         /// The delta. [`read_chain`](crate::read_chain) needs it with the snapshot and the other deltas before it.
         bytes: Vec<u8>,
@@ -47,38 +32,37 @@ pub enum Checkpoint {
 /// Makes the checkpoints of one cell.
 #[derive(Debug)]
 pub struct Checkpoints {
-    min_pages: usize,
+    copied_pages: usize,
     chain: Option<Tracked>,
 }
 
 /// The chain that has been written of a cell since its last snapshot.
 #[derive(Debug)]
-struct Tracked {
-    base: Link,
-    deltas: Vec<Link>,
-    pages: Pages,
+enum Tracked {
+    Copied(Copied),
+    Hashed(Hashed),
 }
 
 /// A snapshot or delta that has been written.
 #[derive(Debug)]
-struct Link {
-    checksum: Checksum,
-    bytes: usize,
-    pages: usize,
+pub(crate) struct Link {
+    pub checksum: Checksum,
+    pub bytes: usize,
+    pub pages: usize,
 }
 
 impl Link {
-    fn of(bytes: &[u8], runs: &[Run]) -> Self {
+    pub fn of(bytes: &[u8], runs: &[Run]) -> Self {
         let checksum = bytes.last_chunk().copied().unwrap_or_default();
         Self { checksum, bytes: bytes.len(), pages: runs.iter().map(|run| run.count as usize).sum() }
     }
 }
 
 impl Checkpoints {
-    /// Makes a start with no chain. Snapshots that hold fewer than `min_pages` pages get no deltas, and cost no more than
-    /// [`write`](crate::write).
-    pub fn new(min_pages: usize) -> Self {
-        Self { min_pages, chain: None }
+    /// Makes a start with no chain. If a snapshot holds at most `copied_pages` pages, a copy of them is kept; of more there
+    /// are hashes.
+    pub fn new(copied_pages: usize) -> Self {
+        Self { copied_pages, chain: None }
     }
 
     /// Forgets what has been written: the next checkpoint is a snapshot.
@@ -96,136 +80,48 @@ impl Checkpoints {
         dictionary: &Dictionary,
         limit: usize,
     ) -> Result<Checkpoint, TooLarge> {
-        let source = Source { memory, image, dictionary };
+        let source = Source { memory, image, dictionary, effort: Effort::Little };
         let first = header.stack_pointer as usize / PAGE;
         let mut pages = None;
-        if let Some(mut chain) = self.chain.take().filter(|chain| chain.pages.can_become(memory, first)) {
+        if let Some(mut chain) = self.chain.take().filter(|chain| chain.can_go_on(memory, first)) {
             if let Some(delta) = chain.delta(header, source, limit) {
                 self.chain = Some(chain);
                 return Ok(delta);
             }
-            pages = Some(chain.pages);
+            pages = chain.into_pages();
         }
         let runs = difference::changed(memory, image, first);
         let bytes = write_pages(begin(&SNAPSHOT), header, &runs, source, limit)?;
         let base = Link::of(&bytes, &runs);
-        if base.pages >= self.min_pages {
-            let pages = pages.or_else(|| Pages::of(memory, first));
-            self.chain = pages.map(|pages| Tracked::new(base, pages));
-        }
+        self.chain = if base.pages <= self.copied_pages {
+            Some(Tracked::Copied(Copied::new(base, memory, first, runs)))
+        } else {
+            pages.or_else(|| Pages::of(memory, first)).map(|pages| Tracked::Hashed(Hashed::new(base, pages)))
+        };
         Ok(Checkpoint::Full(bytes))
     }
 }
 
 impl Tracked {
-    /// Begins a chain with a snapshot. The hashes in `pages` are those of the memory it was made of.
-    fn new(base: Link, mut pages: Pages) -> Self {
-        pages.links.fill(BASE);
-        Self { base, deltas: Vec::new(), pages }
+    fn can_go_on(&self, memory: &[u8], first: usize) -> bool {
+        match self {
+            Self::Copied(chain) => chain.can_go_on(memory, first),
+            Self::Hashed(chain) => chain.can_go_on(memory, first),
+        }
     }
 
-    /// Makes the next delta, or returns `None` if a new base is cheaper or the chain would be larger than `limit`. The
-    /// hashes are those of the current memory in any case.
     fn delta(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
-        let before = self.deltas.len();
-        self.pages.update(source.memory, before as u8 + 1);
-        let counts = self.pages.counts();
-        let changed: usize = counts[1..].iter().sum();
-        if 2 * changed > self.base.pages || 2 * self.delta_bytes() > self.base.bytes {
-            return None;
-        }
-        let kept = self.kept(&counts);
-        self.deltas.truncate(kept);
-        let link = kept as u8 + 1;
-        let runs = self.pages.merge(link);
-        let room = limit.checked_sub(self.base.bytes + self.delta_bytes())?;
-        let mut out = begin(&DELTA);
-        out.extend_from_slice(&self.deltas.last().unwrap_or(&self.base).checksum);
-        let bytes = write_pages(out, header, &runs, source, room).ok()?;
-        self.deltas.push(Link::of(&bytes, &runs));
-        Some(Checkpoint::Delta { bytes, replaces: before - kept })
-    }
-
-    /// Returns how many deltas the next one leaves as they are. `counts` tells how many pages each link has that no later one
-    /// has; the next delta is the last one.
-    fn kept(&self, counts: &[usize; MAX_DELTAS + 2]) -> usize {
-        let is_full = self.deltas.len() == MAX_DELTAS;
-        let mut kept = self.deltas.len();
-        let mut pages = counts[kept + 1];
-        for delta in self.deltas.iter().rev() {
-            let left = counts[kept];
-            if kept < MAX_DELTAS && 2 * left > delta.pages && !(is_full && left <= pages) {
-                break;
-            }
-            pages += left;
-            kept -= 1;
-        }
-        kept
-    }
-
-    fn delta_bytes(&self) -> usize {
-        self.deltas.iter().map(|delta| delta.bytes).sum()
-    }
-}
-
-/// The number of the base among the links. That of the first delta is 1.
-const BASE: u8 = 0;
-
-/// The state of each page in a chain, from the stack pointer on.
-#[derive(Debug)]
-struct Pages {
-    /// The hash has to tell change and nothing more, and the guest sees neither it nor the seed. If two contents of a page
-    /// collided, the guest's own state would be stored wrongly; nothing outside its sandbox depends on that.
-    seed: u64,
-    first: usize,
-    hashes: Vec<u128>,
-    /// The newest link that has the page.
-    links: Vec<u8>,
-}
-
-impl Pages {
-    /// Hashes `memory` from page `first` on. Returns `None` if the system has no randomness: then there are no deltas.
-    fn of(memory: &[u8], first: usize) -> Option<Self> {
-        let seed = getrandom::u64().ok()?;
-        let hashes: Vec<u128> =
-            memory.chunks_exact(PAGE).skip(first).map(|page| XxHash3_128::oneshot_with_seed(seed, page)).collect();
-        let links = vec![BASE; hashes.len()];
-        Some(Self { seed, first, hashes, links })
-    }
-
-    /// Returns whether these can be the pages of `memory` at an earlier time. WebAssembly memory never shrinks.
-    fn can_become(&self, memory: &[u8], first: usize) -> bool {
-        self.first == first && self.first + self.hashes.len() <= memory.len() / PAGE
-    }
-
-    /// Hashes `memory` and notes the pages that have changed as those of `link`.
-    fn update(&mut self, memory: &[u8], link: u8) {
-        let count = (memory.len() / PAGE).saturating_sub(self.first);
-        if count > self.hashes.len() {
-            // The base holds memory that has grown since, in that a restored cell finds zeros there.
-            self.hashes.resize(count, XxHash3_128::oneshot_with_seed(self.seed, &ZERO_PAGE));
-            self.links.resize(count, BASE);
-        }
-        let known = self.hashes.iter_mut().zip(&mut self.links);
-        for (page, (hash, newest)) in memory.chunks_exact(PAGE).skip(self.first).zip(known) {
-            let now = XxHash3_128::oneshot_with_seed(self.seed, page);
-            if now != *hash {
-                (*hash, *newest) = (now, link);
-            }
+        match self {
+            Self::Copied(chain) => chain.patch(header, source, limit),
+            Self::Hashed(chain) => chain.delta(header, source, limit),
         }
     }
 
-    /// Counts the pages by the newest link that has them.
-    fn counts(&self) -> [usize; MAX_DELTAS + 2] {
-        let mut counts = [0; MAX_DELTAS + 2];
-        self.links.iter().for_each(|link| counts[usize::from(*link)] += 1);
-        counts
-    }
-
-    /// Moves the pages of all links after `link` to it, and returns the pages that it then has.
-    fn merge(&mut self, link: u8) -> Vec<Run> {
-        self.links.iter_mut().for_each(|newest| *newest = link.min(*newest));
-        let pages = self.links.iter().enumerate().filter(|(_, newest)| **newest == link);
-        difference::runs(pages.map(|(index, _)| self.first + index))
+    /// Returns the hashes of the current memory, if there are any.
+    fn into_pages(self) -> Option<Pages> {
+        match self {
+            Self::Copied(_) => None,
+            Self::Hashed(chain) => Some(chain.into_pages()),
+        }
     }
 }

@@ -3,7 +3,7 @@
 //! A small program changes a few bytes each on some thirty pages: counters, list heads, new objects among old ones. So a
 //! changed page is stored as a map of its changed blocks and their XOR against the image, and all of it is compressed with a
 //! dictionary: the difference that a typical small program makes. It passes through in chunks, each a frame of its own, so
-//! that parking a large heap does not need a second one.
+//! that parking a large heap does not need a second one, and threads can share the work.
 
 use std::cell::RefCell;
 
@@ -11,6 +11,7 @@ use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
 use crate::PAGE;
 use crate::format::{TooLarge, Unreadable};
+use crate::parts::{self, PART_PAGES};
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +24,6 @@ pub(crate) struct Run {
 const BLOCK: usize = PAGE / 64;
 const MAP_BYTES: usize = 8;
 const CHUNK: usize = 128 << 10;
-const LEVEL: i32 = 1;
 /// A chunk is flushed when it is full, so the last page may go beyond.
 const CHUNK_BYTES: usize = CHUNK + PAGE + MAP_BYTES;
 pub(crate) const ZERO_PAGE: [u8; PAGE] = [0; PAGE];
@@ -38,24 +38,53 @@ thread_local! {
     static DECOMPRESSOR: RefCell<(DCtx<'static>, Vec<u8>)> = RefCell::new((DCtx::create(), vec![0; CHUNK_BYTES]));
 }
 
+/// How much work goes into compression.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Effort {
+    /// For bytes that may be kept for days.
+    Usual,
+    /// For bytes that are replaced after the next call: a fifth faster, and larger by as much.
+    Little,
+}
+
+impl Effort {
+    /// The level of zstd, without and with a dictionary.
+    const fn levels(self) -> (i32, i32) {
+        match self {
+            Self::Usual => (1, 1),
+            Self::Little => (-1, -3),
+        }
+    }
+}
+
 /// What differences against one image have in common.
 pub struct Dictionary {
-    compress: CDict<'static>,
+    usual: CDict<'static>,
+    little: CDict<'static>,
     decompress: DDict<'static>,
 }
 
 impl Dictionary {
     /// From the [`difference`] of something typical. Any bytes will do, only not equally well.
     pub fn new(content: &[u8]) -> Self {
-        Self { compress: CDict::create(content, LEVEL), decompress: DDict::create(content) }
+        let compress = |effort: Effort| CDict::create(content, effort.levels().1);
+        let (usual, little) = (compress(Effort::Usual), compress(Effort::Little));
+        Self { usual, little, decompress: DDict::create(content) }
+    }
+
+    fn compress(&self, effort: Effort) -> &CDict<'static> {
+        match effort {
+            Effort::Usual => &self.usual,
+            Effort::Little => &self.little,
+        }
     }
 }
 
-fn page(memory: &[u8], index: usize) -> &[u8] {
+pub(crate) fn page(memory: &[u8], index: usize) -> &[u8] {
     memory.get(index * PAGE..(index + 1) * PAGE).unwrap_or(&ZERO_PAGE)
 }
 
-fn indexes(runs: &[Run]) -> impl Iterator<Item = usize> {
+pub(crate) fn indexes(runs: &[Run]) -> impl Iterator<Item = usize> {
     runs.iter().flat_map(|run| run.first as usize..(run.first + run.count) as usize)
 }
 
@@ -81,10 +110,13 @@ fn append_page(memory: &[u8], base: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; MAP_BYTES]);
     let mut map = 0u64;
-    for (index, (new, old)) in memory.chunks_exact(BLOCK).zip(base.chunks_exact(BLOCK)).enumerate() {
+    let blocks = memory.as_chunks::<BLOCK>().0.iter().zip(base.as_chunks::<BLOCK>().0);
+    for (index, (new, old)) in blocks.enumerate() {
         if new != old {
             map |= 1 << index;
-            out.extend(new.iter().zip(old).map(|(new, old)| new ^ old));
+            let mut change = *new;
+            change.iter_mut().zip(old).for_each(|(byte, old)| *byte ^= old);
+            out.extend_from_slice(&change);
         }
     }
     out[start..start + MAP_BYTES].copy_from_slice(&map.to_le_bytes());
@@ -105,30 +137,57 @@ pub(crate) fn compress(
     base: &[u8],
     runs: &[Run],
     dictionary: &Dictionary,
+    effort: Effort,
     out: &mut Vec<u8>,
     limit: usize,
 ) -> Result<(), TooLarge> {
+    let pages: Vec<usize> = indexes(runs).collect();
+    let parts = pages.chunks(PART_PAGES).enumerate();
+    let compressed = parts::each(parts, |(number, pages)| {
+        // Only the first is short enough to gain from the dictionary, and the others would take a third longer with it. A frame
+        // does not say with what it was compressed: all are read in the same way.
+        let dictionary = (number == 0).then(|| dictionary.compress(effort));
+        compress_part(memory, base, pages, (dictionary, effort.levels().0), limit)
+    });
+    for part in compressed {
+        out.extend_from_slice(&part?);
+        if out.len() > limit {
+            return Err(TooLarge { limit });
+        }
+    }
+    Ok(())
+}
+
+fn compress_part(
+    memory: &[u8],
+    base: &[u8],
+    pages: &[usize],
+    (mut dictionary, level): (Option<&CDict<'_>>, i32),
+    limit: usize,
+) -> Result<Vec<u8>, TooLarge> {
+    let mut out = Vec::new();
     COMPRESSOR.with_borrow_mut(|(context, chunk, frame)| {
         let mut flush = |chunk: &mut Vec<u8>| {
+            let compressed = match dictionary.take() {
+                Some(dictionary) => context.compress_using_cdict(&mut frame[..], chunk, dictionary),
+                None => context.compress(&mut frame[..], chunk, level),
+            };
             // Fails only for want of room, and there is room for the worst case.
-            context.compress_using_cdict(&mut frame[..], chunk, &dictionary.compress).map_or(
-                Err(TooLarge { limit }),
-                |len| {
-                    chunk.clear();
-                    out.extend_from_slice(&frame[..len]);
-                    if out.len() <= limit { Ok(()) } else { Err(TooLarge { limit }) }
-                },
-            )
+            let len = compressed.map_err(|_| TooLarge { limit })?;
+            chunk.clear();
+            out.extend_from_slice(&frame[..len]);
+            if out.len() <= limit { Ok(()) } else { Err(TooLarge { limit }) }
         };
         chunk.clear();
-        for index in indexes(runs) {
-            append_page(page(memory, index), page(base, index), chunk);
+        for index in pages {
+            append_page(page(memory, *index), page(base, *index), chunk);
             if chunk.len() >= CHUNK {
                 flush(chunk)?;
             }
         }
         if chunk.is_empty() { Ok(()) } else { flush(chunk) }
-    })
+    })?;
+    Ok(out)
 }
 
 /// Turns the pages in `runs` back into those of the image.
@@ -139,7 +198,7 @@ pub(crate) fn reset(memory: &mut [u8], image: &[u8], runs: &[Run]) -> Result<(),
     Ok(())
 }
 
-fn page_mut(memory: &mut [u8], index: usize) -> Result<&mut [u8], Unreadable> {
+pub(crate) fn page_mut(memory: &mut [u8], index: usize) -> Result<&mut [u8], Unreadable> {
     memory.get_mut(index * PAGE..(index + 1) * PAGE).ok_or(Unreadable::Damaged("a page lies outside memory"))
 }
 

@@ -9,11 +9,12 @@
 //!
 //! A delta starts with `"PNCD" | version u16 | checksum of its predecessor 32` and goes on like a snapshot, from the engine
 //! hash on. The header is that of the cell when the delta was made. The pages are those that changed since the predecessor,
-//! also as the difference to the image.
+//! also as the difference to the image. A patch starts with `"PNCP"` instead, and has the words that changed since the
+//! predecessor.
 
 use sha2::{Digest, Sha256};
 
-use crate::difference::{self, Dictionary, Run};
+use crate::difference::{self, Dictionary, Effort, Run};
 use crate::{ContentHash, PAGE, WASM_PAGE};
 
 /// How a stored form names itself.
@@ -22,8 +23,16 @@ pub(crate) struct Form {
     version: u16,
 }
 
+impl Form {
+    /// Returns whether `bytes` start with this name.
+    pub fn is_that_of(&self, bytes: &[u8]) -> bool {
+        bytes.starts_with(self.magic)
+    }
+}
+
 pub(crate) const SNAPSHOT: Form = Form { magic: b"PNCR", version: 1 };
 pub(crate) const DELTA: Form = Form { magic: b"PNCD", version: 1 };
+pub(crate) const PATCH: Form = Form { magic: b"PNCP", version: 1 };
 
 const CHECKSUM_BYTES: usize = 32;
 /// The SHA-256 at the end of a snapshot or delta. The next delta names it as its predecessor.
@@ -85,7 +94,7 @@ pub struct Parked<'a> {
     /// What the cell is.
     pub header: Header,
     pub(crate) runs: Vec<Run>,
-    difference: &'a [u8],
+    pub(crate) difference: &'a [u8],
 }
 
 impl Parked<'_> {
@@ -110,7 +119,8 @@ pub fn write(
     limit: usize,
 ) -> Result<Vec<u8>, TooLarge> {
     let runs = difference::changed(memory, base, header.stack_pointer as usize / PAGE);
-    write_pages(begin(&SNAPSHOT), header, &runs, Source { memory, image: base, dictionary }, limit)
+    let source = Source { memory, image: base, dictionary, effort: Effort::Usual };
+    write_pages(begin(&SNAPSHOT), header, &runs, source, limit)
 }
 
 /// Where the pages of a snapshot or delta come from.
@@ -119,6 +129,7 @@ pub(crate) struct Source<'a> {
     pub memory: &'a [u8],
     pub image: &'a [u8],
     pub dictionary: &'a Dictionary,
+    pub effort: Effort,
 }
 
 /// Returns the first bytes of a snapshot or delta.
@@ -126,6 +137,13 @@ pub(crate) fn begin(form: &Form) -> Vec<u8> {
     let mut out = Vec::with_capacity(PAGE);
     out.extend_from_slice(form.magic);
     out.extend_from_slice(&form.version.to_le_bytes());
+    out
+}
+
+/// Returns the first bytes of a delta or patch.
+pub(crate) fn begin_after(form: &Form, predecessor: &Checksum) -> Vec<u8> {
+    let mut out = begin(form);
+    out.extend_from_slice(predecessor);
     out
 }
 
@@ -138,13 +156,19 @@ pub(crate) fn write_pages(
     limit: usize,
 ) -> Result<Vec<u8>, TooLarge> {
     append_header(&mut out, header, runs);
-    difference::compress(source.memory, source.image, runs, source.dictionary, &mut out, limit)?;
+    let Source { memory, image, dictionary, effort } = source;
+    difference::compress(memory, image, runs, dictionary, effort, &mut out, limit)?;
+    seal(out, limit)
+}
+
+/// Appends the checksum.
+pub(crate) fn seal(mut out: Vec<u8>, limit: usize) -> Result<Vec<u8>, TooLarge> {
     let checksum = Sha256::digest(&out);
     out.extend_from_slice(&checksum);
     if out.len() > limit { Err(TooLarge { limit }) } else { Ok(out) }
 }
 
-fn append_header(out: &mut Vec<u8>, header: &Header, runs: &[Run]) {
+pub(crate) fn append_header(out: &mut Vec<u8>, header: &Header, runs: &[Run]) {
     out.extend_from_slice(&header.engine.0);
     out.extend_from_slice(&header.image.0);
     out.extend_from_slice(&header.stack_pointer.to_le_bytes());

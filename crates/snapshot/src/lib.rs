@@ -4,7 +4,7 @@
 //! that it can be tested and fuzzed alone. Reading is written for hostile bytes: [`read`] checks everything a snapshot says
 //! before anything is done with it.
 //!
-//! A large cell that is stored often is stored as a chain: a snapshot and up to [`MAX_DELTAS`] deltas. [`Checkpoints`] makes
+//! A cell that is stored often is stored as a chain: a snapshot and up to [`MAX_DELTAS`] deltas. [`Checkpoints`] makes
 //! them, [`read_chain`] reads them.
 //!
 //! ```
@@ -34,9 +34,13 @@
 
 mod chain;
 mod checkpoints;
+mod copied;
 mod difference;
 mod format;
 mod hash;
+mod hashed;
+mod parts;
+mod patch;
 
 pub use chain::{Chain, read_chain};
 pub use checkpoints::{Checkpoint, Checkpoints, MAX_DELTAS};

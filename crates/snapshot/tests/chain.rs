@@ -13,7 +13,7 @@ use proptest::sample::Index;
 use sha2::{Digest, Sha256};
 
 const STACK: usize = 2 * PAGE;
-const LIMIT: usize = 4 << 20;
+const LIMIT: usize = 16 << 20;
 /// Where a delta has the checksum of its predecessor, and what follows that.
 const PREDECESSOR: std::ops::Range<usize> = 6..38;
 const ENGINE: usize = 38;
@@ -40,7 +40,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// With something on each page, so that a few changes are few.
+    /// With something on each page, so that a few changes are few. Changes are found by hashes.
     fn new(wasm_pages: usize) -> Self {
         let mut memory = IMAGE.clone();
         memory.resize(wasm_pages * WASM_PAGE, 0);
@@ -55,6 +55,11 @@ impl Cell {
             pending: Vec::new(),
         };
         Self { header, memory, checkpoints: Checkpoints::new(0), base: Vec::new(), deltas: Vec::new() }
+    }
+
+    /// One that is small enough for copies.
+    fn small() -> Self {
+        Self { checkpoints: Checkpoints::new(usize::MAX), ..Self::new(4) }
     }
 
     /// Changes one byte of a page, counted from the stack on.
@@ -113,6 +118,14 @@ fn cell_with_deltas(count: usize) -> Cell {
         page += pages;
         assert_eq!(cell.checkpoint(), Some(0));
     }
+    cell
+}
+
+fn small_cell_with_a_patch() -> Cell {
+    let mut cell = Cell::small();
+    cell.checkpoint();
+    (0..10).for_each(|page| cell.touch(page));
+    assert_eq!(cell.checkpoint(), Some(0));
     cell
 }
 
@@ -183,6 +196,37 @@ proptest! {
                 prop_assert!(cell.deltas.len() <= MAX_DELTAS);
                 prop_assert_eq!(cell.restored(), cell.expected());
             }
+        }
+    }
+
+    #[test]
+    fn each_checkpoint_of_a_small_cell_restores_to_the_memory(steps in steps()) {
+        let mut cell = Cell::small();
+        for step in steps {
+            let is_checkpoint = matches!(step, Step::Checkpoint);
+            run(&mut cell, step);
+            if is_checkpoint {
+                prop_assert!(cell.deltas.len() <= 1);
+                prop_assert_eq!(cell.restored(), cell.expected());
+            }
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_of_a_patch_is_refused(at in any::<Index>(), with in 1u8..) {
+        let mut cell = small_cell_with_a_patch();
+        let at = at.index(cell.deltas[0].len());
+        cell.deltas[0][at] ^= with;
+        prop_assert!(cell.restored().is_err());
+    }
+
+    #[test]
+    fn forged_patches_never_panic(at in any::<Index>(), with in vec(any::<u8>(), 1..40)) {
+        let mut cell = small_cell_with_a_patch();
+        let at = at.index(cell.deltas[0].len() - 32);
+        cell.deltas[0] = forged(&cell.deltas[0], at, &with);
+        if read_chain(&cell.base, &cell.deltas).is_ok_and(|chain| chain.memory_bytes() <= 64 << 20) {
+            let _ = cell.restored();
         }
     }
 
@@ -316,15 +360,78 @@ fn deltas_that_grow_large_get_a_new_base() {
 }
 
 #[test]
-fn a_base_is_the_snapshot_that_write_makes_and_a_small_one_gets_no_deltas() {
+fn a_base_with_more_pages_than_may_be_copied_gets_hashes() {
     let mut cell = Cell::new(4);
     let pages = cell.memory.len() / PAGE - STACK / PAGE;
-    for (min_pages, delta) in [(pages, true), (pages + 1, false)] {
-        cell.checkpoints = Checkpoints::new(min_pages);
+    for (copied_pages, magic) in [(pages, b"PNCP"), (pages - 1, b"PNCD")] {
+        cell.checkpoints = Checkpoints::new(copied_pages);
         assert_eq!(cell.checkpoint(), None);
-        assert_eq!(write(&cell.header, &cell.memory, &IMAGE, &DICTIONARY, LIMIT).as_ref(), Ok(&cell.base));
-        assert_eq!(cell.checkpoint().is_some(), delta);
+        cell.touch(0);
+        assert_eq!(cell.checkpoint(), Some(0));
+        assert!(cell.deltas[0].starts_with(magic));
     }
+}
+
+#[test]
+fn a_patch_has_the_words_that_changed_and_takes_the_place_of_the_one_before() {
+    let mut cell = small_cell_with_a_patch();
+    let one = cell.deltas[0].len();
+    for page in [1, 2, 3, 200, 1] {
+        cell.touch(page % 60);
+        assert_eq!(cell.checkpoint(), Some(1));
+        assert_eq!(cell.restored(), cell.expected());
+    }
+    assert_eq!(cell.deltas.len(), 1);
+    // Two more words, on one more page, and four more pending requests.
+    assert!(cell.deltas[0].len() < one + 60, "{} after {one}", cell.deltas[0].len());
+}
+
+#[test]
+fn patches_that_have_grown_get_a_new_base() {
+    let mut cell = small_cell_with_a_patch();
+    let mut at = STACK;
+    let patches = (0..50).position(|_| {
+        // A program that collects results.
+        cell.memory[at..at + 500].iter_mut().for_each(|byte| *byte ^= 0x33);
+        at += 500;
+        cell.checkpoint().is_none()
+    });
+    assert!(patches.is_some_and(|patches| (4..20).contains(&patches)), "{patches:?}");
+    assert_eq!(cell.restored(), cell.expected());
+    cell.touch(0);
+    assert_eq!(cell.checkpoint(), Some(0));
+    cell.memory[STACK..STACK + 20 * PAGE].iter_mut().for_each(|byte| *byte ^= 0x11);
+    assert_eq!(cell.checkpoint(), None, "a patch of 80 KB");
+    assert_eq!(cell.restored(), cell.expected());
+}
+
+#[test]
+fn base_and_patch_together_keep_the_limit() {
+    let mut cell = small_cell_with_a_patch();
+    let size = cell.base.len() + cell.deltas[0].len();
+    let is_full =
+        |cell: &mut Cell, limit| match cell.checkpoints.next(&cell.header, &cell.memory, &IMAGE, &DICTIONARY, limit) {
+            Ok(Checkpoint::Full(_)) => true,
+            Ok(Checkpoint::Delta { .. }) => false,
+            Err(error) => panic!("{error}"),
+        };
+    assert!(!is_full(&mut cell, size));
+    assert!(is_full(&mut cell, size - 1));
+}
+
+#[test]
+fn a_memory_that_threads_share_is_stored_as_by_one() {
+    // 80 parts.
+    let mut cell = Cell::new(20 * 64);
+    cell.checkpoint();
+    assert_eq!(cell.restored(), cell.expected());
+    let pages = cell.memory.len() / PAGE - STACK / PAGE;
+    (0..pages).step_by(97).for_each(|page| cell.touch(page));
+    assert_eq!(cell.checkpoint(), Some(0));
+    assert_eq!(cell.restored(), cell.expected());
+    let write = || write(&cell.header, &cell.memory, &IMAGE, &DICTIONARY, 64 << 20).expect("it is small");
+    let (a, b) = (write(), write());
+    assert!(a == b, "two snapshots of the same cell differ");
 }
 
 #[test]

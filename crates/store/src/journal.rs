@@ -118,16 +118,14 @@ pub trait Journal {
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
 }
 
-// The inner queries compare columns with columns: where they compare an indexed column with a parameter, SQLite parses the whole
-// statement again each time.
-
-/// Notes a call, if the run is that of the fence, has not ended, and the call is covered or need not be.
+/// Notes a call, if the run is that of the fence, has not ended, and the call is covered, need not be, or has nothing to retire.
 const DISPATCH: &str = "
     INSERT INTO call (run, seq, tool, input, repeat, state, owner)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM run
     WHERE id = ?1 AND fence = ?8 AND state IN ('running', 'waiting') AND (?9 OR ?2 < coalesce(
         (SELECT next FROM delta WHERE delta.run = run.id ORDER BY number DESC LIMIT 1),
-        (SELECT next FROM snapshot WHERE snapshot.run = run.id), 0))
+        (SELECT next FROM snapshot WHERE snapshot.run = run.id), 0)
+        OR (?10 AND state = 'running' AND NOT EXISTS (SELECT 1 FROM snapshot WHERE snapshot.run = run.id)))
     ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
     WHERE call.state = excluded.state AND call.tool = excluded.tool";
 /// The place is counted inside the statement: two processes may settle calls of one run at once.
@@ -186,9 +184,9 @@ impl Journal for SqliteStore {
     ) -> Result<(), StoreError> {
         let state = CallState::Dispatched;
         let NewCall { seq, tool, input, repeat, cover, permission } = *call;
-        let is_free = permission == Permission::Free && cover != Cover::Retire;
-        if is_free {
-            let row = (run, seq, tool, input, repeat, state, owner, fence.0, cover == Cover::None);
+        let row = |uncovered, retire| (run, seq, tool, input, repeat, state, owner, fence.0, uncovered, retire);
+        if permission == Permission::Free {
+            let row = row(cover == Cover::None, cover == Cover::Retire);
             if self.change_as(commit, DISPATCH, row, |_| Ok(false))? {
                 return Ok(());
             }
@@ -204,8 +202,7 @@ impl Journal for SqliteStore {
                 }
             }
             permit(connection, run, call)?;
-            let row = (run, seq, tool, input, repeat, state, owner, fence.0, true);
-            if connection.prepare_cached(DISPATCH)?.execute(row)? == 0 {
+            if connection.prepare_cached(DISPATCH)?.execute(row(true, false))? == 0 {
                 return Err(StoreError::Exists { what: "call", id: format!("{run}/{seq}") }.into());
             }
             Ok(())

@@ -148,7 +148,7 @@ pub(crate) const STEPS: &[&str] = &[
         detail TEXT NOT NULL,
         bytes  BLOB NOT NULL,
         PRIMARY KEY (run, number)
-    ) STRICT, WITHOUT ROWID;
+    ) STRICT;
 
     ALTER TABLE call DROP COLUMN asked;
     ALTER TABLE call ADD COLUMN settled_at INTEGER;

@@ -294,7 +294,7 @@ impl Runs for SqliteStore {
                 keep_tools(connection, tools)?;
             }
             if let Some(checkpoint) = checkpoint {
-                put(connection, id, checkpoint)?;
+                put(connection, id, Fence::FIRST, checkpoint)?;
             }
             Ok(Fence::FIRST)
         })

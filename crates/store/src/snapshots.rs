@@ -98,8 +98,25 @@ fn check_latest(connection: &Connection, run: &str, next: u32) -> Result<(), Ref
     }
 }
 
+/// Stores a delta, if the run is that of the fence and runs, and the whole cell that the delta belongs to is there. It takes the
+/// place of the oldest one that it replaces.
+const PUT_DELTA: &str = "
+    INSERT INTO delta (run, number, next, detail, bytes)
+    SELECT id, 1 + last - ?3, ?4, ?5, ?6 FROM (
+        SELECT run.id, coalesce((SELECT max(number) FROM delta WHERE delta.run = run.id), 0) AS last
+        FROM run JOIN snapshot ON snapshot.run = run.id
+        WHERE run.id = ?1 AND run.fence = ?2 AND run.state = 'running' AND NOT EXISTS (
+            SELECT 1 FROM call WHERE call.run = run.id AND call.seq >= ?4 AND call.repeat <> 'pure'))
+    WHERE last >= ?3
+    ON CONFLICT DO UPDATE SET next = excluded.next, detail = excluded.detail, bytes = excluded.bytes";
+
 /// Stores a checkpoint. A delta needs the whole cell that it belongs to.
-pub(crate) fn put(connection: &Connection, run: &str, checkpoint: &Checkpoint<'_>) -> Result<(), Refused> {
+pub(crate) fn put(
+    connection: &Connection,
+    run: &str,
+    fence: Fence,
+    checkpoint: &Checkpoint<'_>,
+) -> Result<(), Refused> {
     let Checkpoint { next, cell, detail } = *checkpoint;
     check_latest(connection, run, next)?;
     match cell {
@@ -109,18 +126,15 @@ pub(crate) fn put(connection: &Connection, run: &str, checkpoint: &Checkpoint<'_
             connection.prepare_cached("DELETE FROM delta WHERE run = ?1")?.execute([run])?;
         }
         CellPart::Delta { bytes, replaces } => {
-            let last = "SELECT (SELECT count(*) FROM snapshot WHERE run = ?1),
-                               (SELECT coalesce(max(number), 0) FROM delta WHERE run = ?1)";
-            let mut last = connection.prepare_cached(last)?;
-            let (bases, last): (u32, u32) = last.query_row([run], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            if bases == 0 || last < replaces {
+            let put = (run, fence.0, replaces, next, detail, bytes);
+            if connection.prepare_cached(PUT_DELTA)?.execute(put)? == 0 {
                 return Err(StoreError::Missing { what: "snapshot of the run", id: run.into() }.into());
             }
-            let kept = last - replaces;
-            let drop = "DELETE FROM delta WHERE run = ?1 AND number > ?2";
-            connection.prepare_cached(drop)?.execute((run, kept))?;
-            let put = "INSERT INTO delta (run, number, next, detail, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
-            connection.prepare_cached(put)?.execute((run, kept + 1, next, detail, bytes))?;
+            if replaces > 1 {
+                let drop = "DELETE FROM delta WHERE run = ?1
+                    AND number > (SELECT max(number) FROM delta WHERE run = ?1) - ?2 + 1";
+                connection.prepare_cached(drop)?.execute((run, replaces))?;
+            }
         }
     }
     Ok(())
@@ -157,7 +171,7 @@ impl Snapshots for SqliteStore {
         self.transaction(Safety::Power, |connection| {
             let session = check_running(connection, run, fence)?;
             check_room(connection, run, &session, park)?;
-            put(connection, run, &park.checkpoint)?;
+            put(connection, run, fence, &park.checkpoint)?;
             let wait = "UPDATE run SET state = ?2, expires_at = ?3, result = ?4, acknowledged = 1 WHERE id = ?1";
             connection.prepare_cached(wait)?.execute((run, RunState::Waiting, park.expires_at, park.result))?;
             Ok(())
@@ -171,9 +185,17 @@ impl Snapshots for SqliteStore {
         checkpoint: &Checkpoint<'_>,
         commit: Commit,
     ) -> Result<(), StoreError> {
+        let Checkpoint { next, cell, detail } = *checkpoint;
+        if let CellPart::Delta { bytes, replaces: replaces @ 0..=1 } = cell {
+            let put = (run, fence.0, replaces, next, detail, bytes);
+            if self.change_as(commit, PUT_DELTA, put, |_| Ok(false))? {
+                return Ok(());
+            }
+        }
+        // More than one statement, or one that changed nothing: here it shows why.
         self.commit_as(commit, |connection| {
             check_running(connection, run, fence)?;
-            put(connection, run, checkpoint)
+            put(connection, run, fence, checkpoint)
         })
     }
 

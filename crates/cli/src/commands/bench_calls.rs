@@ -168,7 +168,7 @@ impl Bench {
 
     /// A program with a heap of about 20 MB, of which each turn changes a few pages.
     async fn large_heap(&self) -> Outcome<LargeHeap> {
-        let code = "const all = []; for (let i = 0; i < 210000; i++) all.push({ i, name: 'n' + i });
+        let code = "const all = []; for (let i = 0; i < 150000; i++) all.push({ i, name: 'n' + i });
             for (let i = 0; i < 100; i++) { all[i * 7].name = 'changed'; await tools.trivial({ i }) } return all.length";
         let (mut calls, mut programs, mut parked) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..5 {
