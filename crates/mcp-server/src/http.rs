@@ -1,17 +1,17 @@
 //! Clients over streamable HTTP: who may connect, and from where.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::routing::any;
-use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use futures_util::{StreamExt, stream};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
+use hyper::body::{Bytes, Frame, Incoming};
+use hyper::header::{self, HeaderValue};
+use hyper::{Request, Response, StatusCode};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -19,11 +19,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
 use crate::face::{Face, User};
+use crate::listen::{self, Bounds};
+use crate::sessions::Sessions;
 
 /// A request may have so many bytes.
 const MOST_REQUEST_BYTES: usize = 4 << 20;
-/// A session that nobody uses for so long is over. A person may take an hour over a question.
-const IDLE: Duration = Duration::from_secs(2 * 3600);
+/// A client has so long to send a request.
+const REQUEST_TIME: Duration = Duration::from_secs(30);
+/// An answer that is whole within this time is written as a whole.
+const SOON: Duration = Duration::from_millis(3);
 /// Where the protocol is spoken.
 const PATH: &str = "/mcp";
 
@@ -38,6 +42,8 @@ pub struct HttpSettings {
     pub allowed_hosts: Vec<String>,
     /// Web pages that may use it, besides those of this machine.
     pub allowed_origins: Vec<String>,
+    /// How many connections there may be, and for how long they may do nothing.
+    pub bounds: Bounds,
 }
 
 /// Why nobody can connect.
@@ -64,9 +70,6 @@ pub enum HttpError {
         #[source]
         source: std::io::Error,
     },
-    /// It broke down.
-    #[error("the server broke down")]
-    Serve(#[source] std::io::Error),
 }
 
 /// A server that listens.
@@ -95,8 +98,8 @@ impl HttpServer {
     }
 
     /// Serves until `end` is cancelled.
-    pub async fn serve(self, face: Arc<Face>, end: CancellationToken) -> Result<(), HttpError> {
-        let HttpSettings { address, allowed_hosts, allowed_origins, .. } = self.settings;
+    pub async fn serve(self, face: Arc<Face>, end: CancellationToken) {
+        let HttpSettings { address, allowed_hosts, allowed_origins, .. } = self.settings.clone();
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.cancellation_token = end.child_token();
         let this_machine = ["localhost", "127.0.0.1", "[::1]"];
@@ -109,10 +112,8 @@ impl HttpServer {
         // Each user has sessions of their own: that of another is one that does not exist.
         let service = |user: User| {
             let face = Arc::clone(&face);
-            let mut sessions = LocalSessionManager::default();
-            sessions.session_config.keep_alive = Some(IDLE);
             let connection = move || Ok(Connection::new(Arc::clone(&face), user.clone()));
-            StreamableHttpService::new(connection, Arc::new(sessions), config.clone())
+            StreamableHttpService::new(connection, Arc::new(Sessions::new()), config.clone())
         };
         let front = if self.users.is_empty() {
             Front::Anybody(service(face.parts.user.clone()))
@@ -120,13 +121,14 @@ impl HttpServer {
             let named = self.users.into_iter().map(|(token, name)| (token, service(User(format!("token:{name}")))));
             Front::Users(named.collect())
         };
-        let router = Router::new().route(PATH, any(admit)).with_state(Arc::new(front));
-        let serving = axum::serve(self.listener, router).with_graceful_shutdown(end.cancelled_owned());
-        serving.await.map_err(HttpError::Serve)
+        let front = Arc::new(front);
+        let handle = move |request| admit(Arc::clone(&front), request);
+        listen::serve(self.listener, self.settings.bounds, handle, end).await;
     }
 }
 
-type Service = StreamableHttpService<Connection, LocalSessionManager>;
+type Service = StreamableHttpService<Connection, Sessions>;
+type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Who is served.
 enum Front {
@@ -157,7 +159,7 @@ fn users(tokens: &BTreeMap<String, String>) -> Result<BTreeMap<Digested, String>
 
 impl Front {
     /// The service of whoever makes a request, if they say who they are where that is asked.
-    fn service(&self, request: &Request) -> Option<&Service> {
+    fn service(&self, request: &Request<Incoming>) -> Option<&Service> {
         match self {
             Self::Anybody(service) => Some(service),
             Self::Users(users) => {
@@ -169,18 +171,80 @@ impl Front {
     }
 }
 
-/// Lets a request in if it says who makes it, where that is asked, and if it is not too large.
-async fn admit(State(front): State<Arc<Front>>, request: Request) -> Response {
+/// Lets a request in if it says who makes it, where that is asked, and if it is not too large or too slow.
+async fn admit(front: Arc<Front>, request: Request<Incoming>) -> Answer {
+    if request.uri().path() != PATH {
+        return told(StatusCode::NOT_FOUND, &format!("the protocol is spoken at {PATH}"));
+    }
     let Some(service) = front.service(&request) else {
-        let why = "send a token of mcp.serve.tokens: Authorization: Bearer TOKEN\n";
-        return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], why).into_response();
+        let why = "send a token of mcp.serve.tokens: Authorization: Bearer TOKEN";
+        let mut refused = told(StatusCode::UNAUTHORIZED, why);
+        refused.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        return refused;
     };
     let (parts, body) = request.into_parts();
-    match to_bytes(body, MOST_REQUEST_BYTES).await {
-        Ok(body) => service.handle(Request::from_parts(parts, Body::from(body))).await.into_response(),
+    let whole = Limited::new(body, MOST_REQUEST_BYTES).collect();
+    match tokio::time::timeout(REQUEST_TIME, whole).await {
+        Ok(Ok(body)) => gathered(service.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await).await,
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            told(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request has at most {MOST_REQUEST_BYTES} bytes"))
+        }
+        Ok(Err(error)) => told(StatusCode::BAD_REQUEST, &format!("the request broke off: {error}")),
         Err(_) => {
-            let why = format!("a request has at most {MOST_REQUEST_BYTES} bytes\n");
-            (StatusCode::PAYLOAD_TOO_LARGE, why).into_response()
+            let why = format!("the request was not whole after {} seconds", REQUEST_TIME.as_secs());
+            told(StatusCode::REQUEST_TIMEOUT, &why)
+        }
+    }
+}
+
+fn told(status: StatusCode, why: &str) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(format!("{why}\n"))).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+/// Waits a moment for the whole answer, so that it is sent in one piece. One that takes longer is passed on as it comes.
+async fn gathered(answer: Answer) -> Answer {
+    let (parts, mut body) = answer.into_parts();
+    let mut frames = Vec::new();
+    let soon = tokio::time::timeout(SOON, async {
+        while let Some(frame) = body.frame().await {
+            frames.push(frame);
+        }
+    });
+    if soon.await.is_err() {
+        let body =
+            StreamBody::new(stream::iter(frames).chain(body.into_data_stream().map(|data| data.map(Frame::data))));
+        return Response::from_parts(parts, BodyExt::boxed(body));
+    }
+    let data: Vec<u8> = frames.into_iter().flatten().filter_map(|frame| frame.into_data().ok()).flatten().collect();
+    Response::from_parts(parts, Full::new(Bytes::from(data)).boxed())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::pending;
+    use hyper::body::Body;
+
+    use super::*;
+
+    fn answer(pieces: &[&'static str], is_whole: bool) -> Answer {
+        let pieces: Vec<_> = pieces.iter().map(|piece| Ok(Frame::data(Bytes::from_static(piece.as_bytes())))).collect();
+        let more = stream::once(pending()).take(usize::from(!is_whole));
+        Response::new(BodyExt::boxed(StreamBody::new(stream::iter(pieces).chain(more))))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_is_there_is_sent_in_one_piece_and_another_as_it_comes() {
+        let whole = gathered(answer(&["a", "bc"], true)).await;
+        assert_eq!(whole.body().size_hint().exact(), Some(3));
+        assert_eq!(whole.into_body().collect().await.map(|body| body.to_bytes()), Ok(Bytes::from("abc")));
+
+        let mut coming = gathered(answer(&["a", "bc"], false)).await.into_body();
+        assert_eq!(coming.size_hint().exact(), None);
+        for piece in ["a", "bc"] {
+            let frame = coming.frame().await.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
+            assert_eq!(frame, Some(Bytes::from(piece)));
         }
     }
 }

@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::person::{Person, Reply, decides};
+use std::time::Duration;
+
+use common::person::{Client, Person, Reply, decides};
 use common::web::{TOKENS, call, hello, listen, settings};
 use common::{House, Plan, house, planned, program};
 use pincer_mcp_server::{HttpError, HttpServer, HttpSettings, Surface};
@@ -198,17 +200,26 @@ async fn a_question_of_a_server_is_asked_of_nobody_if_it_may_be_for_another_user
     house.servers.end().await;
 }
 
+/// Waits until the stream is there on which a client hears what belongs to no request: it asks for it in its own time.
+async fn listens(client: &Client) {
+    let soon = Duration::from_millis(100);
+    while tokio::time::timeout(soon, client.hears("notifications/prompts/list_changed")).await.is_err() {
+        client.call("test_trigger_prompt_change", json!({})).await.unwrap();
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_line_that_may_be_about_somebody_elses_call_is_not_told() {
     let house = shared(Surface::Direct);
     let web = listen(&house, settings(&TOKENS)).await;
     let ann = web.connect(Person::plain(), Some("token-of-ann")).await;
+    listens(&ann).await;
     ann.call("test_tool_with_logging", json!({})).await.unwrap();
     for _ in 0..3 {
         ann.hears("notifications/message").await;
     }
     let bob = web.connect(Person::plain(), Some("token-of-bob")).await;
-    assert!(!bob.tools().await.is_empty());
+    listens(&bob).await;
     ann.call("test_tool_with_logging", json!({})).await.unwrap();
     ann.call("test_trigger_resource_change", json!({})).await.unwrap();
     for listener in [&ann, &bob] {

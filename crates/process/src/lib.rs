@@ -7,9 +7,11 @@ mod descendants;
 mod file_size;
 mod group;
 mod keeper;
+mod open_files;
 mod session;
 
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
 pub use keeper::{Front, Half, Worker, split};
+pub use open_files::raise_open_files;

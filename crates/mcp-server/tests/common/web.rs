@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
-use pincer_mcp_server::{HttpServer, HttpSettings};
+use pincer_mcp_server::{Bounds, HttpServer, HttpSettings};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ pub fn settings(tokens: &[(&str, &str)]) -> HttpSettings {
     let tokens: BTreeMap<String, String> =
         tokens.iter().map(|(name, token)| ((*name).to_owned(), (*token).to_owned())).collect();
     let address = "127.0.0.1:0".parse().expect("an address");
-    HttpSettings { address, tokens, allowed_hosts: Vec::new(), allowed_origins: Vec::new() }
+    HttpSettings { address, tokens, allowed_hosts: Vec::new(), allowed_origins: Vec::new(), bounds: Bounds::USUAL }
 }
 
 /// Two users.
@@ -33,7 +33,7 @@ pub async fn listen(house: &House, settings: HttpSettings) -> Web {
     let url = server.url();
     let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).expect("a URL").to_owned();
     let serving = server.serve(Arc::clone(&house.face), house.end.clone());
-    Web { address, serving: tokio::spawn(async move { serving.await.expect("it serves") }) }
+    Web { address, serving: tokio::spawn(serving) }
 }
 
 /// What came back.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pincer_codemode::{CodeMode, Settings};
 use pincer_config::keys::McpSampling;
-use pincer_mcp_server::{Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
+use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
 use pincer_tools::EventSink;
 use tokio_util::sync::CancellationToken;
 
@@ -83,6 +83,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
                 tokens: serve.tokens.clone(),
                 allowed_hosts: serve.allowed_hosts.clone(),
                 allowed_origins: serve.allowed_origins.clone(),
+                bounds: Bounds::USUAL.with_files(pincer_process::raise_open_files()),
             };
             let server = match HttpServer::bind(settings).await {
                 Ok(server) => server,
@@ -94,7 +95,10 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             };
             note(&format!("listening on {}", server.url()));
             let end = end.clone();
-            tokio::spawn(async move { server.serve(face, end).await.map_err(|error| chain(&error)) })
+            tokio::spawn(async move {
+                server.serve(face, end).await;
+                Ok(())
+            })
         }
     };
     let served = attended(served, interrupted, &ready.mode, &end).await;
