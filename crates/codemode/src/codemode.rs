@@ -8,10 +8,11 @@ use pincer_sandbox::{Engine, Program, Scope};
 use pincer_source::{Prepared, SourceError, prepare};
 use pincer_store::{Run, StoreError};
 use pincer_tools::{Context, ControlCall, Door};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::aside::Home;
 use crate::drive::{Driver, margin};
 use crate::ending::Ending;
 use crate::flights::{Caller, Flights, Listener};
@@ -20,6 +21,7 @@ use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
 use crate::owner::ClaimError;
 use crate::owner::Owner;
+use crate::places::{Place, Places};
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode, Failed};
 use crate::run::{After, Driven, Key, RunRecord};
@@ -44,8 +46,7 @@ impl CodeMode {
             store,
             owner,
             threads: Threads::default(),
-            cells: Arc::new(Semaphore::new(live_cells as usize)),
-            live_cells: live_cells as usize,
+            places: Places::new(live_cells as usize),
             counting: Counting::default(),
             live: Live::default(),
             closing: CancellationToken::new(),
@@ -180,9 +181,9 @@ impl CodeMode {
         self.watch_over();
         tokio::spawn(async move {
             // A panic must not leave others waiting: the place is cleared when this is dropped.
-            let place = Place { mode: &mode, id: &id };
+            let entry = Entry { mode: &mode, id: &id };
             let (result, after) = driving.await;
-            std::mem::forget(place);
+            std::mem::forget(entry);
             match after {
                 After::Parked(flights) => {
                     let guard = mode.guard(id.clone(), abort.clone(), lifetime);
@@ -216,8 +217,8 @@ impl CodeMode {
             Ok(prepared) => prepared,
             Err(ending) => return refused(ending, telemetry),
         };
-        let permit = match self.place(deadline, &abort).await {
-            Ok(permit) => permit,
+        let place = match self.place(&scope, deadline, &abort).await {
+            Ok(place) => place,
             Err(ending) => return refused(ending, telemetry),
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
@@ -241,8 +242,9 @@ impl CodeMode {
             record,
             source: Some(input.code),
             positions,
-            cell: Some(cell),
-            permit: Some(permit),
+            home: Home::Live(cell),
+            place: Some(place),
+            stays: false,
             timers: Timers::default(),
             yields: Vec::new(),
             answers: Vec::new(),
@@ -310,13 +312,14 @@ impl CodeMode {
     /// A place for a live cell, when there is one.
     pub(crate) async fn place(
         &self,
+        scope: &RunScope,
         deadline: Instant,
         abort: &CancellationToken,
-    ) -> Result<tokio::sync::OwnedSemaphorePermit, Ending> {
-        let place = Arc::clone(&self.inner.cells).acquire_owned();
+    ) -> Result<Place, Ending> {
+        let party = scope.party();
         tokio::select! {
             biased;
-            place = place => place.map_err(|_| Ending::failed(ErrorCode::RuntimeUnavailable, "code mode has been shut down")),
+            place = self.inner.places.place(&party) => Ok(place),
             () = abort.cancelled() => Err(Ending::aborted()),
             () = tokio::time::sleep_until(deadline.into()) => {
                 let message = "all places for running programs were taken until the deadline: try again";
@@ -346,12 +349,12 @@ pub(crate) struct Begun {
 }
 
 /// The place of a driven run, cleared if its driver breaks down.
-struct Place<'m> {
+struct Entry<'m> {
     mode: &'m CodeMode,
     id: &'m str,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Entry<'_> {
     fn drop(&mut self) {
         drop(self.mode.inner.live.remove(self.id));
     }

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Answer, Cell, Json, Output, Request, Turn, TurnEnd};
+use pincer_sandbox::{Answer, Json, Output, Request, Turn, TurnEnd};
 use pincer_store::{ApprovalState, CallState, Millis, Repeat, StoreError};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
+use crate::aside::{Home, wanted};
 use crate::bridge::{self, Asked};
 use crate::ending::Ending;
 use crate::flights::{Flights, Settled, StoredCall};
 use crate::frontier::StoredYield;
 use crate::inner::Inner;
 use crate::known_tools::KnownTools;
+use crate::places::Place;
 use crate::positions::Positions;
 use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
@@ -36,10 +37,12 @@ pub(crate) struct Driver {
     /// What its author wrote, in the `exec` that began it.
     pub source: Option<String>,
     pub positions: Positions,
-    /// Not there while a turn runs, and when it has ended.
-    pub cell: Option<Cell>,
+    /// Its cell.
+    pub home: Home,
     /// A place for a live cell.
-    pub permit: Option<OwnedSemaphorePermit>,
+    pub place: Option<Place>,
+    /// It is too large to be put aside.
+    pub stays: bool,
     pub flights: Flights,
     pub timers: Timers,
     pub yields: Vec<StoredYield>,
@@ -89,6 +92,9 @@ impl Driver {
         if self.abort.is_cancelled() {
             return Err(Ending::aborted());
         }
+        if !self.come_back().await? {
+            return Ok(Next::Park);
+        }
         let turn = self.turn().await?;
         self.take(turn)?;
         if !self.answers.is_empty() {
@@ -113,7 +119,7 @@ impl Driver {
 
     async fn turn(&mut self) -> Result<Turn, Ending> {
         self.flights.send_off();
-        let mut cell = self.cell.take().ok_or_else(|| Ending::bug("there is no cell"))?;
+        let mut cell = self.home.take().ok_or_else(|| Ending::bug("there is no cell"))?;
         for answer in self.answers.drain(..) {
             cell.deliver(answer).map_err(|error| Ending::of_error(&error))?;
         }
@@ -127,7 +133,7 @@ impl Driver {
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| Ending::of_error(&error))?;
         tracing::debug!(run = %self.record.id, us = took.as_micros() as u64, requests = turn.requests.len(), end = end_name(&turn.end), "turn");
-        self.cell = Some(cell);
+        self.home = Home::Live(cell);
         Ok(turn)
     }
 
@@ -287,14 +293,23 @@ impl Driver {
             note = self.flights.next_awake(wake.min(began + SOON)).await;
         }
         if note.is_none() {
+            self.rest();
+            let mut is_wanted = false;
             note = tokio::select! {
                 biased;
                 () = self.abort.cancelled() => return Err(Ending::aborted()),
                 note = self.flights.next() => Some(note),
+                () = wanted(self.place.as_ref()) => {
+                    is_wanted = true;
+                    None
+                }
                 () = self.inner.closing.cancelled() => None,
                 () = self.scope.left.cancelled(), if for_people => None,
                 () = tokio::time::sleep_until(wake.into()) => None,
             };
+            if is_wanted {
+                self.put_aside();
+            }
         }
         self.quick = began.elapsed() < SOON;
         if let Some(settled) = note.and_then(|note| self.flights.note(note)) {

@@ -11,11 +11,11 @@ use pincer_store::{
     Approvals, Call, Clock, Commit, Fence, Journal, Millis, Patience, Runs, Safety, Snapshots, StoreError,
 };
 use pincer_tools::Door;
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::live::Live;
 use crate::owner::Owner;
+use crate::places::Places;
 use crate::settings::Settings;
 use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
@@ -31,8 +31,7 @@ pub(crate) struct Inner {
     pub owner: Owner,
     pub threads: Threads,
     /// A place for each cell that the engine can have at a time.
-    pub cells: Arc<Semaphore>,
-    pub live_cells: usize,
+    pub places: Places,
     pub counting: Counting,
     pub live: Live,
     /// Programs are to be suspended as soon as they can.
@@ -105,7 +104,7 @@ impl Inner {
 
     /// Whether more than one program runs.
     pub fn company(&self) -> Company {
-        match self.live_cells.saturating_sub(self.cells.available_permits()) {
+        match self.places.working() {
             0 | 1 => Company::Alone,
             _ => Company::Others,
         }

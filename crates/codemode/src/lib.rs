@@ -35,6 +35,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod aside;
 mod attachments;
 mod bridge;
 mod codemode;
@@ -54,9 +55,11 @@ mod namespaces;
 mod orphans;
 mod overview;
 mod owner;
+mod places;
 mod positions;
 mod result;
 mod resume;
+mod rota;
 mod run;
 mod scope;
 mod settings;

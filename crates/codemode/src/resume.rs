@@ -9,6 +9,7 @@ use pincer_store::{Call, CallState, Claim, Fence, Repeat, Run, RunState, Safety,
 use pincer_tools::RunOwner;
 use tokio_util::sync::CancellationToken;
 
+use crate::aside::Home;
 use crate::bridge;
 use crate::codemode::{Begun, CodeMode, failed, telemetry};
 use crate::drive::Driver;
@@ -21,6 +22,7 @@ use crate::input::ExecInput;
 use crate::known_tools::KnownTools;
 use crate::orphans::{lost, may_begin_again, written};
 use crate::owner::ClaimError;
+use crate::places::Place;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::run::{After, Driven, RunRecord};
 use crate::scope::RunScope;
@@ -215,7 +217,7 @@ impl CodeMode {
             Ok(frontier) => self.restored(&scope, snapshot.parts, deadline, &abort).await.map(|cell| (frontier, cell)),
             Err(error) => Err(Ending::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
         };
-        let (frontier, (cell, permit)) = match restored {
+        let (frontier, (cell, place)) = match restored {
             Ok(restored) => restored,
             // What is damaged stays so. Everything else may be better next time.
             Err(ending @ Ending::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
@@ -250,8 +252,9 @@ impl CodeMode {
             record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq),
             source: None,
             positions: frontier.positions,
-            cell: Some(cell),
-            permit: Some(permit),
+            home: Home::Live(cell),
+            place: Some(place),
+            stays: false,
             timers: Timers::restore(&frontier.timers, elapsed),
             yields: frontier.yields,
             answers: frontier.answers.into_iter().map(Answer::from).collect(),
@@ -317,8 +320,8 @@ impl CodeMode {
         parts: Vec<Vec<u8>>,
         deadline: Instant,
         abort: &CancellationToken,
-    ) -> Result<(Cell, tokio::sync::OwnedSemaphorePermit), Ending> {
-        let permit = self.place(deadline, abort).await?;
+    ) -> Result<(Cell, Place), Ending> {
+        let place = self.place(scope, deadline, abort).await?;
         let (engine, limits) = (self.inner.engine.clone(), scope.settings.limits);
         let restored = tokio::task::spawn_blocking(move || match parts.split_first() {
             Some((base, deltas)) => engine.restore_chain(base, deltas, limits),
@@ -330,7 +333,7 @@ impl CodeMode {
             Err(_) => return Err(Ending::bug("restoring a snapshot broke down")),
         };
         cell.provide(scope.tools.clone());
-        Ok((cell, permit))
+        Ok((cell, place))
     }
 
     /// Takes up the calls that the program waits for, as the journal has them. A call without a row never began.

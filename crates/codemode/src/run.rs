@@ -11,6 +11,7 @@ use pincer_store::{
 use pincer_tools::{RunOwner, SyncNext};
 use uuid::Uuid;
 
+use crate::aside::Home;
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
 use crate::flights::Flights;
@@ -201,8 +202,7 @@ impl Driver {
     }
 
     async fn store_checkpoint(&mut self, next: u32) -> Result<(), Ending> {
-        let cell = self.cell.as_mut().ok_or_else(|| Ending::bug("there is no cell to store"))?;
-        let stored = match cell.checkpoint() {
+        let stored = match self.home.checkpoint() {
             Ok(stored) => stored,
             // Not the program's fault as long as it is not suspended: it goes on without checkpoints.
             Err(Error::SnapshotTooLarge(_)) => {
@@ -249,8 +249,7 @@ impl Driver {
     async fn park(&mut self) -> Result<CodeModeResult, Ending> {
         self.flights.send_off();
         let fence = self.record_run().await?;
-        let cell = self.cell.as_mut().ok_or_else(|| Ending::bug("there is no cell to store"))?;
-        let bytes = cell.park().map_err(|error| Ending::of_error(&error))?;
+        let bytes = self.home.park().map_err(|error| Ending::of_error(&error))?;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
         let mut frontier = self.frontier();
@@ -291,8 +290,7 @@ impl Driver {
         }
         self.inner.counting.add(Counted::Park, 1);
         tracing::debug!(run = %self.record.id, bytes = size, calls = frontier.calls.len(), "parked");
-        self.cell = None;
-        self.permit = None;
+        (self.home, self.place) = (Home::Nowhere, None);
         Ok(result)
     }
 
@@ -310,8 +308,7 @@ impl Driver {
 
     /// Gives up the live program: it can be continued from its last checkpoint, as after a crash.
     fn stop(mut self, error: &str, fence: Fence) -> Driven {
-        self.cell = None;
-        self.permit = None;
+        (self.home, self.place) = (Home::Nowhere, None);
         self.flights.send_off();
         self.flights.drop_unbegun();
         self.inner.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime);
@@ -340,8 +337,7 @@ impl Driver {
 
     /// Ends the cell and the calls of the program.
     async fn end_calls(&mut self) {
-        self.cell = None;
-        self.permit = None;
+        (self.home, self.place) = (Home::Nowhere, None);
         // On its own it ends as it should even if that takes longer than is waited here.
         self.flights.send_off();
         self.flights.abort();

@@ -6,6 +6,7 @@ use pincer_store::Run;
 use pincer_tools::{Context, UpdateSink};
 use tokio_util::sync::CancellationToken;
 
+use crate::rota::Party;
 use crate::settings::Settings;
 use crate::tools::RunTools;
 
@@ -41,6 +42,11 @@ pub enum People {
 }
 
 impl RunScope {
+    /// Whose turn a place for its cell is.
+    pub(crate) fn party(&self) -> Party {
+        Party { user: self.caller.as_str().into(), session: self.context.session.as_str().into() }
+    }
+
     /// For a program of this caller that is part of no agent's run, with nobody there.
     pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context, caller: impl Into<String>) -> Self {
         let (caller, listener, left) = (caller.into(), Arc::new(()), CancellationToken::new());

@@ -1,0 +1,122 @@
+//! Putting a program aside that has nothing to do: its cell becomes bytes, and its place is for others.
+
+use std::time::Instant;
+
+use pincer_sandbox::{Cell, Checkpoint, Error};
+
+use crate::drive::{Driver, margin};
+use crate::ending::Ending;
+use crate::places::Place;
+
+/// A cell that is larger than this is restored on a thread that may block.
+const LARGE: usize = 64 << 10;
+
+/// Where the cell of a program is.
+pub(crate) enum Home {
+    /// In a place of its own.
+    Live(Cell),
+    /// Put aside, as bytes.
+    Aside(Vec<u8>),
+    /// In the middle of a turn, or over.
+    Nowhere,
+}
+
+impl Home {
+    /// Takes the cell for a turn.
+    pub fn take(&mut self) -> Option<Cell> {
+        match std::mem::replace(self, Self::Nowhere) {
+            Self::Live(cell) => Some(cell),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    /// Makes the next checkpoint of the cell; a whole one if it is put aside.
+    pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
+        match self {
+            Self::Live(cell) => cell.checkpoint(),
+            Self::Aside(bytes) => Ok(Checkpoint::Full(bytes.clone())),
+            Self::Nowhere => Err(Error::Ended),
+        }
+    }
+
+    /// Turns the cell into bytes.
+    pub fn park(&mut self) -> Result<Vec<u8>, Error> {
+        match self {
+            Self::Live(cell) => cell.park(),
+            Self::Aside(bytes) => Ok(bytes.clone()),
+            Self::Nowhere => Err(Error::Ended),
+        }
+    }
+}
+
+impl Driver {
+    /// Lets others have the place while the program waits.
+    pub fn rest(&mut self) {
+        if let (Some(place), false) = (&mut self.place, self.stays) {
+            place.rest();
+        }
+    }
+
+    /// Gives the place to others. A program that is too large for that keeps it.
+    pub fn put_aside(&mut self) {
+        match self.home.park() {
+            Ok(bytes) => {
+                tracing::debug!(run = %self.record.id, bytes = bytes.len(), "put aside");
+                (self.home, self.place) = (Home::Aside(bytes), None);
+            }
+            Err(error) => {
+                tracing::debug!(run = %self.record.id, %error, "cannot be put aside");
+                self.stays = true;
+                self.place.iter_mut().for_each(Place::work);
+            }
+        }
+    }
+
+    /// Brings the cell back, if it was put aside, when there is a place for it. `false` if there is none in time: then the program is to be suspended.
+    pub async fn come_back(&mut self) -> Result<bool, Ending> {
+        if !matches!(self.home, Home::Aside(_)) {
+            self.place.iter_mut().for_each(Place::work);
+            return Ok(true);
+        }
+        let until = self.deadline - margin(&self.scope.settings) / 2;
+        let party = self.scope.party();
+        let place = tokio::select! {
+            biased;
+            () = self.abort.cancelled() => return Err(Ending::aborted()),
+            place = self.inner.places.place(&party) => place,
+            () = self.inner.closing.cancelled() => return Ok(false),
+            () = tokio::time::sleep_until(until.into()) => return Ok(false),
+        };
+        self.restore_in(place).await.map(|()| true)
+    }
+
+    async fn restore_in(&mut self, place: Place) -> Result<(), Ending> {
+        let started = Instant::now();
+        let Home::Aside(bytes) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
+        let (engine, limits) = (self.inner.engine.clone(), self.scope.settings.limits);
+        let is_large = bytes.len() > LARGE;
+        let restore = move || engine.restore(&bytes, limits);
+        let cell = if is_large {
+            let restoring = tokio::task::spawn_blocking(restore).await;
+            restoring.map_err(|_| Ending::bug("restoring a cell broke down"))?
+        } else {
+            restore()
+        };
+        let mut cell = cell.map_err(|error| Ending::of_error(&error))?;
+        cell.provide(self.scope.tools.clone());
+        tracing::debug!(run = %self.record.id, us = started.elapsed().as_micros() as u64, "came back");
+        (self.home, self.place) = (Home::Live(cell), Some(place));
+        Ok(())
+    }
+}
+
+/// Waits until somebody else needs the place of a program that rests.
+pub(crate) async fn wanted(place: Option<&Place>) {
+    match place {
+        Some(place) => place.wanted().await,
+        None => std::future::pending().await,
+    }
+}

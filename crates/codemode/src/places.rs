@@ -1,0 +1,338 @@
+//! Places for live cells, and who gets the next one.
+//!
+//! There are as many places as the engine can have cells. A program that only waits, for a timer, a call or a person, **rests**:
+//! it keeps its place as long as nobody else needs it. When its place is wanted, its cell becomes bytes until there is something
+//! to tell the program. Users take turns, see `rota.rs`, and one of them never has all places: a program that computes cannot be
+//! put aside, and the next user must not wait for it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::rota::{Party, Rota};
+
+/// With fewer places than this, one user may have all of them: they belong to a command, not to a server.
+const SHARED_FROM: usize = 8;
+
+/// All places for live cells. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Places(Arc<Mutex<State>>);
+
+struct State {
+    total: usize,
+    free: usize,
+    /// How many each user has.
+    held: HashMap<Arc<str>, usize>,
+    waiting: Rota<Waiting>,
+    /// How many of those who wait have gone away.
+    gone: usize,
+    /// The places of programs that rest, the longest first.
+    resting: BTreeMap<u64, Resting>,
+    next_rest: u64,
+    /// Places that were asked for and are not free yet.
+    leaving: usize,
+}
+
+struct Waiting {
+    user: Arc<str>,
+    tell: oneshot::Sender<Place>,
+}
+
+struct Resting {
+    user: Arc<str>,
+    wanted: CancellationToken,
+}
+
+/// A place for one live cell. It is free again when this is dropped.
+pub(crate) struct Place {
+    places: Places,
+    user: Arc<str>,
+    rest: Rest,
+}
+
+enum Rest {
+    Works,
+    Rests { number: u64, wanted: CancellationToken },
+}
+
+impl Places {
+    pub fn new(total: usize) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            total,
+            free: total,
+            held: HashMap::new(),
+            waiting: Rota::default(),
+            gone: 0,
+            resting: BTreeMap::new(),
+            next_rest: 0,
+            leaving: 0,
+        })))
+    }
+
+    /// Returns a place when there is one for this party.
+    pub async fn place(&self, party: &Party) -> Place {
+        let told = {
+            let mut state = self.lock();
+            if state.waiting.is_empty() && state.free > 0 && state.may_have(&party.user) {
+                return state.take(self, &party.user);
+            }
+            let (tell, told) = oneshot::channel();
+            state.waiting.push(party, Waiting { user: Arc::clone(&party.user), tell });
+            state.serve(self);
+            told
+        };
+        let waits = Waits(self);
+        match told.await {
+            Ok(place) => {
+                std::mem::forget(waits);
+                place
+            }
+            // Only the last clone of the places ends the queue.
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// How many programs have a place and do not rest.
+    pub fn working(&self) -> usize {
+        let state = self.lock();
+        state.total - state.free - state.resting.len() - state.leaving
+    }
+
+    /// Numbers that no panic can leave half-changed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Somebody who waits for a place, until they have it or go away.
+struct Waits<'p>(&'p Places);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.gone += 1;
+        if 2 * state.gone > state.waiting.len() {
+            state.waiting.retain(|waiting| !waiting.tell.is_closed());
+            state.gone = 0;
+        }
+    }
+}
+
+impl State {
+    fn of(&self, user: &str) -> usize {
+        self.held.get(user).copied().unwrap_or(0)
+    }
+
+    /// The most places that a user may have of those that the others leave.
+    fn most(&self, left: usize) -> usize {
+        if self.total < SHARED_FROM { left } else { (3 * left).div_ceil(4) }
+    }
+
+    /// Whether a user may have one place more.
+    fn may_have(&self, user: &str) -> bool {
+        let of_user = self.of(user);
+        of_user < self.most(self.free + of_user)
+    }
+
+    fn take(&mut self, places: &Places, user: &Arc<str>) -> Place {
+        self.free -= 1;
+        *self.held.entry(Arc::clone(user)).or_default() += 1;
+        Place { places: places.clone(), user: Arc::clone(user), rest: Rest::Works }
+    }
+
+    /// Gives free places to those whose turn it is, and asks for as many as are still needed.
+    fn serve(&mut self, places: &Places) {
+        while self.free > 0 {
+            let mut waiting = std::mem::take(&mut self.waiting);
+            let next = waiting.next(|user| self.may_have(user));
+            self.waiting = waiting;
+            let Some(Waiting { user, tell }) = next else { break };
+            let place = self.take(places, &user);
+            if let Err(mut place) = tell.send(place) {
+                // The lock is held here, so the place must not give itself back.
+                place.give_back(self);
+                std::mem::forget(place);
+                self.gone = self.gone.saturating_sub(1);
+            }
+        }
+        let users: Vec<Arc<str>> = self.waiting.users().cloned().collect();
+        let mut needed = self.waiting.len().saturating_sub(self.gone + self.leaving);
+        let mut in_vain = 0;
+        for user in users.iter().cycle() {
+            if needed == 0 || in_vain == users.len() {
+                break;
+            }
+            match self.ask_for_one(user) {
+                true => (needed, in_vain) = (needed - 1, 0),
+                false => in_vain += 1,
+            }
+        }
+    }
+
+    /// Asks the program that has rested the longest for its place; if the user has too many already, one of the user's.
+    fn ask_for_one(&mut self, user: &str) -> bool {
+        let of_user = self.of(user);
+        let may_have = of_user < self.most(self.free + self.leaving + 1 + of_user);
+        let number = self.resting.iter().find(|(_, resting)| may_have || &*resting.user == user);
+        let Some(number) = number.map(|(number, _)| *number) else { return false };
+        let Some(resting) = self.resting.remove(&number) else { return false };
+        resting.wanted.cancel();
+        self.leaving += 1;
+        true
+    }
+}
+
+impl Place {
+    /// The program has nothing to do: others may have the place.
+    pub fn rest(&mut self) {
+        let places = self.places.clone();
+        let mut state = places.lock();
+        if let Rest::Works = self.rest {
+            let (number, wanted) = (state.next_rest, CancellationToken::new());
+            state.next_rest += 1;
+            state.resting.insert(number, Resting { user: Arc::clone(&self.user), wanted: wanted.clone() });
+            self.rest = Rest::Rests { number, wanted };
+            if !state.waiting.is_empty() {
+                state.serve(&places);
+            }
+        }
+    }
+
+    /// Waits until somebody else needs the place of a program that rests.
+    pub async fn wanted(&self) {
+        match &self.rest {
+            Rest::Rests { wanted, .. } => wanted.cancelled().await,
+            Rest::Works => std::future::pending().await,
+        }
+    }
+
+    /// The program goes on. It keeps the place, also if somebody has just asked for it.
+    pub fn work(&mut self) {
+        let places = self.places.clone();
+        let mut state = places.lock();
+        self.stop_resting(&mut state);
+        if !state.waiting.is_empty() {
+            state.serve(&places);
+        }
+    }
+
+    fn stop_resting(&mut self, state: &mut State) {
+        if let Rest::Rests { number, .. } = std::mem::replace(&mut self.rest, Rest::Works)
+            && state.resting.remove(&number).is_none()
+        {
+            state.leaving -= 1;
+        }
+    }
+
+    fn give_back(&mut self, state: &mut State) {
+        self.stop_resting(state);
+        state.free += 1;
+        if let Some(held) = state.held.get_mut(&self.user) {
+            *held -= 1;
+            if *held == 0 {
+                state.held.remove(&self.user);
+            }
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let places = self.places.clone();
+        let mut state = places.lock();
+        self.give_back(&mut state);
+        state.serve(&places);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+
+    use super::*;
+
+    fn party(user: &str) -> Party {
+        Party { user: user.into(), session: "1".into() }
+    }
+
+    /// What can be had at once.
+    fn now<T>(future: impl Future<Output = T>) -> Option<T> {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            std::task::Poll::Ready(value) => Some(value),
+            std::task::Poll::Pending => None,
+        }
+    }
+
+    #[test]
+    fn one_user_never_has_all_places_of_a_server() {
+        let places = Places::new(64);
+        let mut held = HashMap::new();
+        for user in ["a", "b", "c", "d"] {
+            let of_user: Vec<Place> = std::iter::from_fn(|| now(places.place(&party(user)))).collect();
+            held.insert(user, of_user);
+        }
+        let mut counts: Vec<usize> = held.values().map(Vec::len).collect();
+        counts.sort_unstable();
+        assert_eq!(counts, [1, 3, 12, 48]);
+        drop(held);
+        let command = Places::new(4);
+        assert_eq!(std::iter::from_fn(|| now(command.place(&party("a"))).map(std::mem::forget)).count(), 4);
+    }
+
+    #[test]
+    fn the_place_of_a_program_that_rests_is_for_who_needs_it() {
+        let places = Places::new(2);
+        let (mut a, mut b) = (now(places.place(&party("a"))).unwrap(), now(places.place(&party("a"))).unwrap());
+        assert_eq!(places.working(), 2);
+        b.rest();
+        a.rest();
+        assert_eq!(places.working(), 0);
+        assert!(now(b.wanted()).is_none());
+        let party = party("b");
+        let mut waits = pin!(places.place(&party));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        // The one that has rested the longest, and only one.
+        assert!(now(b.wanted()).is_some() && now(a.wanted()).is_none());
+        // It has something to do just now: then the other.
+        b.work();
+        assert!(now(a.wanted()).is_some());
+        drop(a);
+        assert!(waits.as_mut().poll(&mut context).is_ready());
+        drop(b);
+        let state = places.lock();
+        assert_eq!((state.free, state.resting.len(), state.leaving, state.held.len()), (2, 0, 0, 0));
+    }
+
+    #[test]
+    fn a_user_with_too_many_places_gets_those_of_the_own_programs_that_rest() {
+        let places = Places::new(8);
+        let mut of_a: Vec<Place> = std::iter::from_fn(|| now(places.place(&party("a")))).collect();
+        let mut b = now(places.place(&party("b"))).unwrap();
+        assert_eq!(of_a.len(), 6);
+        b.rest();
+        of_a[3].rest();
+        let party = party("a");
+        let mut waits = pin!(places.place(&party));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(now(b.wanted()).is_none() && now(of_a[3].wanted()).is_some());
+        drop(of_a.remove(3));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    #[test]
+    fn who_waits_no_more_leaves_nothing_behind() {
+        let places = Places::new(1);
+        let mut a = now(places.place(&party("a"))).unwrap();
+        assert!(now(places.place(&party("b"))).is_none());
+        assert!(now(places.place(&party("c"))).is_none());
+        a.rest();
+        assert!(now(a.wanted()).is_none(), "nobody waits any more");
+        drop(a);
+        let state = places.lock();
+        assert_eq!((state.free, state.waiting.is_empty()), (1, true));
+    }
+}

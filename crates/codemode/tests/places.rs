@@ -1,0 +1,126 @@
+//! Places for live cells: a program that waits holds none, and users share them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{House, engine, house};
+use pincer_codemode::{CodeMode, Owner, RunScope};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// A house in which so few cells can be live.
+fn small_house(places: u32) -> Arc<House> {
+    let mut house = house();
+    let owner = Owner::new(house.directory.path().join("owners"));
+    house.mode = CodeMode::new(engine().clone(), places, Arc::clone(&house.door), house.store.clone(), owner);
+    Arc::new(house)
+}
+
+fn of(house: &House, user: &str) -> RunScope {
+    RunScope { caller: user.into(), ..house.scope() }
+}
+
+/// With time enough for a slow machine.
+fn patient(scope: RunScope) -> RunScope {
+    RunScope { settings: scope.settings.clone().timeout_ms(60_000), ..scope }
+}
+
+fn run(house: &Arc<House>, scope: RunScope, code: String, running: &mut JoinSet<Value>) {
+    let house = Arc::clone(house);
+    running.spawn(async move { house.exec_in(&scope, &code).await });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_that_wait_hold_no_place_and_go_on_as_if_nothing_had_happened() {
+    let house = small_house(2);
+    let mut running = JoinSet::new();
+    for n in 0..40 {
+        let code = format!(
+            "const kept = {{ n: {n}, seen: [] }}; const early = tools.gate({{ name: 'early' }});
+             kept.seen.push(await tools.gate({{ name: 'late' }}), (await early) + kept.n);
+             await new Promise((go) => setTimeout(go, 5)); return kept"
+        );
+        run(&house, patient(of(&house, "ann")), code, &mut running);
+    }
+    for n in 0..20 {
+        let result = house.exec_in(&patient(of(&house, "bob")), &format!("return {n} + 1")).await;
+        assert_eq!((&result["status"], &result["value"]), (&json!("completed"), &json!(n + 1)), "{result}");
+    }
+    // Nothing of the others has been lost.
+    (0..40).for_each(|_| house.gates.open("early"));
+    (0..40).for_each(|_| house.gates.open("late"));
+    let mut seen = Vec::new();
+    while let Some(result) = running.join_next().await {
+        let result = result.unwrap();
+        let n = result["value"]["n"].as_u64().unwrap_or_else(|| panic!("{result}"));
+        assert_eq!(result["value"]["seen"], json!(["late", format!("early{n}")]));
+        seen.push(n);
+    }
+    seen.sort_unstable();
+    assert_eq!(seen, (0..40).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_with_effects_are_made_once_by_programs_that_are_put_aside() {
+    let house = small_house(1);
+    let mut running = JoinSet::new();
+    let code = "for (let i = 0; i < 5; i++) { await tools.count({}); await new Promise((go) => setTimeout(go, 1)) }
+        return (await Promise.all([1, 2, 3].map((n) => tools.count({ n })))).length";
+    for _ in 0..20 {
+        run(&house, patient(of(&house, "ann")), code.into(), &mut running);
+    }
+    while let Some(result) = running.join_next().await {
+        assert_eq!(result.unwrap()["value"], 3);
+    }
+    assert_eq!(house.count(), 20 * 8);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_whose_programs_compute_leaves_places_to_others() {
+    let house = small_house(8);
+    let abort = CancellationToken::new();
+    let mut looping = JoinSet::new();
+    for _ in 0..50 {
+        let mut scope = patient(of(&house, "ann"));
+        scope.context.abort = abort.clone();
+        run(&house, scope, "for (;;) {}".into(), &mut looping);
+    }
+    for n in 0..10 {
+        let result = house.exec_in(&patient(of(&house, "bob")), &format!("return {n} + 1")).await;
+        assert_eq!(result["value"], n + 1, "{result}");
+    }
+    abort.cancel();
+    while let Some(result) = looping.join_next().await {
+        assert_eq!(result.unwrap()["code"], "aborted");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_gets_no_place_in_time_is_suspended_and_continued() {
+    let house = small_house(1);
+    let abort = CancellationToken::new();
+    let mut running = JoinSet::new();
+    let brief = RunScope { settings: house.scope().settings.timeout_ms(3000), ..of(&house, "ann") };
+    run(&house, brief, "const kept = 20; return kept + (await tools.gate({ name: 'x' })).length".into(), &mut running);
+    // It waits at the gate and is put aside for one that does not stop.
+    while house.events.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let mut scope = patient(of(&house, "bob"));
+    scope.context.abort = abort.clone();
+    let mut looping = JoinSet::new();
+    run(&house, scope, "await tools.echo({}); for (;;) {}".into(), &mut looping);
+    while house.events.lock().unwrap().iter().all(|event| !format!("{event:?}").contains("core:echo")) {
+        tokio::task::yield_now().await;
+    }
+    house.gates.open("x");
+    let waiting = running.join_next().await.unwrap().unwrap();
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    abort.cancel();
+    looping.join_next().await;
+    let done = house.wait_in(&patient(of(&house, "ann")), &waiting).await;
+    assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!(21)), "{done}");
+}
