@@ -12,6 +12,7 @@ use crate::places::Place;
 const LARGE: usize = 64 << 10;
 
 /// Where the cell of a program is.
+#[expect(clippy::large_enum_variant, reason = "it is nearly always the large one, and a box would cost each turn")]
 pub(crate) enum Home {
     /// In a place of its own.
     Live(Cell),

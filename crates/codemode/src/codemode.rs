@@ -47,6 +47,7 @@ impl CodeMode {
             owner,
             threads: Threads::default(),
             places: Places::new(live_cells as usize),
+            writers: Places::new(WRITERS),
             counting: Counting::default(),
             live: Live::default(),
             closing: CancellationToken::new(),
@@ -286,7 +287,7 @@ impl CodeMode {
         };
         let params = self.inner.door.admit(&scope.context, control, &()).await.map_err(|error| match error.code {
             pincer_tools::ErrorCode::Aborted => Ending::aborted(),
-            _ => Ending::Failed { code: None, error: error.message, caps: Default::default() },
+            _ => Ending::Failed { code: None, error: error.message, caps: Default::default(), retry: None },
         })?;
         input.rewritten(&params).map_err(|error| of_input(&error))
     }
@@ -329,6 +330,8 @@ impl CodeMode {
     }
 }
 
+/// How many programs wait for the store on threads of their own: it takes one writer at a time.
+const WRITERS: usize = 2;
 /// The most bytes of a request's key: it is stored and indexed.
 const MOST_KEY: usize = 256;
 
@@ -382,13 +385,27 @@ async fn joined(mut result: watch::Receiver<Option<CodeModeResult>>) -> CodeMode
 
 pub(crate) fn failed(ending: Ending, mut telemetry: Telemetry) -> CodeModeResult {
     match ending {
-        Ending::Failed { code, error, caps } => {
+        Ending::Failed { code, error, caps, retry } => {
             telemetry.cap_failures = caps;
-            CodeModeResult::Failed(Failed { error, code, run_id: None, output: Vec::new(), telemetry })
+            CodeModeResult::Failed(Failed {
+                error,
+                code,
+                run_id: None,
+                retry_after_ms: retry,
+                output: Vec::new(),
+                telemetry,
+            })
         }
         Ending::Unstored { error } => {
             let code = Some(ErrorCode::RuntimeUnavailable);
-            CodeModeResult::Failed(Failed { error, code, run_id: None, output: Vec::new(), telemetry })
+            CodeModeResult::Failed(Failed {
+                error,
+                code,
+                run_id: None,
+                retry_after_ms: None,
+                output: Vec::new(),
+                telemetry,
+            })
         }
         Ending::Value(value) => {
             CodeModeResult::Completed(crate::result::Completed { value, output: Vec::new(), telemetry })

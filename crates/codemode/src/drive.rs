@@ -352,8 +352,13 @@ impl Driver {
     /// first: after a crash it goes on from there, and what was done since is known.
     async fn begin(&mut self) -> Result<(), Ending> {
         let starts = self.flights.can_start();
+        let is_new =
+            self.flights.needs_checkpoint() || starts && self.flights.any_uncovered(self.record.covered.unwrap_or(0));
         if self.flights.needs_checkpoint() || starts && self.is_uncovered() {
             self.checkpoint().await?;
+        }
+        if is_new {
+            self.reserve().await?;
         }
         if starts {
             self.record_run().await?;

@@ -20,6 +20,8 @@ pub(crate) enum Ending {
         code: Option<ErrorCode>,
         error: String,
         caps: CapFailures,
+        /// When it can be tried again, in milliseconds.
+        retry: Option<u64>,
     },
     /// The store did not take something: not the program's end, if it can go on from what is stored.
     Unstored {
@@ -29,7 +31,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     pub fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
-        Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default() }
+        Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default(), retry: None }
     }
 
     pub fn aborted() -> Self {
@@ -62,7 +64,7 @@ impl Ending {
             error.push('\n');
             error.push_str(&original_stack(&failure.stack, positions));
         }
-        Self::Failed { code, error, caps: CapFailures::default() }
+        Self::Failed { code, error, caps: CapFailures::default(), retry: None }
     }
 
     pub fn of_limit(limit: Limit, timeout: Duration) -> Self {
@@ -89,7 +91,7 @@ impl Ending {
             // No code of its own: the program recursed, as with the RangeError it mostly gets for that.
             Limit::Stack => (None, String::new()),
         };
-        Self::Failed { code, error: format!("{limit}{hint}"), caps }
+        Self::Failed { code, error: format!("{limit}{hint}"), caps, retry: None }
     }
 
     /// The sandbox did not do what it was asked for.
@@ -110,22 +112,23 @@ impl Ending {
             Error::Restore(_) => ErrorCode::SnapshotRestoreFailed,
             Error::UnknownRequest(_) | Error::Ended | Error::NotWaiting => return Self::bug(error),
         };
-        Self::Failed { code: Some(code), error: told(error), caps }
+        Self::Failed { code: Some(code), error: told(error), caps, retry: None }
     }
 
     /// The store did not do what it was asked for.
     pub fn of_store(error: &StoreError) -> Self {
-        let mut caps = CapFailures::default();
+        let (mut caps, mut retry) = (CapFailures::default(), None);
         let code = match error {
-            StoreError::NoRoom { .. } => {
+            StoreError::NoRoom { retry_after, .. } => {
                 caps.snapshot = 1;
+                retry = u64::try_from(*retry_after).ok();
                 ErrorCode::SnapshotLimitExceeded
             }
             // The run was aborted, has expired or was taken over.
             StoreError::Fenced { .. } => ErrorCode::Aborted,
             _ => return Self::Unstored { error: told(error) },
         };
-        Self::Failed { code: Some(code), error: told(error), caps }
+        Self::Failed { code: Some(code), error: told(error), caps, retry }
     }
 
     /// Whether something may be stored although the store reported an error: the disk failed, not the store.

@@ -36,6 +36,7 @@ impl HeldEnd {
             error,
             code: Some(ErrorCode::RuntimeUnavailable),
             run_id: Some(self.id.clone()),
+            retry_after_ms: None,
             output: Vec::new(),
             telemetry: self.result.telemetry().clone(),
         })

@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::live::Live;
 use crate::owner::Owner;
 use crate::places::Places;
+use crate::scope::RunScope;
 use crate::settings::Settings;
 use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
@@ -32,6 +33,8 @@ pub(crate) struct Inner {
     pub threads: Threads,
     /// A place for each cell that the engine can have at a time.
     pub places: Places,
+    /// Programs wait here for the store, so that users take turns at it too.
+    pub writers: Places,
     pub counting: Counting,
     pub live: Live,
     /// Programs are to be suspended as soon as they can.
@@ -60,10 +63,22 @@ impl Inner {
         self.store.now()
     }
 
+    /// Like [`stored`](Self::stored), when it is this caller's turn: a user who suspends one program after the other must not
+    /// hold up the calls of everybody else.
+    pub async fn stored_in_turn<T: Send + 'static>(
+        &self,
+        scope: &RunScope,
+        work: impl FnOnce(&dyn CodeModeStore) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let _turn = self.writers.place(&scope.party()).await;
+        self.stored(work).await
+    }
+
     /// Commits on the spot if that need not reach the disk and no other writer is in the way: it takes less time than handing
     /// the work to another thread.
     pub async fn committed<T: Send + 'static>(
         &self,
+        scope: &RunScope,
         safety: Safety,
         work: impl Fn(&dyn CodeModeStore, Commit) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
@@ -73,7 +88,7 @@ impl Inner {
                 done => return done,
             }
         }
-        self.stored(move |store| work(store, safety.into())).await
+        self.stored_in_turn(scope, move |store| work(store, safety.into())).await
     }
 
     /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now

@@ -22,7 +22,7 @@ impl CodeModeResult {
     /// A failure before there was a program to speak of.
     pub fn refused(code: ErrorCode, error: impl Into<String>) -> Self {
         let (error, code, output, telemetry) = (error.into(), Some(code), Vec::new(), Telemetry::default());
-        Self::Failed(Failed { error, code, run_id: None, output, telemetry })
+        Self::Failed(Failed { error, code, run_id: None, retry_after_ms: None, output, telemetry })
     }
 
     /// Reads one back from its JSON text, with the keys of its values in their order.
@@ -158,6 +158,9 @@ pub struct Failed {
     /// The id for `wait`, which goes on when the store works again. Set if the failure is the store's.
     #[serde(default, rename = "runId", skip_serializing_if = "Option::is_none")]
     pub run_id: Option<String>,
+    /// In how many milliseconds it can be tried again. Set if others had what it needed.
+    #[serde(default, rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
     /// What it printed before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Output>,

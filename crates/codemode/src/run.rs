@@ -56,6 +56,8 @@ pub(crate) struct RunRecord {
     pub acknowledged: bool,
     /// It has grown too large for checkpoints.
     pub too_large: bool,
+    /// It has the right to be suspended.
+    pub reserved: bool,
     pub key: Option<Key>,
     next_seq: u32,
 }
@@ -65,7 +67,17 @@ impl RunRecord {
     pub fn fresh(key: Option<Key>) -> Self {
         let id = format!("cm_{}", Uuid::now_v7());
         let (fence, covered) = (None, None);
-        Self { id, fence, covered, moved: true, acknowledged: false, too_large: false, key, next_seq: 0 }
+        Self {
+            id,
+            fence,
+            covered,
+            moved: true,
+            acknowledged: false,
+            too_large: false,
+            reserved: false,
+            key,
+            next_seq: 0,
+        }
     }
 
     /// A run that goes on from its checkpoint, or from its beginning if it has none. `next_seq` is the first number that neither
@@ -73,7 +85,7 @@ impl RunRecord {
     pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
         let (fence, moved) = (Some(fence), covered.is_none());
         // Its caller knows its id, also if its process died before anything was told.
-        Self { id, fence, covered, moved, acknowledged: true, too_large: false, key: None, next_seq }
+        Self { id, fence, covered, moved, acknowledged: true, too_large: false, reserved: false, key: None, next_seq }
     }
 
     /// Takes the number of the next call in the journal.
@@ -110,7 +122,7 @@ impl Driver {
         let (next, checkpoints) = (self.record.next_seq, self.inner.safety(&self.scope.settings));
         // A run that a caller can ask for again must be there after a power cut too.
         let safety = if key.is_some() { Safety::Power } else { Safety::Process };
-        let made = self.inner.committed(safety, move |store, commit| {
+        let made = self.inner.committed(&self.scope, safety, move |store, commit| {
             let run = NewRun {
                 id: &id,
                 session: &session,
@@ -170,6 +182,21 @@ impl Driver {
         uncovered
     }
 
+    /// Takes the right to be suspended, once: a program that would have to be given up for want of room is given up before it
+    /// has changed anything.
+    pub async fn reserve(&mut self) -> Result<(), Ending> {
+        if self.record.reserved {
+            return Ok(());
+        }
+        let (id, fence, room) = (self.record.id.clone(), self.record_run().await?, self.scope.settings.room);
+        let reserved = self
+            .inner
+            .committed(&self.scope, Safety::Process, move |store, commit| store.reserve(&id, fence, &room, commit));
+        reserved.await.map_err(|error| Ending::of_store(&error))?;
+        self.record.reserved = true;
+        Ok(())
+    }
+
     /// Where the program stands, as it is stored beside its cell.
     fn frontier(&mut self) -> Frontier {
         self.collect();
@@ -224,7 +251,7 @@ impl Driver {
             Some(fence) => {
                 let (id, image) = (self.record.id.clone(), self.inner.engine.image_hash().0);
                 // A dispatch that must be synced syncs this too.
-                let stored = self.inner.committed(Safety::Process, move |store, commit| {
+                let stored = self.inner.committed(&self.scope, Safety::Process, move |store, commit| {
                     let checkpoint = Checkpoint { next, cell: part(&stored, &image), detail: &detail };
                     store.checkpoint(&id, fence, &checkpoint, commit)
                 });
@@ -270,13 +297,13 @@ impl Driver {
         let (id, detail, told) = (self.record.id.clone(), text(&frontier)?, text(&result)?);
         let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0);
         let settings = &self.scope.settings;
-        let (most, most_of_session) = (settings.suspended, settings.suspended_of_session);
+        let room = settings.room;
         let expires_at = Some(frontier.at + settings.snapshot_lifetime.as_millis() as Millis);
         let size = bytes.len();
-        let parked = self.inner.stored(move |store| {
+        let parked = self.inner.stored_in_turn(&self.scope, move |store| {
             let checkpoint =
                 Checkpoint { next, cell: CellPart::Full { image: &image, bytes: &bytes }, detail: &detail };
-            store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, most, most_of_session })
+            store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, room })
         });
         if let Err(error) = parked.await {
             // The output is for the caller who is told that it failed.
@@ -319,7 +346,10 @@ impl Driver {
         );
         let (code, run_id) = (Some(ErrorCode::RuntimeUnavailable), Some(self.record.id.clone()));
         let (output, telemetry) = (std::mem::take(&mut self.output), std::mem::take(&mut self.telemetry));
-        (CodeModeResult::Failed(Failed { error, code, run_id, output, telemetry }), After::Left(self.flights))
+        (
+            CodeModeResult::Failed(Failed { error, code, run_id, retry_after_ms: None, output, telemetry }),
+            After::Left(self.flights),
+        )
     }
 
     /// Returns a sentence about the calls that the program has made.
@@ -355,15 +385,35 @@ impl Driver {
             Ending::Value(value) => {
                 (CodeModeResult::Completed(Completed { value, output, telemetry }), RunState::Completed)
             }
-            Ending::Failed { code, error, caps } => {
+            Ending::Failed { code, error, caps, retry } => {
                 telemetry.cap_failures = caps;
                 self.inner.counting.add_caps(caps);
                 let state = if code == Some(ErrorCode::Aborted) { RunState::Aborted } else { RunState::Failed };
-                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), state)
+                (
+                    CodeModeResult::Failed(Failed {
+                        error,
+                        code,
+                        run_id: None,
+                        retry_after_ms: retry,
+                        output,
+                        telemetry,
+                    }),
+                    state,
+                )
             }
             Ending::Unstored { error } => {
                 let code = Some(ErrorCode::RuntimeUnavailable);
-                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), RunState::Failed)
+                (
+                    CodeModeResult::Failed(Failed {
+                        error,
+                        code,
+                        run_id: None,
+                        retry_after_ms: None,
+                        output,
+                        telemetry,
+                    }),
+                    RunState::Failed,
+                )
             }
         };
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
@@ -376,9 +426,9 @@ impl Driver {
         // A run that a caller may ask for again must be known to be over, whatever happens.
         let is_known = self.record.acknowledged || self.record.key.is_some();
         let safety = if is_known { Safety::Power } else { Safety::Process };
-        let finished = self
-            .inner
-            .committed(safety, move |store, commit| store.finish_run(&id, fence, state, &written, store.now(), commit));
+        let finished = self.inner.committed(&self.scope, safety, move |store, commit| {
+            store.finish_run(&id, fence, state, &written, store.now(), commit)
+        });
         match finished.await {
             // Without a run there is nothing to end.
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
@@ -387,7 +437,17 @@ impl Driver {
                 let output = result.output().to_vec();
                 let (code, telemetry) = (Some(ErrorCode::Aborted), result.telemetry().clone());
                 let error = format!("code mode execution aborted: {}", told(&error));
-                (CodeModeResult::Failed(Failed { error, code, run_id: None, output, telemetry }), After::Nothing)
+                (
+                    CodeModeResult::Failed(Failed {
+                        error,
+                        code,
+                        run_id: None,
+                        retry_after_ms: None,
+                        output,
+                        telemetry,
+                    }),
+                    After::Nothing,
+                )
             }
             Err(error) => {
                 let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, state, result, text });

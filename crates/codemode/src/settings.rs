@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pincer_config::keys::{CodeModeFields, Durability, Language};
 use pincer_sandbox::Limits;
+use pincer_store::Room;
 
 /// What a timeout is clamped to, in milliseconds.
 pub const TIMEOUT_MS: RangeInclusive<u64> = 100..=60_000;
@@ -24,10 +25,8 @@ pub struct Settings {
     pub pending_calls: usize,
     /// How long a suspended program can be continued.
     pub snapshot_lifetime: Duration,
-    /// How many programs may be suspended at a time.
-    pub suspended: u32,
-    /// How many of one session.
-    pub suspended_of_session: u32,
+    /// How many programs may be suspended at a time, or have the right to be.
+    pub room: Room,
     /// When a program is stored.
     pub durability: Durability,
     /// How many tools a search finds if it does not say.
@@ -63,8 +62,11 @@ impl Settings {
             },
             pending_calls,
             snapshot_lifetime: Duration::from_secs(within(fields.snapshot_ttl_seconds, 900, 1..=86_400)),
-            suspended: within(fields.max_suspended_runs, 4096, 1..=1_000_000) as u32,
-            suspended_of_session: within(fields.max_suspended_runs_per_session, 1024, 1..=1_000_000) as u32,
+            room: Room {
+                all: within(fields.max_suspended_runs, 65_536, 1..=1_000_000) as u32,
+                of_user: within(fields.max_suspended_runs_per_user, 1024, 1..=1_000_000) as u32,
+                of_session: within(fields.max_suspended_runs_per_session, 1024, 1..=1_000_000) as u32,
+            },
             durability: fields.durability.unwrap_or(Durability::Calls),
             search_usual: count(fields.search_default_limit, 8, 1..=search_most as u64),
             search_most,

@@ -244,8 +244,9 @@ fn the_defaults_are_those_of_the_specification_and_of_the_published_schema() {
         ("maxSnapshotBytes", settings.limits.snapshot_bytes as u64),
         ("maxPendingToolCalls", settings.pending_calls as u64),
         ("snapshotTtlSeconds", settings.snapshot_lifetime.as_secs()),
-        ("maxSuspendedRuns", settings.suspended.into()),
-        ("maxSuspendedRunsPerSession", settings.suspended_of_session.into()),
+        ("maxSuspendedRuns", settings.room.all.into()),
+        ("maxSuspendedRunsPerUser", settings.room.of_user.into()),
+        ("maxSuspendedRunsPerSession", settings.room.of_session.into()),
         ("searchDefaultLimit", settings.search_usual as u64),
         ("maxSearchLimit", settings.search_most as u64),
     ] {

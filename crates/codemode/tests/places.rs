@@ -124,3 +124,33 @@ async fn a_program_that_gets_no_place_in_time_is_suspended_and_continued() {
     let done = house.wait_in(&patient(of(&house, "ann")), &waiting).await;
     assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!(21)), "{done}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_with_too_many_suspended_programs_is_refused_before_any_effect_and_others_are_not() {
+    let house = Arc::new(house());
+    let few = |user: &str| {
+        let mut scope = patient(of(&house, user));
+        scope.settings.room.of_user = 3;
+        scope
+    };
+    let code = "const n = await tools.count({}); await yield_control('x'); return n";
+    let mut waiting = Vec::new();
+    for n in 1..=3 {
+        waiting.push(house.exec_in(&few("ann"), code).await);
+        assert_eq!((waiting[n - 1]["status"].as_str(), house.count()), (Some("waiting"), n as u32));
+    }
+    let refused = house.exec_in(&few("ann"), code).await;
+    assert_eq!(
+        (&refused["status"], &refused["code"]),
+        (&json!("failed"), &json!("snapshot_limit_exceeded")),
+        "{refused}"
+    );
+    assert!(refused["retryAfterMs"].as_u64().is_some_and(|after| after >= 1000), "{refused}");
+    assert!(refused["error"].as_str().unwrap().starts_with("3 programs of this user are suspended"), "{refused}");
+    assert_eq!(house.count(), 3, "the tool was not called");
+    // Programs that change nothing and do not wait need no room.
+    assert_eq!(house.exec_in(&few("ann"), "return (await tools.look({ a: 1 })).a").await["value"], 1);
+    assert_eq!(house.exec_in(&few("bob"), code).await["status"], "waiting");
+    assert_eq!(house.wait_in(&few("ann"), &waiting[0]).await["value"], 1);
+    assert_eq!(house.exec_in(&few("ann"), code).await["status"], "waiting");
+}

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
 
+use crate::Millis;
+use crate::room::Share;
+
 /// Why something was not stored or found. What was acknowledged before is still there.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -137,17 +140,23 @@ pub enum StoreError {
     },
     /// As many runs wait as may.
     #[error(
-        "{limit} programs are suspended already{}, which is as many as may be: continue or abort some; most belong to {}",
-        session.as_ref().map(|session| format!(" in the session {session}")).unwrap_or_default(),
-        holders.iter().map(|(session, count)| format!("the session {session} ({count})")).collect::<Vec<_>>().join(", ")
+        "{limit} programs{} are suspended or can be, which is as many as may be: continue or abort some{}",
+        match share {
+            Share::All => String::new(),
+            Share::User => " of this user".into(),
+            Share::Session(session) => format!(" of the session {session}"),
+        },
+        told(holders)
     )]
     NoRoom {
         /// How many may.
         limit: u32,
-        /// The session that is full, if it is not the whole.
-        session: Option<String>,
-        /// The sessions that have most of them, and how many.
+        /// Where there is no room.
+        share: Share,
+        /// The sessions of the user that have most of them, and how many.
         holders: Vec<(String, u32)>,
+        /// In how many milliseconds the first of them can no longer be continued.
+        retry_after: Millis,
     },
     /// There is no such thing.
     #[error("there is no {what} {id}")]
@@ -190,4 +199,9 @@ impl StoreError {
             _ => Self::Database { path, source: error },
         }
     }
+}
+
+fn told(holders: &[(String, u32)]) -> String {
+    let holders: Vec<_> = holders.iter().map(|(session, count)| format!("the session {session} ({count})")).collect();
+    if holders.is_empty() { String::new() } else { format!("; most are of {}", holders.join(", ")) }
 }

@@ -158,6 +158,43 @@ pub(crate) const STEPS: &[&str] = &[
         SELECT 1 FROM call WHERE call.run = snapshot.run AND call.seq >= snapshot.next AND call.repeat <> 'pure'
     );
     ",
+    // 5
+    "
+    ALTER TABLE run ADD COLUMN reserved INTEGER NOT NULL DEFAULT 0;
+    UPDATE run SET reserved = acknowledged;
+    DROP INDEX run_place;
+    CREATE INDEX run_reserved ON run (caller, expires_at) WHERE reserved = 1 AND ended_at IS NULL;
+
+    CREATE TABLE room (
+        kind  TEXT NOT NULL,
+        name  TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        PRIMARY KEY (kind, name)
+    ) STRICT, WITHOUT ROWID;
+    INSERT INTO room SELECT 'all', '', count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL;
+    INSERT INTO room SELECT 'user', caller, count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL GROUP BY caller;
+    INSERT INTO room SELECT 'session', session, count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL GROUP BY session;
+    CREATE TRIGGER room_begun AFTER INSERT ON run WHEN NEW.reserved = 1 AND NEW.ended_at IS NULL BEGIN
+        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.session, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
+    END;
+    CREATE TRIGGER room_taken AFTER UPDATE OF reserved, ended_at ON run
+    WHEN NEW.reserved = 1 AND NEW.ended_at IS NULL AND NOT (OLD.reserved = 1 AND OLD.ended_at IS NULL) BEGIN
+        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.session, 1)
+        ON CONFLICT DO UPDATE SET count = count + 1;
+    END;
+    CREATE TRIGGER room_left AFTER UPDATE OF reserved, ended_at ON run
+    WHEN OLD.reserved = 1 AND OLD.ended_at IS NULL AND NOT (NEW.reserved = 1 AND NEW.ended_at IS NULL) BEGIN
+        UPDATE room SET count = count - 1
+        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.session));
+        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.session));
+    END;
+    CREATE TRIGGER room_lost AFTER DELETE ON run WHEN OLD.reserved = 1 AND OLD.ended_at IS NULL BEGIN
+        UPDATE room SET count = count - 1
+        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.session));
+        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.session));
+    END;
+    ",
 ];
 
 #[cfg(test)]

@@ -342,7 +342,8 @@ impl Runs for SqliteStore {
     fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError> {
         self.transaction(Safety::Power, |connection| {
             check_running(connection, id, seen)?;
-            let wait = "UPDATE run SET state = ?2, expires_at = ?3, fence = fence + 1, boot = NULL, acknowledged = 1
+            let wait = "UPDATE run SET state = ?2, expires_at = ?3, fence = fence + 1, boot = NULL, acknowledged = 1,
+                        reserved = 1
                         WHERE id = ?1 AND EXISTS (SELECT 1 FROM snapshot WHERE run = ?1)";
             Ok(connection.execute(wait, (id, RunState::Waiting, expires_at))? == 1)
         })

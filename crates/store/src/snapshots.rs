@@ -2,9 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
+use crate::room::{self, Room};
 use crate::runs::check_running;
 use crate::sqlite::Refused;
-use crate::{Commit, Fence, Millis, RunState, Safety, SqliteStore, StoreError};
+use crate::{Clock, Commit, Fence, Millis, RunState, Safety, SqliteStore, StoreError};
 
 /// A point of a run from which it can be continued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +59,8 @@ pub struct Park<'a> {
     pub result: &'a str,
     /// When it can no longer be continued.
     pub expires_at: Option<Millis>,
-    /// How many runs may wait in all.
-    pub most: u32,
-    /// How many of one session.
-    pub most_of_session: u32,
+    /// How many runs may wait.
+    pub room: Room,
 }
 
 /// Snapshots and images.
@@ -69,6 +68,8 @@ pub trait Snapshots {
     /// Stores a cell and makes its run wait, in one step. Fails with [`StoreError::Outdated`] as
     /// [`checkpoint`](Self::checkpoint) does.
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError>;
+    /// Gives a run the right to be suspended, until it ends. Fails with [`StoreError::NoRoom`] if others have it already.
+    fn reserve(&self, run: &str, fence: Fence, room: &Room, commit: Commit) -> Result<(), StoreError>;
     /// Stores the cell of a run that goes on, in place of the one before. Fails with [`StoreError::Outdated`] if a call with a
     /// possible effect has been dispatched that is not part of it.
     fn checkpoint(
@@ -140,41 +141,22 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// Refuses if others wait already in all the places there are.
-fn check_room(connection: &Connection, run: &str, session: &str, park: &Park<'_>) -> Result<(), Refused> {
-    // One that is continued has kept its place.
-    let has_one = "SELECT acknowledged FROM run WHERE id = ?1";
-    if connection.prepare_cached(has_one)?.query_row([run], |row| row.get(0))? {
-        return Ok(());
-    }
-    const PLACES: &str = "FROM run WHERE acknowledged = 1 AND ended_at IS NULL";
-    let of = |session: Option<&str>| -> rusqlite::Result<u32> {
-        let count = match session {
-            Some(_) => format!("SELECT count(*) {PLACES} AND session = ?1"),
-            None => format!("SELECT count(*) {PLACES} AND ?1 IS NULL"),
-        };
-        connection.prepare_cached(&count)?.query_row([session], |row| row.get(0))
-    };
-    let (limit, session) = match () {
-        () if of(Some(session))? >= park.most_of_session => (park.most_of_session, Some(session.to_owned())),
-        () if of(None)? >= park.most => (park.most, None),
-        () => return Ok(()),
-    };
-    let holders = format!("SELECT session, count(*) {PLACES} GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3");
-    let mut holders = connection.prepare_cached(&holders)?;
-    let holders = holders.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
-    Err(StoreError::NoRoom { limit, session, holders }.into())
-}
-
 impl Snapshots for SqliteStore {
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError> {
         self.transaction(Safety::Power, |connection| {
-            let session = check_running(connection, run, fence)?;
-            check_room(connection, run, &session, park)?;
+            check_running(connection, run, fence)?;
+            room::reserve(connection, run, &park.room, self.now())?;
             put(connection, run, fence, &park.checkpoint)?;
             let wait = "UPDATE run SET state = ?2, expires_at = ?3, result = ?4, acknowledged = 1 WHERE id = ?1";
             connection.prepare_cached(wait)?.execute((run, RunState::Waiting, park.expires_at, park.result))?;
             Ok(())
+        })
+    }
+
+    fn reserve(&self, run: &str, fence: Fence, room: &Room, commit: Commit) -> Result<(), StoreError> {
+        self.commit_as(commit, |connection| {
+            check_running(connection, run, fence)?;
+            room::reserve(connection, run, room, self.now())
         })
     }
 

@@ -4,8 +4,8 @@
 mod common;
 
 use pincer_store::{
-    ApprovalState, CellPart, Checkpoint, Claim, Fence, GrantKind, NewGrant, NewRun, Remembered, RunKey, RunState,
-    Safety, StoreError, ToolSet,
+    ApprovalState, CellPart, Checkpoint, Claim, Fence, GrantKind, NewGrant, NewRun, Park, Remembered, Room, RunKey,
+    RunState, Safety, Share, StoreError, ToolSet,
 };
 
 use crate::common::*;
@@ -275,12 +275,12 @@ fn as_many_wait_as_may_and_the_others_are_told_who_does() {
         wait("b", "one").expect("room");
         wait("c", "one").expect("room");
         let error = wait("d", "one").expect_err("the session is full").to_string();
-        assert!(error.contains("3 programs") && error.contains("in the session one"), "{error}");
+        assert!(error.contains("3 programs of the session one"), "{error}");
         assert_eq!(store.run("d").expect("there").state, RunState::Running);
         assert_eq!(store.snapshot("d").expect("read"), None, "neither half of it happened");
         wait("e", "two").expect("room");
         let error = wait("f", "two").expect_err("all is full").to_string();
-        assert!(error.contains("4 programs") && error.contains("the session one (3), the session two (1)"), "{error}");
+        assert!(error.contains("4 programs ") && error.contains("the session one (3), the session two (1)"), "{error}");
         // One that is continued keeps its place, and needs no further one.
         let driven = taken(store, "a", "p2");
         wait("h", "one").expect_err("the session is still full");
@@ -292,6 +292,46 @@ fn as_many_wait_as_may_and_the_others_are_told_who_does() {
         wait("i", "two").expect_err("all is full");
         finish(store, "c", driven, RunState::Completed).expect("ended");
         wait("j", "two").expect("room again");
+    });
+}
+
+#[test]
+fn the_right_to_be_suspended_is_had_until_the_end_and_shared_by_users() {
+    with_store(|store| {
+        let room = Room { all: 4, of_user: 2, of_session: 9 };
+        let begin = |id: &str, caller: &str| {
+            let new = NewRun { caller, ..run(id, "s") };
+            store.create_run(&new, claim("p"), None, SAFE.into()).expect("made")
+        };
+        let reserve = |id: &str, fence| store.reserve(id, fence, &room, SAFE.into());
+        let (a, b, c) = (begin("a", "ann"), begin("b", "ann"), begin("c", "ann"));
+        reserve("a", a).expect("room");
+        reserve("a", a).expect("it has some already");
+        reserve("b", b).expect("room");
+        let refused = reserve("c", c).expect_err("ann has her share");
+        assert!(refused.to_string().starts_with("2 programs of this user are suspended or can be"), "{refused}");
+        assert!(matches!(refused, StoreError::NoRoom { share: Share::User, retry_after: 1000, .. }));
+        // Another user has a share of their own, until all is full.
+        for id in ["d", "e"] {
+            reserve(id, begin(id, "bob")).expect("room");
+        }
+        let of_carl = begin("f", "carl");
+        let refused = reserve("f", of_carl).expect_err("all is full");
+        assert!(matches!(&refused, StoreError::NoRoom { share: Share::All, holders, .. } if holders.is_empty()));
+        // With it, suspending needs no further room, however little there is by then.
+        let none = Room { all: 0, of_user: 0, of_session: 0 };
+        let until = store.now() + 60_000;
+        store.park("a", a, &Park { room: none, ..park(full(0, b"x"), Some(until)) }).expect("it has room");
+        let refused = reserve("c", c).expect_err("ann has her share");
+        assert!(matches!(refused, StoreError::NoRoom { retry_after: 50_000..=60_000, .. }), "{refused:?}");
+        // Ended in any way, it is free again.
+        finish(store, "b", b, RunState::Completed).expect("ended");
+        reserve("c", c).expect("room");
+        store.abort_run("d", 1).expect("aborted");
+        assert_eq!(store.expire_runs(until).expect("swept"), ["a"]);
+        store.forget_runs(until + 1).expect("forgotten");
+        reserve("f", of_carl).expect("room");
+        assert!(matches!(reserve("b", b), Err(StoreError::Missing { .. } | StoreError::Fenced { .. })));
     });
 }
 

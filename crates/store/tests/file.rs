@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use pincer_store::{
-    Claim, Clock, Commit, Journal, Park, Patience, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
+    Claim, Clock, Commit, Journal, Park, Patience, Room, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -174,7 +174,10 @@ fn child_writes_until_it_is_killed() {
         store.settle(&id, "child", 0, "\"done\"", 1, Safety::Process.into()).expect("settled");
         writeln!(out, "settled {id}").expect("said");
         let bytes = vec![index as u8; 3000];
-        let many = Park { most: u32::MAX, most_of_session: u32::MAX, ..park(full(1, &bytes), None) };
+        let many = Park {
+            room: Room { all: u32::MAX, of_user: u32::MAX, of_session: u32::MAX },
+            ..park(full(1, &bytes), None)
+        };
         store.park(&id, fence, &many).expect("parked");
         writeln!(out, "parked {id}").expect("said");
         out.flush().expect("said");

@@ -10,7 +10,7 @@ pub enum CodeMode {
     /// `true` turns it on, with the usual limits.
     Switch(bool),
     /// On only with `enabled: true`.
-    Fields(CodeModeFields),
+    Fields(Box<CodeModeFields>),
 }
 
 impl Default for CodeMode {
@@ -24,7 +24,7 @@ impl CodeMode {
     pub fn fields(&self) -> CodeModeFields {
         match self {
             Self::Switch(enabled) => CodeModeFields { enabled: Some(*enabled), ..CodeModeFields::default() },
-            Self::Fields(fields) => fields.clone(),
+            Self::Fields(fields) => fields.as_ref().clone(),
         }
     }
 }
@@ -73,10 +73,15 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1, max = 86_400), extend("default" = 900))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot_ttl_seconds: Option<u64>,
-    /// How many programs may be suspended at a time.
-    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 4096))]
+    /// How many programs may be suspended at a time. A program that may change something is counted from its first such call on:
+    /// one that could not be suspended later is refused there.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 65_536))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_suspended_runs: Option<u64>,
+    /// How many programs of one user may be suspended at a time.
+    #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1024))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_suspended_runs_per_user: Option<u64>,
     /// How many programs of one session may be suspended at a time.
     #[schemars(range(min = 1, max = 1_000_000), extend("default" = 1024))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,6 +115,7 @@ impl CodeModeFields {
             max_pending_tool_calls: self.max_pending_tool_calls.or(others.max_pending_tool_calls),
             snapshot_ttl_seconds: self.snapshot_ttl_seconds.or(others.snapshot_ttl_seconds),
             max_suspended_runs: self.max_suspended_runs.or(others.max_suspended_runs),
+            max_suspended_runs_per_user: self.max_suspended_runs_per_user.or(others.max_suspended_runs_per_user),
             max_suspended_runs_per_session: self
                 .max_suspended_runs_per_session
                 .or(others.max_suspended_runs_per_session),

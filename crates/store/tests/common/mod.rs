@@ -3,7 +3,7 @@
 
 use pincer_store::{
     Approvals, CellPart, Checkpoint, Claim, Clock, Cover, Fence, Grants, IdempotencyKeys, Journal, Millis, NewApproval,
-    NewCall, NewRun, Park, Permission, Repeat, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
+    NewCall, NewRun, Park, Permission, Repeat, Room, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
 };
 use tempfile::TempDir;
 
@@ -45,7 +45,7 @@ pub fn delta(next: u32, bytes: &[u8], replaces: u32) -> Checkpoint<'_> {
 }
 
 pub fn park<'a>(checkpoint: Checkpoint<'a>, expires_at: Option<Millis>) -> Park<'a> {
-    Park { checkpoint, result: "\"parked\"", expires_at, most: 4, most_of_session: 3 }
+    Park { checkpoint, result: "\"parked\"", expires_at, room: Room { all: 4, of_user: 4, of_session: 3 } }
 }
 
 /// A call that may change something.

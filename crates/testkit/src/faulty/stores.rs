@@ -2,7 +2,7 @@
 
 use pincer_store::{
     Approval, Approvals, Asked, Call, Checkpoint, Claim, Clock, Commit, Decision, Fence, Grant, Grants, Journal,
-    Millis, NewApproval, NewCall, NewGrant, NewRun, Park, Resolution, Run, RunOverview, RunState, Runs, Safety,
+    Millis, NewApproval, NewCall, NewGrant, NewRun, Park, Resolution, Room, Run, RunOverview, RunState, Runs, Safety,
     Snapshot, Snapshots, StoreError, ToolSet,
 };
 
@@ -110,6 +110,10 @@ impl<S: Runs> Runs for FaultyStore<S> {
 impl<S: Snapshots> Snapshots for FaultyStore<S> {
     fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError> {
         self.commit(("park", Some(run), Safety::Power), with(fence), |store| store.park(run, fence, park))
+    }
+
+    fn reserve(&self, run: &str, fence: Fence, room: &Room, commit: Commit) -> Result<(), StoreError> {
+        self.commit(("reserve", Some(run), commit.safety), with(fence), |store| store.reserve(run, fence, room, commit))
     }
 
     fn checkpoint(
