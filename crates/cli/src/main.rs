@@ -9,6 +9,7 @@ mod commands;
 mod debug;
 mod engine;
 mod interrupt;
+mod load_client;
 mod measure;
 mod places;
 mod print;
@@ -95,6 +96,8 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),
         Command::Bench { command: BenchCommand::Mcp(arguments) } => commands::bench_mcp::run(&arguments),
+        Command::Bench { command: BenchCommand::Load(arguments) } => commands::bench_load::run(&arguments),
+        Command::Bench { command: BenchCommand::Fair(arguments) } => commands::bench_fair::run(&arguments),
         Command::Bench { command: BenchCommand::TrivialServer } => commands::bench_trivial::run(),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };

@@ -406,6 +406,12 @@ pub(crate) enum BenchCommand {
     /// Calls of an MCP server from a program, beside the SDK alone; Pincer as a server; declarations
     #[command(after_help = "Examples:\n  pincer bench mcp\n  pincer bench mcp --json --rounds 2000")]
     Mcp(BenchArguments),
+    /// Many clients of a server over HTTP: how fast they are answered, and what the server needs
+    #[command(after_help = "Examples:\n  pincer bench load\n  pincer bench load --json --seconds 300")]
+    Load(LoadArguments),
+    /// The programs of one user beside those of another who sleeps, loops, hoards or suspends
+    #[command(after_help = "Examples:\n  pincer bench fair\n  pincer bench fair --json --seconds 20")]
+    Fair(LoadArguments),
     /// The server that `bench mcp` measures with
     #[command(hide = true)]
     TrivialServer,
@@ -440,6 +446,16 @@ pub(crate) struct SearchArguments {
     /// Print one line of JSON per set and mode
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct LoadArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How long each step takes
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
 }
 
 #[derive(Args)]

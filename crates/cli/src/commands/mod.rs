@@ -4,6 +4,8 @@ pub(crate) mod approvals;
 pub(crate) mod backup;
 pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
+pub(crate) mod bench_fair;
+pub(crate) mod bench_load;
 pub(crate) mod bench_mcp;
 pub(crate) mod bench_search;
 pub(crate) mod bench_trivial;

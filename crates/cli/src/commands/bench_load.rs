@@ -1,0 +1,128 @@
+//! `pincer bench load`: many clients of one server over HTTP, each on a connection that it keeps.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::load_client::{LoadClient, Outcome, Served};
+use crate::measure::{Summary, milliseconds, progress, summary};
+use crate::print::{bytes, chain, line, note};
+use crate::usage::LoadArguments;
+use crate::{DONE, FAILED};
+
+/// How many clients there are at a time.
+const CLIENTS: [usize; 3] = [1, 50, 200];
+const PROGRAMS: [(&str, &str); 2] = [
+    ("trivial", "return 1"),
+    (
+        "ten calls",
+        "let n = 0; for (let i = 0; i < 10; i++) n += (await tools.read({ path: 'small.txt' })).content.length; return 1",
+    ),
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    peer: &'static str,
+    steps: Vec<Step>,
+    /// What the server has in memory: before, at most, and at the end.
+    resident_before: usize,
+    resident_most: usize,
+    resident_after: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Step {
+    program: &'static str,
+    clients: usize,
+    per_second: f64,
+    ms: Summary,
+    failed: usize,
+}
+
+pub(crate) fn run(arguments: &LoadArguments) -> u8 {
+    let measured = crate::runtime::small()
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(measure(Duration::from_secs(arguments.seconds.into()))));
+    match measured {
+        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
+        Ok(report) => show(&report),
+        Err(error) => {
+            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
+            return FAILED;
+        }
+    }
+    DONE
+}
+
+async fn measure(time: Duration) -> Outcome<Report> {
+    let directory = tempfile::tempdir()?;
+    let served = Served::start(directory.path(), &json!({})).await?;
+    // What is loaded once is no growth.
+    load(&served, 10, "return 1", Duration::from_secs(1)).await?;
+    let resident_before = served.resident_bytes();
+    let (mut steps, mut resident_most) = (Vec::new(), resident_before);
+    for (program, code) in PROGRAMS {
+        for clients in CLIENTS {
+            progress(&format!("{program}, {clients} clients"));
+            let (times, failed, took) = load(&served, clients, code, time).await?;
+            resident_most = resident_most.max(served.resident_bytes());
+            let per_second = times.len() as f64 / took.as_secs_f64();
+            steps.push(Step { program, clients, per_second, ms: summary(times, milliseconds), failed });
+        }
+    }
+    progress("");
+    let resident_after = served.resident_bytes();
+    Ok(Report { peer: "pincer", steps, resident_before, resident_most, resident_after })
+}
+
+/// Runs a program again and again on each of some clients: the times, how many failed, and how long it took in all.
+async fn load(
+    served: &Served,
+    clients: usize,
+    code: &'static str,
+    time: Duration,
+) -> Outcome<(Vec<Duration>, usize, Duration)> {
+    let mut ready = Vec::new();
+    for _ in 0..clients {
+        ready.push(LoadClient::connect(&served.address, None).await?);
+    }
+    let (started, mut running) = (Instant::now(), JoinSet::new());
+    for mut client in ready {
+        running.spawn(async move {
+            let (mut times, mut failed) = (Vec::new(), 0);
+            while started.elapsed() < time {
+                match client.exec(code).await {
+                    Ok((result, took)) if result["value"] == 1 => times.push(took),
+                    Ok(_) => failed += 1,
+                    Err(_) => {
+                        failed += 1;
+                        break;
+                    }
+                }
+            }
+            (times, failed)
+        });
+    }
+    let (mut times, mut failed) = (Vec::new(), 0);
+    while let Some(done) = running.join_next().await {
+        let (of_client, failed_of_client) = done?;
+        times.extend(of_client);
+        failed += failed_of_client;
+    }
+    Ok((times, failed, started.elapsed()))
+}
+
+fn show(report: &Report) {
+    line(&format!("{:<12}{:>9}{:>14}{:>12}{:>12}{:>9}", "program", "clients", "per second", "p50", "p95", "failed"));
+    for Step { program, clients, per_second, ms, failed } in &report.steps {
+        let Summary { p50, p95 } = ms;
+        line(&format!("{program:<12}{clients:>9}{per_second:>14.0}{p50:>9.2} ms{p95:>9.2} ms{failed:>9}"));
+    }
+    let Report { resident_before, resident_most, resident_after, .. } = *report;
+    let shown = [resident_before, resident_most, resident_after].map(bytes);
+    line(&format!("memory of the server: {} before, {} at most, {} after", shown[0], shown[1], shown[2]));
+}
