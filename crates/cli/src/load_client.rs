@@ -88,6 +88,13 @@ impl LoadClient {
         Ok((answer["result"]["structuredContent"].clone(), started.elapsed()))
     }
 
+    /// Ends the session, as a client should.
+    pub async fn leave(mut self) -> Outcome<()> {
+        let head = self.head.replacen("POST", "DELETE", 1);
+        self.stream.get_mut().write_all(format!("{head}Content-Length: 0\r\n\r\n").as_bytes()).await?;
+        self.answer(None).await.map(drop)
+    }
+
     async fn ask(&mut self, method: &str, params: Value) -> Outcome<(Option<String>, Value)> {
         self.next += 1;
         let id = self.next;

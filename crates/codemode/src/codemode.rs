@@ -330,8 +330,8 @@ impl CodeMode {
     }
 }
 
-/// How many programs wait for the store on threads of their own: it takes one writer at a time.
-const WRITERS: usize = 2;
+/// How many programs wait for the store on a thread: it takes one writer at a time, and the door's notes must come in between.
+const WRITERS: usize = 1;
 /// The most bytes of a request's key: it is stored and indexed.
 const MOST_KEY: usize = 256;
 

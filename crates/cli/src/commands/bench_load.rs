@@ -104,6 +104,8 @@ async fn load(
                     }
                 }
             }
+            // One that cannot leave has lost its connection, and that is counted.
+            let _ = client.leave().await;
             (times, failed)
         });
     }
