@@ -173,26 +173,27 @@ pub(crate) const STEPS: &[&str] = &[
     ) STRICT, WITHOUT ROWID;
     INSERT INTO room SELECT 'all', '', count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL;
     INSERT INTO room SELECT 'user', caller, count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL GROUP BY caller;
-    INSERT INTO room SELECT 'session', session, count(*) FROM run WHERE reserved = 1 AND ended_at IS NULL GROUP BY session;
+    INSERT INTO room SELECT 'session', caller || char(10) || session, count(*) FROM run
+        WHERE reserved = 1 AND ended_at IS NULL GROUP BY caller, session;
     CREATE TRIGGER room_begun AFTER INSERT ON run WHEN NEW.reserved = 1 AND NEW.ended_at IS NULL BEGIN
-        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.session, 1)
+        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.caller || char(10) || NEW.session, 1)
         ON CONFLICT DO UPDATE SET count = count + 1;
     END;
     CREATE TRIGGER room_taken AFTER UPDATE OF reserved, ended_at ON run
     WHEN NEW.reserved = 1 AND NEW.ended_at IS NULL AND NOT (OLD.reserved = 1 AND OLD.ended_at IS NULL) BEGIN
-        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.session, 1)
+        INSERT INTO room VALUES ('all', '', 1), ('user', NEW.caller, 1), ('session', NEW.caller || char(10) || NEW.session, 1)
         ON CONFLICT DO UPDATE SET count = count + 1;
     END;
     CREATE TRIGGER room_left AFTER UPDATE OF reserved, ended_at ON run
     WHEN OLD.reserved = 1 AND OLD.ended_at IS NULL AND NOT (NEW.reserved = 1 AND NEW.ended_at IS NULL) BEGIN
         UPDATE room SET count = count - 1
-        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.session));
-        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.session));
+        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.caller || char(10) || OLD.session));
+        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.caller || char(10) || OLD.session));
     END;
     CREATE TRIGGER room_lost AFTER DELETE ON run WHEN OLD.reserved = 1 AND OLD.ended_at IS NULL BEGIN
         UPDATE room SET count = count - 1
-        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.session));
-        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.session));
+        WHERE (kind, name) IN (VALUES ('all', ''), ('user', OLD.caller), ('session', OLD.caller || char(10) || OLD.session));
+        DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.caller || char(10) || OLD.session));
     END;
     ",
 ];

@@ -1,4 +1,4 @@
-//! Room for programs that wait: so many in all, of one user and of one session.
+//! Room for programs that wait: so many in all, of one user and of one session of a user. Users may name their sessions alike.
 //!
 //! A run has room from the moment when it may be suspended until it ends. How much is taken is counted by triggers, so that it
 //! costs the same to look with ten runs and with a hundred thousand.
@@ -15,7 +15,7 @@ pub struct Room {
     pub all: u32,
     /// Of the caller of the run.
     pub of_user: u32,
-    /// Of its session.
+    /// Of its caller in its session.
     pub of_session: u32,
 }
 
@@ -46,7 +46,9 @@ pub(crate) fn reserve(connection: &Connection, run: &str, room: &Room, now: Mill
         Ok(connection.prepare_cached(count)?.query_row((kind, name), |row| row.get(0)).optional()?.unwrap_or(0))
     };
     let (share, limit) = match () {
-        () if taken("session", &session)? >= room.of_session => (Share::Session(session), room.of_session),
+        () if taken("session", &format!("{caller}\n{session}"))? >= room.of_session => {
+            (Share::Session(session), room.of_session)
+        }
         () if taken("user", &caller)? >= room.of_user => (Share::User, room.of_user),
         () if taken("all", "")? >= room.all => (Share::All, room.all),
         () => {
