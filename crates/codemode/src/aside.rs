@@ -16,10 +16,17 @@ const LARGE: usize = 64 << 10;
 pub(crate) enum Home {
     /// In a place of its own.
     Live(Cell),
-    /// Put aside, as bytes.
-    Aside(Vec<u8>),
+    /// Put aside.
+    Aside(Aside),
     /// In the middle of a turn, or over.
     Nowhere,
+}
+
+/// A cell that was put aside.
+pub(crate) struct Aside {
+    bytes: Vec<u8>,
+    /// How much it has printed that its caller has not been told.
+    output_spent: usize,
 }
 
 impl Home {
@@ -38,7 +45,7 @@ impl Home {
     pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
         match self {
             Self::Live(cell) => cell.checkpoint(),
-            Self::Aside(bytes) => Ok(Checkpoint::Full(bytes.clone())),
+            Self::Aside(aside) => Ok(Checkpoint::Full(aside.bytes.clone())),
             Self::Nowhere => Err(Error::Ended),
         }
     }
@@ -47,7 +54,7 @@ impl Home {
     pub fn park(&mut self) -> Result<Vec<u8>, Error> {
         match self {
             Self::Live(cell) => cell.park(),
-            Self::Aside(bytes) => Ok(bytes.clone()),
+            Self::Aside(aside) => Ok(aside.bytes.clone()),
             Self::Nowhere => Err(Error::Ended),
         }
     }
@@ -63,10 +70,12 @@ impl Driver {
 
     /// Gives the place to others. A program that is too large for that keeps it.
     pub fn put_aside(&mut self) {
-        match self.home.park() {
+        let Home::Live(cell) = &mut self.home else { return };
+        match cell.park() {
             Ok(bytes) => {
                 tracing::debug!(run = %self.record.id, bytes = bytes.len(), "put aside");
-                (self.home, self.place) = (Home::Aside(bytes), None);
+                let aside = Aside { bytes, output_spent: cell.output_spent() };
+                (self.home, self.place) = (Home::Aside(aside), None);
             }
             Err(error) => {
                 tracing::debug!(run = %self.record.id, %error, "cannot be put aside");
@@ -96,7 +105,8 @@ impl Driver {
 
     async fn restore_in(&mut self, place: Place) -> Result<(), Ending> {
         let started = Instant::now();
-        let Home::Aside(bytes) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
+        let Home::Aside(aside) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
+        let Aside { bytes, output_spent } = aside;
         let (engine, limits) = (self.inner.engine.clone(), self.scope.settings.limits);
         let is_large = bytes.len() > LARGE;
         let restore = move || engine.restore(&bytes, limits);
@@ -108,6 +118,7 @@ impl Driver {
         };
         let mut cell = cell.map_err(|error| Ending::of_error(&error))?;
         cell.provide(self.scope.tools.clone());
+        cell.spend_output(output_spent);
         tracing::debug!(run = %self.record.id, us = started.elapsed().as_micros() as u64, "came back");
         (self.home, self.place) = (Home::Live(cell), Some(place));
         Ok(())

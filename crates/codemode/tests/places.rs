@@ -154,3 +154,20 @@ async fn a_user_with_too_many_suspended_programs_is_refused_before_any_effect_an
     assert_eq!(house.wait_in(&few("ann"), &waiting[0]).await["value"], 1);
     assert_eq!(house.exec_in(&few("ann"), code).await["status"], "waiting");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn being_put_aside_gives_a_program_no_more_output() {
+    let house = small_house(1);
+    let mut running = JoinSet::new();
+    for _ in 0..10 {
+        // 100 times 2 KB, of which 64 KB may be printed.
+        let code =
+            "for (let i = 0; i < 100; i++) { text('x'.repeat(2000)); await new Promise((go) => setTimeout(go, 1)) }";
+        run(&house, patient(of(&house, "ann")), code.into(), &mut running);
+    }
+    while let Some(result) = running.join_next().await {
+        let result = result.unwrap();
+        assert_eq!(result["code"], "output_limit_exceeded", "{}", result["status"]);
+        assert!(result["output"].to_string().len() < 70_000);
+    }
+}

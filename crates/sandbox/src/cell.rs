@@ -188,6 +188,21 @@ impl Cell {
         }
     }
 
+    /// Returns how much of its `output_bytes` the guest has used since they were last renewed.
+    pub fn output_spent(&self) -> usize {
+        match &self.state {
+            State::Fresh(vm, _) | State::Waiting(vm, _) => vm.store.data().output_spent,
+            State::Ended => 0,
+        }
+    }
+
+    /// Counts what the guest printed before it was restored. A snapshot does not say: usually that has been passed on.
+    pub fn spend_output(&mut self, bytes: usize) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
+            vm.store.data_mut().output_spent = bytes;
+        }
+    }
+
     /// Runs the program until only the host can move it on, for at most `time`.
     pub fn run_turn(&mut self, time: Duration) -> Result<Turn, Error> {
         let (mut vm, step) = match std::mem::replace(&mut self.state, State::Ended) {
