@@ -83,12 +83,14 @@ impl Places {
             state.serve(self);
             told
         };
-        let waits = Waits(self);
-        match told.await {
-            Ok(place) => {
-                std::mem::forget(waits);
-                place
-            }
+        let mut waits = Waits { places: self, told: Some(told) };
+        let place = match &mut waits.told {
+            Some(told) => told.await,
+            None => return std::future::pending().await,
+        };
+        waits.told = None;
+        match place {
+            Ok(place) => place,
             // Only the last clone of the places ends the queue.
             Err(_) => std::future::pending().await,
         }
@@ -106,12 +108,21 @@ impl Places {
     }
 }
 
-/// Somebody who waits for a place, until they have it or go away.
-struct Waits<'p>(&'p Places);
+/// A request for a place that has not been answered.
+struct Waits<'p> {
+    places: &'p Places,
+    told: Option<oneshot::Receiver<Place>>,
+}
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let Some(mut told) = self.told.take() else { return };
+        told.close();
+        // A place that came just now goes back, and its request is no longer in the queue.
+        if told.try_recv().is_ok() {
+            return;
+        }
+        let mut state = self.places.lock();
         state.gone += 1;
         if 2 * state.gone > state.waiting.len() {
             state.waiting.retain(|waiting| !waiting.tell.is_closed());
@@ -334,5 +345,25 @@ mod tests {
         drop(a);
         let state = places.lock();
         assert_eq!((state.free, state.waiting.is_empty()), (1, true));
+    }
+
+    #[test]
+    fn a_place_that_is_given_to_somebody_who_goes_away_is_free_again_and_nobody_is_miscounted() {
+        let places = Places::new(1);
+        let a = now(places.place(&party("a"))).unwrap();
+        let (b, c) = (party("b"), party("c"));
+        let mut context = Context::from_waker(Waker::noop());
+        {
+            let mut goes = pin!(places.place(&b));
+            assert!(goes.as_mut().poll(&mut context).is_pending());
+            let mut stays = Box::pin(places.place(&c));
+            assert!(stays.as_mut().poll(&mut context).is_pending());
+            // It is given to the first, who goes without having looked.
+            drop(a);
+            assert!(stays.as_mut().poll(&mut context).is_pending());
+            std::mem::forget(stays);
+        }
+        let state = places.lock();
+        assert_eq!((state.free, state.gone, state.waiting.len()), (0, 0, 0));
     }
 }

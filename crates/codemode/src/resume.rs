@@ -130,7 +130,8 @@ impl CodeMode {
         let owner = self.inner.owner.name()?;
         let (id, seen) = (run.id.clone(), (run.state, run.fence));
         let safety = self.inner.safety(&scope.settings);
-        let claiming = self.inner.stored(move |store| store.claim_run(&id, seen, Claim { owner: &owner, safety }));
+        let claiming =
+            self.inner.stored_in_turn(scope, move |store| store.claim_run(&id, seen, Claim { owner: &owner, safety }));
         match here {
             Some(here) => {
                 let mut proof = here.change_proof().await;
