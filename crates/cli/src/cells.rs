@@ -15,7 +15,7 @@ pub(crate) const CALLS: u32 = 1000;
 
 const TIME: Duration = Duration::from_secs(10);
 
-pub(crate) type Outcome<T> = Result<T, Box<dyn Error>>;
+pub(crate) type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// A fresh cell, run to its end.
 pub(crate) fn fresh(engine: &Engine) -> Outcome<()> {

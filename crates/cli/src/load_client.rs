@@ -9,10 +9,8 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
+use crate::cells::Outcome;
 use crate::measure::resident_bytes_of;
-
-/// What the clients do, on tasks of their own.
-pub(crate) type Outcome<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// `pincer mcp serve --http` as a process. It ends with this.
 pub(crate) struct Served {
@@ -42,12 +40,12 @@ impl Served {
         let line = told.next_line().await?.unwrap_or_default();
         let address = line.strip_prefix("listening on http://").and_then(|url| url.strip_suffix("/mcp"));
         let address = address.ok_or_else(|| format!("the server did not start: {line}"))?.to_owned();
-        // Nobody reads on, and it must not be held up by that.
+        // Reads on, so that the server never waits for a full pipe.
         tokio::spawn(async move { while let Ok(Some(_)) = told.next_line().await {} });
         Ok(Self { child, address })
     }
 
-    /// What the server has in memory.
+    /// Returns the resident memory of the server.
     pub fn resident_bytes(&self) -> usize {
         self.child.id().map_or(0, resident_bytes_of)
     }
@@ -80,7 +78,7 @@ impl LoadClient {
         Ok(client)
     }
 
-    /// Runs a program: what came of it, and how long that took.
+    /// Runs a program, and returns its result and the time it took.
     pub async fn exec(&mut self, code: &str) -> Outcome<(Value, Duration)> {
         let started = Instant::now();
         let call = json!({ "name": "exec", "arguments": { "code": code } });
@@ -108,7 +106,7 @@ impl LoadClient {
         Ok(self.stream.get_mut().write_all(request.as_bytes()).await?)
     }
 
-    /// Reads an answer to its end: its session, and the message with this id.
+    /// Reads an answer to its end, and returns its session and the message with this id.
     async fn answer(&mut self, id: Option<u64>) -> Outcome<(Option<String>, Value)> {
         let status = self.line().await?;
         let (mut length, mut chunked, mut session) = (0, false, None);

@@ -6,6 +6,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::cells::Outcome;
+use crate::print::{chain, line, note};
+use crate::{DONE, FAILED};
+
 /// The middle and the far end of some samples.
 #[derive(Clone, Copy, Serialize)]
 pub(crate) struct Summary {
@@ -23,6 +27,24 @@ pub(crate) fn resident_bytes_of(pid: u32) -> usize {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
+}
+
+/// Runs a benchmark, prints its report, and returns the exit code.
+pub(crate) fn reported<R: Serialize>(
+    json: bool,
+    measuring: impl Future<Output = Outcome<R>>,
+    show: impl FnOnce(&R),
+) -> u8 {
+    let measured = crate::runtime::small().map_err(Into::into).and_then(|runtime| runtime.block_on(measuring));
+    match measured {
+        Ok(report) if json => line(&serde_json::to_string(&report).unwrap_or_default()),
+        Ok(report) => show(&report),
+        Err(error) => {
+            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
+            return FAILED;
+        }
+    }
+    DONE
 }
 
 pub(crate) fn summary(mut samples: Vec<Duration>, unit: impl Fn(Duration) -> f64) -> Summary {

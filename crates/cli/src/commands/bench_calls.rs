@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::cells::Outcome;
-use crate::measure::{Summary, milliseconds, progress, resident_bytes, summary};
-use crate::print::{bytes, chain, line, note, time};
+use crate::engine;
+use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes, summary};
+use crate::print::{bytes, line, time};
 use crate::usage::BenchArguments;
-use crate::{DONE, FAILED, engine};
 
 /// Calls at once.
 const PARALLEL: usize = 200;
@@ -89,17 +89,7 @@ struct Prompt {
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> u8 {
-    let measured =
-        crate::runtime::small().map_err(Into::into).and_then(|runtime| runtime.block_on(measure(arguments.rounds)));
-    match measured {
-        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
-        Ok(report) => show(&report),
-        Err(error) => {
-            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
-            return FAILED;
-        }
-    }
-    DONE
+    reported(arguments.json, measure(arguments.rounds), show)
 }
 
 /// Code mode on a store of its own, with a tool that notes when it is called.

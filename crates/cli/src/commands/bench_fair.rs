@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::load_client::{LoadClient, Outcome, Served};
-use crate::measure::{Summary, milliseconds, progress, summary};
-use crate::print::{chain, line, note};
+use crate::cells::Outcome;
+use crate::load_client::{LoadClient, Served};
+use crate::measure::{Summary, milliseconds, progress, reported, summary};
+use crate::print::line;
 use crate::usage::LoadArguments;
-use crate::{DONE, FAILED};
 
 /// Clients of the user whose programs are good.
 const GOOD: usize = 4;
@@ -18,7 +18,7 @@ const GOOD: usize = 4;
 const OTHERS: usize = 100;
 const GOOD_PROGRAM: &str =
     "let n = 0; for (let i = 0; i < 10; i++) n += (await tools.read({ path: 'small.txt' })).content.length; return 1";
-/// What the other user's programs do.
+/// The programs of the other user.
 const KINDS: [(&str, &str); 4] = [
     ("sleepers", "await new Promise((go) => setTimeout(go, 5000)); return 1"),
     ("loops", "for (;;) {}"),
@@ -48,18 +48,7 @@ struct Beside {
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> u8 {
-    let measured = crate::runtime::small()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(measure(Duration::from_secs(arguments.seconds.into()))));
-    match measured {
-        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
-        Ok(report) => show(&report),
-        Err(error) => {
-            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
-            return FAILED;
-        }
-    }
-    DONE
+    reported(arguments.json, measure(Duration::from_secs(arguments.seconds.into())), show)
 }
 
 async fn measure(time: Duration) -> Outcome<Report> {
@@ -82,7 +71,7 @@ async fn measure(time: Duration) -> Outcome<Report> {
                 }
             });
         }
-        // They are all at it.
+        // By then all of them run.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let (times, error, failed) = good(&served, time).await?;
         running.shutdown().await;

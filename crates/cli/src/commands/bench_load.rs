@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::load_client::{LoadClient, Outcome, Served};
-use crate::measure::{Summary, milliseconds, progress, summary};
-use crate::print::{bytes, chain, line, note};
+use crate::cells::Outcome;
+use crate::load_client::{LoadClient, Served};
+use crate::measure::{Summary, milliseconds, progress, reported, summary};
+use crate::print::{bytes, line};
 use crate::usage::LoadArguments;
-use crate::{DONE, FAILED};
 
 /// How many clients there are at a time.
 const CLIENTS: [usize; 3] = [1, 50, 200];
@@ -27,7 +27,7 @@ const PROGRAMS: [(&str, &str); 2] = [
 struct Report {
     peer: &'static str,
     steps: Vec<Step>,
-    /// What the server has in memory: before, at most, and at the end.
+    /// The resident memory of the server: before, at most, and at the end.
     resident_before: usize,
     resident_most: usize,
     resident_after: usize,
@@ -44,18 +44,7 @@ struct Step {
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> u8 {
-    let measured = crate::runtime::small()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(measure(Duration::from_secs(arguments.seconds.into()))));
-    match measured {
-        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
-        Ok(report) => show(&report),
-        Err(error) => {
-            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
-            return FAILED;
-        }
-    }
-    DONE
+    reported(arguments.json, measure(Duration::from_secs(arguments.seconds.into())), show)
 }
 
 async fn measure(time: Duration) -> Outcome<Report> {

@@ -21,10 +21,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
 use crate::cells::Outcome;
-use crate::measure::{Summary, milliseconds, progress, resident_bytes_of, summary};
-use crate::print::{bytes, chain, line, note};
+use crate::engine;
+use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes_of, summary};
+use crate::print::{bytes, line};
 use crate::usage::BenchArguments;
-use crate::{DONE, FAILED, engine};
 
 const LIVE_CELLS: u32 = 4;
 /// Calls at once, each of 50 ms.
@@ -61,18 +61,7 @@ struct Report {
 }
 
 pub(crate) fn run(arguments: &BenchArguments) -> u8 {
-    let measured = crate::runtime::small()
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(measure(arguments.rounds as usize)));
-    match measured {
-        Ok(report) if arguments.json => line(&serde_json::to_string(&report).unwrap_or_default()),
-        Ok(report) => show(&report),
-        Err(error) => {
-            note(&format!("error: the benchmark did not run: {}", chain(error.as_ref())));
-            return FAILED;
-        }
-    }
-    DONE
+    reported(arguments.json, measure(arguments.rounds as usize), show)
 }
 
 fn show(report: &Report) {
