@@ -27,7 +27,7 @@ pub(crate) enum RuntimeError {
 }
 
 impl RuntimeError {
-    /// What tokio's panic says.
+    /// The text of tokio's panic.
     fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
         let text = text.unwrap_or("tokio does not say why");

@@ -409,7 +409,7 @@ pub(crate) enum BenchCommand {
     /// Many clients of a server over HTTP: how fast they are answered, and what the server needs
     #[command(after_help = "Examples:\n  pincer bench load\n  pincer bench load --json --seconds 300")]
     Load(LoadArguments),
-    /// The programs of one user beside those of another who sleeps, loops, hoards or suspends
+    /// The programs of one user beside programs of another that sleep, loop, hoard or suspend
     #[command(after_help = "Examples:\n  pincer bench fair\n  pincer bench fair --json --seconds 20")]
     Fair(LoadArguments),
     /// The server that `bench mcp` measures with

@@ -22,7 +22,7 @@ const RUNS: [&str; 2] = ["runs", "list"];
 fn at_once(home: &Home, cache: Option<&Path>, commands: &[&[&str]]) -> Vec<Output> {
     let gate = home.path("gate");
     assert!(Command::new("mkfifo").arg(&gate).status().expect("mkfifo").success());
-    // Open for both, so that opening it waits for nobody.
+    // Open for both, so that opening it does not wait.
     let mut open = fs::File::options().read(true).write(true).open(&gate).unwrap();
     let start = |arguments: &&[&str]| {
         let pincer = home.command(arguments);
@@ -42,7 +42,7 @@ fn at_once(home: &Home, cache: Option<&Path>, commands: &[&[&str]]) -> Vec<Outpu
     started.into_iter().map(|child| child.wait_with_output().unwrap()).collect()
 }
 
-/// What went wrong, if something did.
+/// Returns the first failure.
 fn failure(output: &Output) -> Option<String> {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     (!output.status.success() || err.contains("warning") || out.is_empty())

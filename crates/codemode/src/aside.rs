@@ -125,7 +125,7 @@ impl Driver {
     }
 }
 
-/// Waits until somebody else needs the place of a program that rests.
+/// Waits until another program needs this place. Only a place that rests is ever wanted.
 pub(crate) async fn wanted(place: Option<&Place>) {
     match place {
         Some(place) => place.wanted().await,

@@ -63,8 +63,8 @@ impl Inner {
         self.store.now()
     }
 
-    /// Like [`stored`](Self::stored), when it is this caller's turn: a user who suspends one program after the other must not
-    /// hold up the calls of everybody else.
+    /// Like [`stored`](Self::stored), when it is this caller's turn: many suspensions of one user must not delay the
+    /// calls of the others.
     pub async fn stored_in_turn<T: Send + 'static>(
         &self,
         scope: &RunScope,

@@ -1,7 +1,7 @@
-//! Places for live cells, and who gets the next one.
+//! Places for live cells, and the order in which users get them.
 //!
 //! There are as many places as the engine can have cells. A program that only waits, for a timer, a call or a person, **rests**:
-//! it keeps its place as long as nobody else needs it. When its place is wanted, its cell becomes bytes until there is something
+//! it keeps its place until another program needs it. When its place is wanted, its cell becomes bytes until there is something
 //! to tell the program. Users take turns, see `rota.rs`, and one of them never has all places: a program that computes cannot be
 //! put aside, and the next user must not wait for it.
 
@@ -26,7 +26,7 @@ struct State {
     /// How many each user has.
     held: HashMap<Arc<str>, usize>,
     waiting: Rota<Waiting>,
-    /// How many of those who wait have gone away.
+    /// How many requests in the queue have been given up.
     gone: usize,
     /// The places of programs that rest, the longest first.
     resting: BTreeMap<u64, Resting>,
@@ -211,7 +211,7 @@ impl Place {
         }
     }
 
-    /// Waits until somebody else needs the place of a program that rests.
+    /// Waits until another program needs this place. Only a place that rests is ever wanted.
     pub async fn wanted(&self) {
         match &self.rest {
             Rest::Rests { wanted, .. } => wanted.cancelled().await,
@@ -219,7 +219,7 @@ impl Place {
         }
     }
 
-    /// The program goes on. It keeps the place, also if somebody has just asked for it.
+    /// The program goes on. It keeps the place, also if another has just asked for it.
     pub fn work(&mut self) {
         let places = self.places.clone();
         let mut state = places.lock();
@@ -269,7 +269,7 @@ mod tests {
         Party { user: user.into(), session: "1".into() }
     }
 
-    /// What can be had at once.
+    /// Returns the value of a future that is ready.
     fn now<T>(future: impl Future<Output = T>) -> Option<T> {
         match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
             std::task::Poll::Ready(value) => Some(value),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_of_a_program_that_rests_is_for_who_needs_it() {
+    fn the_place_of_a_program_that_rests_goes_to_the_next_request() {
         let places = Places::new(2);
         let (mut a, mut b) = (now(places.place(&party("a"))).unwrap(), now(places.place(&party("a"))).unwrap());
         assert_eq!(places.working(), 2);
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_no_more_leaves_nothing_behind() {
+    fn a_request_that_was_given_up_leaves_nothing_behind() {
         let places = Places::new(1);
         let mut a = now(places.place(&party("a"))).unwrap();
         assert!(now(places.place(&party("b"))).is_none());
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_given_to_somebody_who_goes_away_is_free_again_and_nobody_is_miscounted() {
+    fn a_place_for_a_request_that_was_given_up_is_free_again_and_the_count_is_right() {
         let places = Places::new(1);
         let a = now(places.place(&party("a"))).unwrap();
         let (b, c) = (party("b"), party("c"));
@@ -358,7 +358,7 @@ mod tests {
             assert!(goes.as_mut().poll(&mut context).is_pending());
             let mut stays = Box::pin(places.place(&c));
             assert!(stays.as_mut().poll(&mut context).is_pending());
-            // It is given to the first, who goes without having looked.
+            // The first request gets it, and is given up before it is polled.
             drop(a);
             assert!(stays.as_mut().poll(&mut context).is_pending());
             std::mem::forget(stays);

@@ -75,7 +75,7 @@ impl CodeMode {
         let mut joined = again.is_some();
         loop {
             if run.state == RunState::Waiting && joined {
-                // Another process has gone on with it and has stopped: that result is for everybody who waited for it. If that
+                // Another process has gone on with it and has stopped: all callers that waited for it get that result. If that
                 // process died before it told anything, the run is continued here.
                 let id = run.id.clone();
                 match self.inner.stored(move |store| store.run_result(&id)).await {

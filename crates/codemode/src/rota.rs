@@ -1,4 +1,4 @@
-//! A queue in which nobody is before others only because they ask for more: users take turns, and so do the sessions of each.
+//! A queue in which users take turns, and so do the sessions of each, however much one of them asks for.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl<T> Rota<T> {
         self.len = self.users.all.values().flat_map(|sessions| sessions.all.values()).map(VecDeque::len).sum();
     }
 
-    /// The users who wait, the next one first.
+    /// Returns the users with items, the next one first.
     pub fn users(&self) -> impl Iterator<Item = &Arc<str>> {
         self.users.order.iter()
     }

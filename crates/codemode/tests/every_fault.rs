@@ -19,7 +19,7 @@ use serde_json::Value;
 /// Results that a program may take to end. Each suspension and each fault takes one.
 const MOST_RESULTS: usize = 12;
 
-/// Who goes on after the fault.
+/// The process that goes on after the fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Same,
@@ -88,7 +88,7 @@ fn check(case: Case) -> (Vec<String>, bool) {
     (wrong.into_iter().map(context).collect(), fired.is_some())
 }
 
-/// What was told and is not what is stored.
+/// Returns where the results that were told differ from those that are stored.
 fn misreported(result: &Value, store: &SqliteStore) -> Vec<String> {
     let mut wrong = Vec::new();
     let state = result["runId"].as_str().map(|run| store.run(run).map(|run| run.state));

@@ -1,7 +1,7 @@
 //! The power fails between two effects of a program: only what was synced is left. No effect is repeated; a program whose
 //! checkpoints are not synced ends with what is known if it ran, and goes on if it was suspended.
 //!
-//! A cut is played by copying the files of the store after each commit that is synced. What a cut at some moment leaves is the
+//! A cut is played by copying the files of the store after each commit that is synced. A cut at some moment leaves the
 //! latest copy, in which the runs belong to another boot of the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

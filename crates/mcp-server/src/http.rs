@@ -171,7 +171,7 @@ impl Front {
     }
 }
 
-/// Lets a request in if it says who makes it, where that is asked, and if it is not too large or too slow.
+/// Lets a request in if its token is known, where tokens are set, and if it is neither too large nor too slow.
 async fn admit(front: Arc<Front>, request: Request<Incoming>) -> Answer {
     if request.uri().path() != PATH {
         return told(StatusCode::NOT_FOUND, &format!("the protocol is spoken at {PATH}"));

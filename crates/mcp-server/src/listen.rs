@@ -1,7 +1,7 @@
 //! Accepts connections, so many at a time, and closes those that only take up room.
 //!
 //! Where all places are taken, a new connection gets that of the one that has been idle the longest. One that has not sent a
-//! whole request yet is idle, so half-open connections keep nobody out.
+//! whole request yet is idle, so half-open connections never lock a client out.
 
 use std::collections::HashMap;
 use std::io;

@@ -11,7 +11,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 
 /// The most sessions of a user. A client that goes without a word leaves one behind.
 pub(crate) const MOST: usize = 256;
-/// A session that nobody uses for so long is over. A person may take an hour over a question.
+/// A session that is not used for so long is over. A person may take an hour over a question.
 const IDLE: Duration = Duration::from_secs(2 * 3600);
 
 /// Why there is no session.

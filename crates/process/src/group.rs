@@ -18,7 +18,7 @@ use crate::session::begin_session;
 /// How long a program has to end by itself when it is told to.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// What an operator can do about a system that starts no more processes and threads.
+/// Tells an operator the remedy when the system starts no more processes and threads.
 pub const PROCESS_LIMIT: &str = "a limit on processes is probably reached (`ulimit -u`, or `pids.max` of a container): raise it, \
      or end other processes of this user";
 

@@ -12,7 +12,7 @@ pub struct Chain<'a> {
     deltas: Vec<Delta<'a>>,
 }
 
-/// What changed after a snapshot.
+/// The changes after a snapshot.
 #[derive(Debug)]
 struct Delta<'a> {
     parked: Parked<'a>,

@@ -27,7 +27,7 @@ pub(crate) struct Copied {
     copies: Vec<u8>,
     /// The smallest patch so far.
     smallest: Option<usize>,
-    /// What the patches together had more than the smallest each.
+    /// By how many bytes all patches together exceeded the smallest one.
     grown: usize,
 }
 

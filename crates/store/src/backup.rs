@@ -21,7 +21,7 @@ const IN_THE_MAKING: &str = ".pincer-restore-";
 
 const READ_WRITE: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NO_MUTEX);
 
-/// What a backup brought back.
+/// The contents of a backup that was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// How many runs there are.

@@ -68,7 +68,7 @@ pub enum StoreError {
     /// A backup cannot be written or put in place.
     #[error("{} cannot be copied to {}: {source}", from.display(), to.display())]
     Copy {
-        /// What is copied.
+        /// The file that is copied.
         from: PathBuf,
         /// Where to.
         to: PathBuf,
@@ -96,7 +96,7 @@ pub enum StoreError {
     NotABackup {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The damage.
         reason: String,
     },
     /// The file cannot be written.

@@ -30,7 +30,7 @@ pub enum Share {
     Session(String),
 }
 
-/// When somebody is to try again who finds no room, and nothing says when there will be some.
+/// The time after which a refused run may try again if no suspended program has an end.
 const RETRY: Millis = 1000;
 
 /// Gives a run room, if it has none.
@@ -56,7 +56,7 @@ pub(crate) fn reserve(connection: &Connection, run: &str, room: &Room, now: Mill
             return Ok(());
         }
     };
-    // Other users' sessions are nobody's business.
+    // Only the user's own sessions: those of others are private.
     let holders = "SELECT session, count(*) FROM run WHERE caller = ?1 AND reserved = 1 AND ended_at IS NULL
         GROUP BY session ORDER BY 2 DESC, 1 LIMIT 3";
     let mut holders = connection.prepare_cached(holders)?;

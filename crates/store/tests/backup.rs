@@ -48,7 +48,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("there").permissions().mode() & 0o777
 }
 
-/// What is beside the store.
+/// The files beside the store.
 fn companions(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path.parent().expect("a directory")).expect("listed");
     let mut names: Vec<_> =

@@ -28,7 +28,7 @@ fn place(places: &PlaceArguments) -> Result<PathBuf, Refused> {
     Ok(directory.ok_or_else(none)?.join(state::FILE))
 }
 
-/// What to print, for programs and for people.
+/// Returns the report, for programs and for people.
 fn back_up(places: &PlaceArguments, to: &Path) -> Result<(Value, String), Refused> {
     let place = place(places)?;
     if !place.exists() {
@@ -44,7 +44,7 @@ fn back_up(places: &PlaceArguments, to: &Path) -> Result<(Value, String), Refuse
     Ok((json!({ "file": to, "bytes": size, "runs": runs }), text))
 }
 
-/// What to print, for programs and for people.
+/// Returns the report, for programs and for people.
 fn bring_back(from: &Path, to: &Path) -> Result<(Value, String), Refused> {
     let Restored { runs, ended, grants } =
         SqliteStore::restore(from, to, |_, calls| ended_by_restore(calls)).map_err(refused)?;

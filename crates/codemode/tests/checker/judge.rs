@@ -194,7 +194,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What needs leave has it.
+    /// Every call that needs leave has it.
     fn nothing_without_leave(&mut self) {
         let mut done: BTreeMap<String, usize> = BTreeMap::new();
         for effect in self.effects.iter().filter(|effect| effect.tool == "ask") {
@@ -246,7 +246,7 @@ impl Judge<'_> {
         }
     }
 
-    /// What a program was told of its calls is what happened and what the journal says.
+    /// A program was told of its calls exactly what happened and what the journal says.
     fn programs_know_what_happened(&mut self, store: &SqliteStore) {
         let completed: Vec<(String, Value)> = self
             .runs
@@ -269,7 +269,7 @@ impl Judge<'_> {
         }
     }
 
-    /// A run that was acknowledged, or that has changed something, ends by itself or because somebody wants it to.
+    /// A run that was acknowledged, or that has changed something, ends by itself or is aborted.
     fn nothing_lost(&mut self) {
         let is_waiting = |told: &&Told| told.result["status"] == "waiting";
         let acknowledged: BTreeSet<String> =

@@ -33,10 +33,10 @@ pub enum Mode {
     Calm,
 }
 
-/// What is done in a round without kills.
+/// The steps of a round without kills.
 const ACTIONS: usize = 350;
 
-/// What a process was asked for.
+/// A request to a process.
 #[derive(Clone, Debug)]
 struct Request {
     process: usize,
@@ -45,7 +45,7 @@ struct Request {
     run: Option<String>,
 }
 
-/// What a caller was told.
+/// An answer to a caller.
 #[derive(Clone, Debug)]
 pub struct Told {
     pub what: &'static str,
@@ -61,13 +61,13 @@ pub struct History {
     pub place: Place,
     pub programs: BTreeMap<String, Program>,
     pub told: Vec<Told>,
-    /// The runs that somebody wanted to end.
+    /// The runs that were aborted.
     pub aborts: BTreeSet<String>,
     /// The questions that were answered with yes, or may have been, each with its run.
     pub allowed: BTreeMap<String, String>,
     pub kills: usize,
     pub faults: usize,
-    /// What went wrong on the way.
+    /// The findings so far.
     pub findings: Vec<String>,
     events: Vec<String>,
     started: Instant,
@@ -96,13 +96,13 @@ impl History {
         self.events.push(format!("{:8.3} {event}", self.started.elapsed().as_secs_f64()));
     }
 
-    /// What was done and said about a run, or to all processes.
+    /// The history of a run, or of all processes.
     pub fn of(&self, words: &[&str]) -> String {
         let is_about = |event: &&String| event.contains('!') || words.iter().any(|word| event.contains(word));
         self.events.iter().filter(is_about).map(|event| format!("    {event}\n")).collect()
     }
 
-    /// Keeps the directory for whoever looks into a finding.
+    /// Keeps the directory, so that a finding can be looked into.
     pub fn keep(self) -> PathBuf {
         let path = self.directory.keep();
         let events = self.events.join("\n");
@@ -314,7 +314,7 @@ impl Round<'_> {
         self.ask(process, request, Request { process, what: "wait", program: known, run: Some(run.to_owned()) });
     }
 
-    /// The program of a run that nobody was told of.
+    /// The program of a run whose id no caller was told.
     fn program_of(&self, run: &str) -> Option<String> {
         let calls = self.store.calls(run).ok()?;
         let input: Value = serde_json::from_str(&calls.first()?.input).ok()?;

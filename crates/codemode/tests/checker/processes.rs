@@ -14,7 +14,7 @@ use crate::effects::Place;
 
 /// Where a child finds its directory.
 pub const PLACE: &str = "PINCER_CHECKER_PLACE";
-/// What a line of a child begins with.
+/// The beginning of each line of a child.
 pub const SAYS: &str = "@@";
 
 /// The faults that a child can be told to have.
@@ -39,7 +39,7 @@ pub const FAULTS: usize = KINDS.len();
 /// So many of them, the last ones, end the process.
 pub const DEATHS: usize = 2;
 
-/// What a child has said, or that it is gone.
+/// A message of a child, or its end.
 pub struct News {
     pub process: usize,
     /// `None`: it is gone.

@@ -8,7 +8,7 @@ use crate::random::Random;
 /// A program and how it is run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// What its labels begin with.
+    /// The beginning of its labels.
     pub name: String,
     pub code: String,
     pub durability: Durability,
@@ -22,7 +22,7 @@ pub struct Program {
 }
 
 const OBJECTS: usize = 300_000;
-/// What a heap of so many objects does not fit into, and what it does.
+/// A limit that a heap of so many objects exceeds, and one that it keeps.
 const SMALL_SNAPSHOT: usize = 1 << 20;
 const LARGE_SNAPSHOT: usize = 64 << 20;
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::common::{LIVE_CELLS, engine, entry};
 
-/// What every program of these tests begins with. A call has a label, which is made of a counter that lives in the program: the
+/// The beginning of every program of these tests. A call has a label, which is made of a counter that lives in the program: the
 /// same state of the program, continued twice, shows as the same label twice. The nonce is drawn once: a program that was begun
 /// again shows as another nonce. `seen` is what the program was told of each call.
 pub const PRELUDE: &str = r#"
@@ -165,7 +165,7 @@ pub fn repeated(effects: &[Effect]) -> Vec<Effect> {
     repeated
 }
 
-/// What a program was told of its calls that is not what the journal of its run says. `value` is what it returned.
+/// Returns where the answers to a program differ from the journal of its run. `value` is what it returned.
 pub fn unlike_journal(value: &Value, calls: &[Call]) -> Vec<String> {
     let labelled = |call: &Call, label: &str| {
         serde_json::from_str::<Value>(&call.input).is_ok_and(|input| input["label"] == *label)
@@ -187,7 +187,7 @@ pub fn unlike_journal(value: &Value, calls: &[Call]) -> Vec<String> {
     wrong
 }
 
-/// What a program was told of its calls that is not what happened. `value` is what it returned.
+/// Returns where the answers to a program differ from the effects. `value` is what it returned.
 pub fn untrue(value: &Value, effects: &[Effect]) -> Vec<String> {
     let happened = |label: &str| effects.iter().any(|effect| effect.label == *label);
     let changes = |effect: &&Effect| effect.tool != "look";

@@ -24,7 +24,7 @@ return { nonce, seen };";
 /// Calls with an effect that the program makes.
 pub const EFFECTS: usize = 6;
 
-/// What comes before: a run whose first call changes nothing is stored without a checkpoint.
+/// The beginning: a run whose first call changes nothing is stored without a checkpoint.
 pub const STARTS: [&str; 2] = ["await call('look', 0);", ""];
 
 /// Another process, as far as one can be in the same: with an owner and a runtime of its own.
