@@ -148,7 +148,7 @@ pub(crate) const STEPS: &[&str] = &[
         detail TEXT NOT NULL,
         bytes  BLOB NOT NULL,
         PRIMARY KEY (run, number)
-    ) STRICT;
+    ) STRICT, WITHOUT ROWID;
 
     ALTER TABLE call DROP COLUMN asked;
     ALTER TABLE call ADD COLUMN settled_at INTEGER;
@@ -160,6 +160,19 @@ pub(crate) const STEPS: &[&str] = &[
     ",
     // 5
     "
+    -- With a row id a delta of a small cell fits into one page.
+    CREATE TABLE change (
+        run    TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        next   INTEGER NOT NULL,
+        detail TEXT NOT NULL,
+        bytes  BLOB NOT NULL,
+        PRIMARY KEY (run, number)
+    ) STRICT;
+    INSERT INTO change SELECT run, number, next, detail, bytes FROM delta;
+    DROP TABLE delta;
+    ALTER TABLE change RENAME TO delta;
+
     ALTER TABLE run ADD COLUMN reserved INTEGER NOT NULL DEFAULT 0;
     UPDATE run SET reserved = acknowledged;
     DROP INDEX run_place;
@@ -301,6 +314,32 @@ mod tests {
         assert_eq!(store.run("damaged").expect("there").state, RunState::Waiting);
         assert_eq!(store.run_result("ended").expect("read").as_deref(), Some("{}"));
         assert!(store.abort_run("damaged", 20).expect("aborted"));
+    }
+
+    #[test]
+    fn deltas_and_room_of_schema_4_are_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("pincer.db");
+        let connection = Connection::open(&path).expect("a file");
+        STEPS[..4].iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+        let rows = "INSERT INTO run (id, session, caller, state, owner, fence, created_at, acknowledged, ended_at) VALUES
+                ('a', 's', 'me', 'waiting', 'p', 1, 1, 1, NULL), ('b', 's', 'you', 'waiting', 'p', 1, 1, 1, NULL),
+                ('c', 's', 'me', 'completed', 'p', 1, 1, 1, 2), ('d', 's', 'me', 'running', 'p', 1, 1, 0, NULL);
+            INSERT INTO snapshot (run, next, image, detail, bytes) VALUES ('a', 1, x'01', 'old', x'aa');
+            INSERT INTO delta (run, number, next, detail, bytes) VALUES ('a', 1, 2, 'x', x'bb'), ('a', 2, 3, 'new', x'cc');
+            PRAGMA user_version = 4";
+        connection.execute_batch(rows).expect("rows");
+        drop(connection);
+        let store = SqliteStore::open(&path).expect("a store");
+        let snapshot = store.snapshot("a").expect("read").expect("kept");
+        let parts = vec![vec![0xaa], vec![0xbb], vec![0xcc]];
+        assert_eq!((snapshot.next, &*snapshot.detail, snapshot.parts), (3, "new", parts));
+        let file = Connection::open(&path).expect("the file");
+        let mut room =
+            file.prepare("SELECT kind || ' ' || name || ' ' || count FROM room ORDER BY 1").expect("a query");
+        let room = room.query_map([], |row| row.get(0)).expect("read");
+        let room: Vec<String> = room.collect::<rusqlite::Result<_>>().expect("read");
+        assert_eq!(room, ["all  2", "session me\ns 1", "session you\ns 1", "user me 1", "user you 1"]);
     }
 
     #[test]
