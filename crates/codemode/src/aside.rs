@@ -1,12 +1,16 @@
-//! Putting a program aside that has nothing to do: its cell becomes bytes, and its place is for others.
+//! The place of a program: getting one, and giving it up while there is nothing to do. The cell becomes bytes meanwhile.
 
 use std::time::Instant;
 
 use pincer_sandbox::{Cell, Checkpoint, Error};
+use tokio_util::sync::CancellationToken;
 
+use crate::codemode::CodeMode;
 use crate::drive::{Driver, margin};
 use crate::ending::Ending;
 use crate::places::Place;
+use crate::result::ErrorCode;
+use crate::scope::RunScope;
 
 /// A cell that is larger than this is restored on a thread that may block.
 const LARGE: usize = 64 << 10;
@@ -56,6 +60,27 @@ impl Home {
             Self::Live(cell) => cell.park(),
             Self::Aside(aside) => Ok(aside.bytes.clone()),
             Self::Nowhere => Err(Error::Ended),
+        }
+    }
+}
+
+impl CodeMode {
+    /// A place for a live cell, when there is one.
+    pub(crate) async fn place(
+        &self,
+        scope: &RunScope,
+        deadline: Instant,
+        abort: &CancellationToken,
+    ) -> Result<Place, Ending> {
+        let party = scope.party();
+        tokio::select! {
+            biased;
+            place = self.inner.places.place(&party) => Ok(place),
+            () = abort.cancelled() => Err(Ending::aborted()),
+            () = tokio::time::sleep_until(deadline.into()) => {
+                let message = "all places for running programs were taken until the deadline: try again";
+                Err(Ending::failed(ErrorCode::RuntimeUnavailable, message))
+            }
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
 use crate::owner::ClaimError;
 use crate::owner::Owner;
-use crate::places::{Place, Places};
+use crate::places::Places;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode, Failed};
 use crate::run::{After, Driven, Key, RunRecord};
@@ -308,25 +308,6 @@ impl CodeMode {
         let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
         Caller { door, tools, context, parent: parent.to_owned(), listener: Listener::new(Arc::clone(&scope.listener)) }
-    }
-
-    /// A place for a live cell, when there is one.
-    pub(crate) async fn place(
-        &self,
-        scope: &RunScope,
-        deadline: Instant,
-        abort: &CancellationToken,
-    ) -> Result<Place, Ending> {
-        let party = scope.party();
-        tokio::select! {
-            biased;
-            place = self.inner.places.place(&party) => Ok(place),
-            () = abort.cancelled() => Err(Ending::aborted()),
-            () = tokio::time::sleep_until(deadline.into()) => {
-                let message = "all places for running programs were taken until the deadline: try again";
-                Err(Ending::failed(ErrorCode::RuntimeUnavailable, message))
-            }
-        }
     }
 }
 
