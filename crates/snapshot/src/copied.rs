@@ -9,9 +9,10 @@
 
 use crate::PAGE;
 use crate::checkpoints::{Checkpoint, Link};
-use crate::difference::{self, Run, indexes, page};
-use crate::format::{Header, PATCH, Source, append_header, begin_after, seal};
-use crate::patch::append_page;
+use crate::copies::Copies;
+use crate::difference::{self, Run, page};
+use crate::format::{Header, Source};
+use crate::patch::{self, append_page};
 
 /// The bytes that cost as much as a snapshot: some 60 µs to write, hash and store.
 const WORTH_A_BASE: usize = 16 << 10;
@@ -22,9 +23,8 @@ pub(crate) struct Copied {
     base: Link,
     memory_pages: usize,
     first: usize,
-    /// The pages in which the base differs from the image, and their copies.
-    runs: Vec<Run>,
-    copies: Vec<u8>,
+    /// The pages in which the base differs from the image.
+    copies: Copies,
     /// The smallest patch so far.
     smallest: Option<usize>,
     /// By how many bytes all patches together exceeded the smallest one.
@@ -34,10 +34,8 @@ pub(crate) struct Copied {
 impl Copied {
     /// Begins a chain with a snapshot of `memory` that holds the pages in `runs`.
     pub fn new(base: Link, memory: &[u8], first: usize, runs: Vec<Run>) -> Self {
-        let mut copies = Vec::with_capacity(base.pages * PAGE);
-        indexes(&runs).for_each(|index| copies.extend_from_slice(page(memory, index)));
         let memory_pages = memory.len() / PAGE;
-        Self { base, memory_pages, first, runs, copies, smallest: None, grown: 0 }
+        Self { base, memory_pages, first, copies: Copies::of(memory, runs), smallest: None, grown: 0 }
     }
 
     /// Returns whether the memory can have grown from that of the base.
@@ -51,10 +49,7 @@ impl Copied {
             return None;
         }
         let (runs, changes) = self.changes(source);
-        let mut out = begin_after(&PATCH, &self.base.checksum);
-        append_header(&mut out, header, &runs);
-        out.extend_from_slice(&changes);
-        let bytes = seal(out, limit.checked_sub(self.base.bytes)?).ok()?;
+        let bytes = patch::write(&self.base, header, &runs, &changes, limit.checked_sub(self.base.bytes)?)?;
         let replaces = usize::from(self.smallest.is_some());
         let smallest = self.smallest.map_or(bytes.len(), |smallest| smallest.min(bytes.len()));
         self.smallest = Some(smallest);
@@ -65,11 +60,10 @@ impl Copied {
     /// Returns the pages that differ from the base, and their changes.
     fn changes(&self, source: Source<'_>) -> (Vec<Run>, Vec<u8>) {
         let mut changes = Vec::with_capacity(PAGE);
-        let mut copied = indexes(&self.runs).peekable();
-        let mut copies = self.copies.chunks_exact(PAGE);
+        let mut copy_of = self.copies.find();
         let pages = (self.first..source.memory.len() / PAGE).filter(|index| {
-            let copy = copied.next_if_eq(index).and_then(|_| copies.next());
-            let (now, base) = (page(source.memory, *index), copy.unwrap_or_else(|| page(source.image, *index)));
+            let base = copy_of(*index).unwrap_or_else(|| page(source.image, *index));
+            let now = page(source.memory, *index);
             let has_changed = now != base;
             if has_changed {
                 append_page(now, base, &mut changes);

@@ -11,7 +11,7 @@ use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
 use crate::PAGE;
 use crate::format::{TooLarge, Unreadable};
-use crate::parts::{self, PART_PAGES};
+use crate::parts;
 
 /// Pages that follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub(crate) struct Run {
 const BLOCK: usize = PAGE / 64;
 const MAP_BYTES: usize = 8;
 const CHUNK: usize = 128 << 10;
+/// The pages that are compressed at a time: 1 MiB.
+const PART_PAGES: usize = 256;
 /// A chunk is flushed when it is full, so the last page may go beyond.
 const CHUNK_BYTES: usize = CHUNK + PAGE + MAP_BYTES;
 pub(crate) const ZERO_PAGE: [u8; PAGE] = [0; PAGE];
@@ -143,7 +145,7 @@ pub(crate) fn compress(
 ) -> Result<(), TooLarge> {
     let pages: Vec<usize> = indexes(runs).collect();
     let parts = pages.chunks(PART_PAGES).enumerate();
-    let compressed = parts::each(parts, |(number, pages)| {
+    let compressed = parts::each(memory, parts, |(number, pages)| {
         // Only the first is short enough to gain from the dictionary, and the others would take a third longer with it. A frame
         // does not say with what it was compressed: all are read in the same way.
         let dictionary = (number == 0).then(|| dictionary.compress(effort));

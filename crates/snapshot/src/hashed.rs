@@ -11,10 +11,18 @@
 //!
 //! # Which deltas are merged
 //!
-//! A chain has at most [`MAX_DELTAS`] deltas. A new delta takes over what is left of the one before it if most of that one has
+//! A chain has at most [`MAX_WHOLE`] deltas. A new delta takes over what is left of the one before it if most of that one has
 //! changed again. If the chain is full, it takes over the newest one in any case, and those before it as long as that at most
 //! doubles it. So among 160 checkpoints of which each changes other pages, a page is written three times at most. If each
 //! eighth delta took over all that changed since the base, it would be written up to twenty times.
+//!
+//! # Patches
+//!
+//! From one call to the next mostly the same pages change, and few words in each. So the pages of the newest delta are copied,
+//! and while no others change, a [patch] of their words follows that delta, each in the place of the one before. Most of the
+//! time that a checkpoint takes beside hashing is then saved: 0.2 ms to compress and store some 40 pages.
+//!
+//! # When a chain ends
 //!
 //! When more than half of the base's pages have changed, or the deltas have more than half of its bytes, a new base is
 //! cheaper.
@@ -23,9 +31,20 @@ use twox_hash::XxHash3_128;
 
 use crate::PAGE;
 use crate::checkpoints::{Checkpoint, Link, MAX_DELTAS};
-use crate::difference::{self, Run, ZERO_PAGE};
+use crate::copies::Copies;
+use crate::difference::{self, Run, ZERO_PAGE, page};
 use crate::format::{DELTA, Header, Source, begin_after, write_pages};
-use crate::parts::{self, PART_PAGES};
+use crate::parts;
+use crate::patch::{self, append_page};
+
+/// One less than there can be, for a patch may follow.
+const MAX_WHOLE: usize = MAX_DELTAS - 1;
+/// The largest patch. What is larger is shorter when it is compressed.
+const MAX_PATCH: usize = 16 << 10;
+/// The most pages of which copies are kept.
+const MAX_COPIES: usize = 256;
+/// The pages that are hashed at a time.
+const PART_PAGES: usize = 64;
 
 /// The chain that has been written of a large cell since its last snapshot.
 #[derive(Debug)]
@@ -33,13 +52,17 @@ pub(crate) struct Hashed {
     base: Link,
     deltas: Vec<Link>,
     pages: Pages,
+    /// The pages of the newest delta, if they are not too many.
+    copies: Option<Copies>,
+    /// A patch follows the newest delta.
+    is_patched: bool,
 }
 
 impl Hashed {
     /// Begins a chain with a snapshot. The hashes in `pages` are those of the memory it was made of.
     pub fn new(base: Link, mut pages: Pages) -> Self {
         pages.links.fill(BASE);
-        Self { base, deltas: Vec::new(), pages }
+        Self { base, deltas: Vec::new(), pages, copies: None, is_patched: false }
     }
 
     /// Makes the next delta, or returns `None` if a new base is cheaper or the chain would be larger than `limit`. The
@@ -47,9 +70,17 @@ impl Hashed {
     pub fn delta(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
         let before = self.deltas.len();
         self.pages.update(source.memory, before as u8 + 1);
+        if 2 * self.delta_bytes() > self.base.bytes {
+            return None;
+        }
+        if let Some(bytes) = self.patch(header, source, limit) {
+            let replaces = usize::from(self.is_patched);
+            self.is_patched = true;
+            return Some(Checkpoint::Delta { bytes, replaces });
+        }
         let counts = self.pages.counts();
         let changed: usize = counts[1..].iter().sum();
-        if 2 * changed > self.base.pages || 2 * self.delta_bytes() > self.base.bytes {
+        if 2 * changed > self.base.pages {
             return None;
         }
         let kept = self.kept(&counts);
@@ -59,8 +90,27 @@ impl Hashed {
         let room = limit.checked_sub(self.base.bytes + self.delta_bytes())?;
         let out = begin_after(&DELTA, &self.deltas.last().unwrap_or(&self.base).checksum);
         let bytes = write_pages(out, header, &runs, source, room).ok()?;
-        self.deltas.push(Link::of(&bytes, &runs));
-        Some(Checkpoint::Delta { bytes, replaces: before - kept })
+        let delta = Link::of(&bytes, &runs);
+        self.copies = (delta.pages <= MAX_COPIES).then(|| Copies::of(source.memory, runs));
+        self.deltas.push(delta);
+        let replaces = before - kept + usize::from(self.is_patched);
+        self.is_patched = false;
+        Some(Checkpoint::Delta { bytes, replaces })
+    }
+
+    /// Makes a patch of what changed since the newest delta, if it has all those pages and few of their words changed.
+    fn patch(&self, header: &Header, source: Source<'_>, limit: usize) -> Option<Vec<u8>> {
+        let mut copy_of = self.copies.as_ref()?.find();
+        let mut changes = Vec::with_capacity(PAGE);
+        let runs = self.pages.of_link(self.deltas.len() as u8 + 1);
+        for index in difference::indexes(&runs) {
+            append_page(page(source.memory, index), copy_of(index)?, &mut changes);
+            if changes.len() > MAX_PATCH {
+                return None;
+            }
+        }
+        let room = limit.checked_sub(self.base.bytes + self.delta_bytes())?;
+        patch::write(self.deltas.last()?, header, &runs, &changes, room)
     }
 
     /// Gives up the chain, but not the hashes, which are those of the current memory.
@@ -76,12 +126,12 @@ impl Hashed {
     /// Returns how many deltas the next one leaves as they are. `counts` tells how many pages each link has that no later one
     /// has; the next delta is the last one.
     fn kept(&self, counts: &[usize; MAX_DELTAS + 2]) -> usize {
-        let is_full = self.deltas.len() == MAX_DELTAS;
+        let is_full = self.deltas.len() == MAX_WHOLE;
         let mut kept = self.deltas.len();
         let mut pages = counts[kept + 1];
         for delta in self.deltas.iter().rev() {
             let left = counts[kept];
-            if kept < MAX_DELTAS && 2 * left > delta.pages && !(is_full && left <= pages) {
+            if kept < MAX_WHOLE && 2 * left > delta.pages && !(is_full && left <= pages) {
                 break;
             }
             pages += left;
@@ -134,7 +184,7 @@ impl Pages {
         let seed = self.seed;
         let known = self.hashes.chunks_mut(PART_PAGES).zip(self.links.chunks_mut(PART_PAGES));
         let memory = memory.get(self.first * PAGE..).unwrap_or_default();
-        parts::each(memory.chunks(PART_PAGES * PAGE).zip(known), |(memory, (hashes, links))| {
+        parts::each(memory, memory.chunks(PART_PAGES * PAGE).zip(known), |(memory, (hashes, links))| {
             for (page, (hash, newest)) in memory.chunks_exact(PAGE).zip(hashes.iter_mut().zip(links)) {
                 let now = XxHash3_128::oneshot_with_seed(seed, page);
                 if now != *hash {
@@ -154,6 +204,11 @@ impl Pages {
     /// Moves the pages of all links after `link` to it, and returns the pages that it then has.
     fn merge(&mut self, link: u8) -> Vec<Run> {
         self.links.iter_mut().for_each(|newest| *newest = link.min(*newest));
+        self.of_link(link)
+    }
+
+    /// Returns the pages of which `link` is the newest.
+    fn of_link(&self, link: u8) -> Vec<Run> {
         let pages = self.links.iter().enumerate().filter(|(_, newest)| **newest == link);
         difference::runs(pages.map(|(index, _)| self.first + index))
     }

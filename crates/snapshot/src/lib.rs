@@ -35,6 +35,7 @@
 mod chain;
 mod checkpoints;
 mod copied;
+mod copies;
 mod difference;
 mod format;
 mod hash;

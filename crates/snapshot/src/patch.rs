@@ -5,14 +5,23 @@
 //! compression.
 
 use crate::PAGE;
+use crate::checkpoints::Link;
 use crate::difference::{Run, indexes, page_mut};
-use crate::format::Unreadable;
+use crate::format::{Header, PATCH, Unreadable, append_header, begin_after, seal};
 
 const WORD: usize = 8;
 /// As many to a block as a byte has bits.
 const BLOCK: usize = 8 * WORD;
 /// As many to a page as a `u64` has bits.
 const _: () = assert!(PAGE == 64 * BLOCK);
+
+/// Makes a patch that follows `before` of the changes of the pages in `runs`. Returns `None` if it is larger than `limit`.
+pub(crate) fn write(before: &Link, header: &Header, runs: &[Run], changes: &[u8], limit: usize) -> Option<Vec<u8>> {
+    let mut out = begin_after(&PATCH, &before.checksum);
+    append_header(&mut out, header, runs);
+    out.extend_from_slice(changes);
+    seal(out, limit).ok()
+}
 
 /// Appends what `now` has that `before` has not.
 pub(crate) fn append_page(now: &[u8], before: &[u8], out: &mut Vec<u8>) {
