@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Flags;
-use pincer_store::{Approvals, CallState, Journal, Millis, Run, Runs, StoreError};
+use pincer_store::{Approvals, CallState, Journal, Listings, Millis, Page, Run, SessionCount, StoreError};
 use pincer_tools::{Redactor, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
 
 /// What these tools need of a store.
-pub trait SessionStore: Runs + Journal + Approvals + Send + Sync {}
-impl<T: Runs + Journal + Approvals + Send + Sync> SessionStore for T {}
+pub trait SessionStore: Listings + Journal + Approvals + Send + Sync {}
+impl<T: Listings + Journal + Approvals + Send + Sync> SessionStore for T {}
 
 const USUAL_LIMIT: u64 = 20;
 
@@ -67,10 +67,8 @@ impl Core for SessionStatus {
         let (store, context) = (Arc::clone(&self.store), running.context);
         let workspace = self.workspace.root().display().to_string();
         blocking(move || {
-            let mut runs = BTreeMap::new();
-            for run in store.runs(Some(&context.session)).map_err(failed)? {
-                *runs.entry(run.state.as_str().to_owned()).or_default() += 1;
-            }
+            let runs = store.run_counts(&context.session).map_err(failed)?;
+            let runs = runs.into_iter().map(|(state, count)| (state.as_str().to_owned(), count.into())).collect();
             let pending = store.pending_approvals().map_err(failed)?;
             let own = pending.into_iter().filter(|approval| approval.session == context.session);
             Ok(StatusOutput {
@@ -139,18 +137,15 @@ impl Core for SessionsList {
     async fn run(&self, input: ListInput, _: Running) -> Result<ListOutput, ToolError> {
         let store = Arc::clone(&self.0);
         blocking(move || {
-            let mut by_session: BTreeMap<String, (u64, u64, Millis)> = BTreeMap::new();
-            for run in store.runs(None).map_err(failed)? {
-                let (runs, waiting, last) = by_session.entry(run.session).or_default();
-                *runs += 1;
-                *waiting += u64::from(!run.state.is_final());
-                *last = run.created_at.max(*last);
-            }
-            let total = by_session.len() as u64;
-            let mut sessions: Vec<_> = by_session.into_iter().collect();
-            sessions.sort_by_key(|(_, (_, _, last))| std::cmp::Reverse(*last));
+            let mut sessions = store.sessions().map_err(failed)?;
+            let total = sessions.len() as u64;
             sessions.truncate(input.limit.unwrap_or(USUAL_LIMIT) as usize);
-            let shown = |(session, (runs, waiting, last))| Session { session, runs, waiting, last_active: iso(last) };
+            let shown = |SessionCount { session, runs, open, last }| Session {
+                session,
+                runs: runs.into(),
+                waiting: open.into(),
+                last_active: iso(last),
+            };
             Ok(ListOutput { sessions: sessions.into_iter().map(shown).collect(), total })
         })
         .await
@@ -225,9 +220,10 @@ impl Core for SessionsHistory {
         let (store, redactor) = (Arc::clone(&self.store), self.redactor.clone());
         let session = input.session.unwrap_or(running.context.session);
         blocking(move || {
-            let runs = store.runs(Some(&session)).map_err(failed)?;
-            let latest = runs.into_iter().rev().take(input.limit.unwrap_or(USUAL_LIMIT) as usize);
-            let runs = latest.map(|run| past(&*store, &redactor, run)).collect::<Result<_, _>>().map_err(failed)?;
+            let limit = input.limit.unwrap_or(USUAL_LIMIT) as u32;
+            let page = Page { session: Some(&session), before: None, limit };
+            let latest = store.run_overviews(&page).map_err(failed)?.into_iter().rev();
+            let runs = latest.map(|run| past(&*store, &redactor, run.run)).collect::<Result<_, _>>().map_err(failed)?;
             Ok(HistoryOutput { session, runs })
         })
         .await

@@ -203,8 +203,15 @@ pub(crate) struct RunsArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum RunsCommand {
-    /// All runs, those that have ended too, for a day
-    List,
+    /// The latest runs, those that have ended too, for a day
+    List {
+        /// How many at most
+        #[arg(long, value_name = "N", default_value_t = RunsCommand::PAGE, value_parser = clap::value_parser!(u32).range(1..))]
+        limit: u32,
+        /// Only those that began before this one: the first of the page after
+        #[arg(long, value_name = "ID")]
+        before: Option<String>,
+    },
     /// One run with its calls and its last result
     Show {
         /// The run
@@ -215,6 +222,13 @@ pub(crate) enum RunsCommand {
         /// The run
         id: String,
     },
+}
+
+impl RunsCommand {
+    /// The runs on one page.
+    const PAGE: u32 = 50;
+    /// Without a command.
+    pub const LATEST: Self = Self::List { limit: Self::PAGE, before: None };
 }
 
 #[derive(Args)]
@@ -401,8 +415,10 @@ pub(crate) enum BenchCommand {
     #[command(after_help = "Examples:\n  pincer bench cells\n  pincer bench cells --json --rounds 200")]
     Cells(BenchArguments),
     /// Calls of a tool from a program, through the bridge, the door and the journal; many suspended programs; the prompt
-    #[command(after_help = "Examples:\n  pincer bench calls\n  pincer bench calls --json --rounds 2000")]
-    Calls(BenchArguments),
+    #[command(
+        after_help = "Examples:\n  pincer bench calls\n  pincer bench calls --json --rounds 2000\n  pincer bench calls --suspended 100000"
+    )]
+    Calls(CallsArguments),
     /// Calls of an MCP server from a program, beside the SDK alone; Pincer as a server; declarations
     #[command(after_help = "Examples:\n  pincer bench mcp\n  pincer bench mcp --json --rounds 2000")]
     Mcp(BenchArguments),
@@ -456,6 +472,15 @@ pub(crate) struct LoadArguments {
     /// How long each step takes
     #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct CallsArguments {
+    #[command(flatten)]
+    pub bench: BenchArguments,
+    /// Measure only what so many suspended programs cost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(101..=10_000_000))]
+    pub suspended: Option<u32>,
 }
 
 #[derive(Args)]

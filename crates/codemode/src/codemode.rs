@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Engine, Program, Scope};
 use pincer_source::{Prepared, SourceError, prepare};
@@ -50,6 +50,7 @@ impl CodeMode {
             writers: Places::new(WRITERS),
             counting: Counting::default(),
             live: Live::default(),
+            house: Arc::default(),
             closing: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
@@ -187,8 +188,14 @@ impl CodeMode {
             std::mem::forget(entry);
             match after {
                 After::Parked(flights) => {
-                    let guard = mode.guard(id.clone(), abort.clone(), lifetime);
-                    mode.inner.live.park(&id, ParkedRun { flights, abort, _guard: guard });
+                    mode.sweep_within(lifetime + Duration::from_millis(1));
+                    if flights.any_here() {
+                        let guard = mode.guard(id.clone(), abort.clone());
+                        mode.inner.live.park(&id, ParkedRun { flights, abort, _guard: guard });
+                    } else {
+                        // All of it is in the store.
+                        drop(mode.inner.live.remove(&id));
+                    }
                 }
                 After::Left(flights) => mode.inner.live.put_left(&id, flights),
                 After::Held(held) => {

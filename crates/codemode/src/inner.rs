@@ -8,11 +8,13 @@ use std::time::Duration;
 use pincer_config::keys::Durability;
 use pincer_sandbox::Engine;
 use pincer_store::{
-    Approvals, Call, Clock, Commit, Fence, Journal, Millis, Patience, Runs, Safety, Snapshots, StoreError,
+    Approvals, Call, Clock, Commit, Fence, Journal, Listings, Millis, Patience, Runs, Safety, Snapshots, StoreError,
+    Upkeep,
 };
 use pincer_tools::Door;
 use tokio_util::sync::CancellationToken;
 
+use crate::house::House;
 use crate::live::Live;
 use crate::owner::Owner;
 use crate::places::Places;
@@ -22,8 +24,8 @@ use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
 
 /// What code mode needs of a store.
-pub trait CodeModeStore: Runs + Snapshots + Journal + Approvals + Clock + Send + Sync {}
-impl<T: Runs + Snapshots + Journal + Approvals + Clock + Send + Sync> CodeModeStore for T {}
+pub trait CodeModeStore: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Send + Sync {}
+impl<T: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Send + Sync> CodeModeStore for T {}
 
 pub(crate) struct Inner {
     pub engine: Engine,
@@ -37,6 +39,7 @@ pub(crate) struct Inner {
     pub writers: Places,
     pub counting: Counting,
     pub live: Live,
+    pub house: Arc<House>,
     /// Programs are to be suspended as soon as they can.
     pub closing: CancellationToken,
 }

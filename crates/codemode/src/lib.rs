@@ -46,6 +46,7 @@ mod flights;
 mod frontier;
 mod held;
 mod hints;
+mod house;
 mod inner;
 mod input;
 mod known_tools;
@@ -79,7 +80,7 @@ pub use input::{ExecInput, InputError, WaitInput};
 #[doc(hidden)]
 pub use namespaces::resolve_namespace_call;
 pub use orphans::{ended_by_restore, settle_orphans};
-pub use overview::{Overview, overviews};
+pub use overview::{Overview, overview, overviews};
 pub use owner::{Owner, OwnerError};
 pub use pincer_config::keys::{Durability, Language};
 pub use pincer_sandbox::Output;

@@ -1,6 +1,6 @@
 //! Runs as they are listed: state, age, size, and what they wait for.
 
-use pincer_store::{Millis, RunOverview, Runs, StoreError};
+use pincer_store::{Listings, Millis, Page, RunOverview, StoreError};
 use serde::Serialize;
 
 use crate::frontier::Frontier;
@@ -29,12 +29,17 @@ pub struct Overview {
     pub pending: Vec<PendingToolCall>,
 }
 
-/// The runs of a session, or of all, oldest first.
-pub fn overviews(store: &(impl Runs + ?Sized), session: Option<&str>) -> Result<Vec<Overview>, StoreError> {
-    Ok(store.run_overviews(session)?.into_iter().map(overview).collect())
+/// Returns one page of runs, the oldest first.
+pub fn overviews(store: &(impl Listings + ?Sized), page: &Page<'_>) -> Result<Vec<Overview>, StoreError> {
+    Ok(store.run_overviews(page)?.into_iter().map(shown).collect())
 }
 
-fn overview(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {
+/// Returns one run as it is listed.
+pub fn overview(store: &(impl Listings + ?Sized), id: &str) -> Result<Overview, StoreError> {
+    store.run_overview(id).map(shown)
+}
+
+fn shown(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {
     let waits = run.state == pincer_store::RunState::Waiting;
     let frontier = detail.filter(|_| waits).and_then(|detail| Frontier::parse(&detail).ok());
     Overview {

@@ -17,8 +17,9 @@ pub struct RunScope {
     pub tools: Arc<RunTools>,
     /// What it may use.
     pub settings: Settings,
-    /// Session, agent and sender, as its calls carry them. `parent_call` is the id of the `exec` itself, and `abort` ends the
-    /// program, running or suspended.
+    /// Session, agent and sender, as its calls carry them. `parent_call` is the id of the `exec` itself. `abort` ends the
+    /// program while it runs, or while a call of it goes on here. One that is suspended without any is data, and is ended by
+    /// [`CodeMode::abort`](crate::CodeMode::abort).
     pub context: Context,
     /// Who calls: the user of the system, of a connection. Only they may continue it.
     pub caller: String,

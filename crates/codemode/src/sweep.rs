@@ -1,9 +1,10 @@
 //! What ends runs from outside: their time, an abort here or in another process, the end of this process.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use pincer_store::{Millis, RunState, StoreError};
+use pincer_store::{Millis, RunState, Standing, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
@@ -16,6 +17,12 @@ use crate::telemetry::Counted;
 const LOOK: Duration = Duration::from_millis(200);
 /// How often runs that have waited for too long are looked for while programs come and go.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How many of its runs it looks up at once: others use the store too.
+const LOOKED_UP_AT_ONCE: usize = 200;
+/// How many times as long as looking took it waits before it looks again.
+const SPARING: u32 = 20;
+/// How soon the store is swept again if it could not be.
+const SWEEP_AGAIN: Duration = Duration::from_secs(10);
 /// How often it looks whether the last tool has ended, when that is all it waits for.
 const LINGER: Duration = Duration::from_millis(20);
 /// How long a run that has ended is remembered.
@@ -24,14 +31,16 @@ const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 const CLOSING: Duration = Duration::from_secs(2);
 
 impl CodeMode {
-    /// Sweeps if nobody has for a while, beside whatever goes on.
+    /// Sweeps if that is some time ago, beside whatever goes on.
     pub(crate) fn sweep_now_and_then(&self, lifetime: Duration) {
         if !self.inner.live.is_time_to_sweep(SWEEP) {
             return;
         }
         let mode = self.clone();
         tokio::spawn(async move {
-            mode.sweep().await;
+            if let Some(next) = mode.sweep().await {
+                mode.sweep_within(next);
+            }
             let inner = Arc::clone(&mode.inner);
             let settled = mode.inner.stored(move |store| settle_orphans(store, &inner.owner, lifetime)).await;
             if let Err(error) = settled {
@@ -40,22 +49,30 @@ impl CodeMode {
         });
     }
 
-    /// Ends what has waited for too long, with all that belongs to it.
-    pub async fn sweep(&self) {
+    /// Ends what has waited for too long, with all that belongs to it, forgets what ended long ago, and gives space back.
+    /// Returns when there is something to sweep again.
+    pub async fn sweep(&self) -> Option<Duration> {
         let swept = self.inner.stored(|store| {
-            store.forget_runs(store.now() - REMEMBERED.as_millis() as Millis)?;
-            store.expire_runs(store.now())
+            let (now, remembered) = (store.now(), REMEMBERED.as_millis() as Millis);
+            store.forget_runs(now - remembered)?;
+            let expired = store.expire_runs(now)?;
+            let next = if store.give_space_back()? { Some(now) } else { store.next_due(remembered)? };
+            Ok((expired, next.map(|next| Duration::from_millis(u64::try_from(next - now).unwrap_or(0) + 1))))
         });
         match swept.await {
-            Ok(expired) => {
+            Ok((expired, next)) => {
                 self.inner.counting.add(Counted::Expired, expired.len());
                 for id in &expired {
                     tracing::debug!(run = %id, "expired");
                     self.inner.live.abort(id);
                 }
+                next
             }
-            // Whoever needs the store next is told.
-            Err(error) => tracing::warn!("runs that have waited for too long could not be ended: {error}"),
+            // The next caller that needs the store is told.
+            Err(error) => {
+                tracing::warn!("runs that have waited for too long could not be ended: {error}");
+                Some(SWEEP_AGAIN)
+            }
         }
     }
 
@@ -91,23 +108,15 @@ impl CodeMode {
         Ok(aborted)
     }
 
-    /// Sees to it that a suspended run ends with its scope and in time, also while nobody calls.
-    pub(crate) fn guard(&self, id: String, abort: CancellationToken, lifetime: Duration) -> Guard {
+    /// Sees to it that a suspended run whose calls go on here ends with its scope.
+    pub(crate) fn guard(&self, id: String, abort: CancellationToken) -> Guard {
         let mode = self.clone();
         let guarding = tokio::spawn(async move {
-            let aborted = tokio::select! {
-                () = abort.cancelled() => true,
-                () = tokio::time::sleep(lifetime + Duration::from_millis(1)) => false,
-            };
+            abort.cancelled().await;
             // On a task of its own: this one ends with the place of the run.
             tokio::spawn(async move {
-                match aborted {
-                    true => {
-                        if let Err(error) = mode.end(&id).await {
-                            tracing::error!("the run {id} could not be aborted: {error}");
-                        }
-                    }
-                    false => mode.sweep().await,
+                if let Err(error) = mode.end(&id).await {
+                    tracing::error!("the run {id} could not be aborted: {error}");
                 }
             });
         });
@@ -121,32 +130,41 @@ impl CodeMode {
         }
         let mode = self.clone();
         tokio::spawn(async move {
-            let mut seen = None;
+            let (mut seen, mut pause) = (None, LOOK);
             loop {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(pause).await;
                 if mode.inner.live.stop_watching_if_empty() {
                     return;
                 }
                 let counter = mode.inner.stored(|store| store.change_counter()).await.ok();
+                pause = LOOK;
                 if counter.is_some() && counter == seen {
                     continue;
                 }
                 seen = counter;
-                for (id, driven) in mode.inner.live.ids() {
-                    mode.look_after(&id, driven).await;
-                }
+                let began = Instant::now();
+                mode.look_after_all().await;
+                // Another process may write all the time.
+                pause = LOOK.max(began.elapsed() * SPARING);
             }
         });
     }
 
-    /// Ends what goes on here of a run that was ended elsewhere, or that somebody else continues.
-    async fn look_after(&self, id: &str, driven: bool) {
-        let asked = id.to_owned();
-        let Ok(run) = self.inner.stored(move |store| store.run(&asked)).await else { return };
-        if matches!(run.state, RunState::Aborted | RunState::Expired) {
-            self.inner.live.abort(id);
-        } else if !driven && !self.inner.owner.is(&run.owner) {
-            self.inner.live.leave(id);
+    /// Ends what goes on here of runs that were ended elsewhere, or that another process continues.
+    async fn look_after_all(&self) {
+        let (ids, driven): (Vec<String>, Vec<bool>) = self.inner.live.ids().into_iter().unzip();
+        let driven: HashSet<String> =
+            ids.iter().zip(driven).filter(|(_, driven)| *driven).map(|(id, _)| id.clone()).collect();
+        for ids in ids.chunks(LOOKED_UP_AT_ONCE) {
+            let asked = ids.to_vec();
+            let Ok(standings) = self.inner.stored(move |store| store.standings(&asked)).await else { return };
+            for Standing { id, state, owner } in standings {
+                if matches!(state, RunState::Aborted | RunState::Expired) {
+                    self.inner.live.abort(&id);
+                } else if !driven.contains(&id) && !self.inner.owner.is(&owner) {
+                    self.inner.live.leave(&id);
+                }
+            }
         }
     }
 

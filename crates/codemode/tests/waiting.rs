@@ -6,7 +6,7 @@ mod common;
 use common::{code_of, house, says};
 use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
 use pincer_config::keys::CodeModeFields;
-use pincer_store::{ApprovalState, Approvals, Runs, Snapshots};
+use pincer_store::{ApprovalState, Approvals, Page, Runs, Snapshots};
 use pincer_tools::Answer;
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn wait_continues_a_suspended_program_and_tells_only_what_is_new() {
         (&json!("call"), &json!("openclaw:core:gate"), &json!("running"))
     );
     // It is in the store, as some kilobytes.
-    let stored = overviews(&*house.store, None).unwrap().remove(0);
+    let stored = overviews(&*house.store, &Page { session: None, before: None, limit: 50 }).unwrap().remove(0);
     assert_eq!((stored.run_id.as_str(), stored.state, stored.pending.len()), (run, "waiting", 1));
     assert!((500..20_000).contains(&stored.snapshot_bytes), "{}", stored.snapshot_bytes);
     // Still not: the same run waits again.

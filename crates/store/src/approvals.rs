@@ -200,8 +200,8 @@ pub(crate) fn use_for(connection: &Connection, id: &str, run: &str, seq: u32) ->
 
 fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<String>> {
     let mut expire = connection
-        .prepare_cached("UPDATE approval SET state = ?1 WHERE state = ?2 AND expires_at <= ?3 RETURNING id")?;
-    expire.query_map((ApprovalState::Expired, ApprovalState::Pending, now), |row| row.get(0))?.collect()
+        .prepare_cached("UPDATE approval SET state = ?1 WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
+    expire.query_map((ApprovalState::Expired, now), |row| row.get(0))?.collect()
 }
 
 impl Approvals for SqliteStore {

@@ -37,11 +37,13 @@ mod error;
 mod grants;
 mod journal;
 mod keys;
+mod listing;
 mod migrations;
 mod room;
 mod runs;
 mod snapshots;
 mod sqlite;
+mod upkeep;
 
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
 pub use backup::Restored;
@@ -50,10 +52,12 @@ pub use error::StoreError;
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
 pub use journal::{Call, CallState, Cover, Journal, NewCall, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
+pub use listing::{Listings, Page, RunOverview, SessionCount, Standing};
 pub use room::{Room, Share};
-pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunOverview, RunState, Runs, ToolSet};
+pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunState, Runs, ToolSet};
 pub use snapshots::{CellPart, Checkpoint, Park, Snapshot, Snapshots};
 pub use sqlite::{Commit, Patience, Safety, SqliteStore};
+pub use upkeep::Upkeep;
 
 /// Milliseconds since 1970.
 pub type Millis = i64;

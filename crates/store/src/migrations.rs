@@ -209,6 +209,14 @@ pub(crate) const STEPS: &[&str] = &[
         DELETE FROM room WHERE count = 0 AND (kind, name) IN (VALUES ('user', OLD.caller), ('session', OLD.caller || char(10) || OLD.session));
     END;
     ",
+    // 6
+    "
+    DROP INDEX run_session;
+    CREATE INDEX run_session ON run (session, id);
+    DROP INDEX approval_of_call;
+    CREATE INDEX approval_of_call ON approval (run, seq) WHERE run IS NOT NULL;
+    CREATE INDEX approval_expiry ON approval (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
+    ",
 ];
 
 #[cfg(test)]

@@ -126,17 +126,6 @@ pub struct Run {
     pub tools: Option<Vec<u8>>,
 }
 
-/// A run with what waits in it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunOverview {
-    /// The run.
-    pub run: Run,
-    /// The size of its snapshot, if it has one.
-    pub snapshot_bytes: Option<u32>,
-    /// The detail that the process that parked it wrote down, as JSON.
-    pub detail: Option<String>,
-}
-
 /// Runs and their owners.
 pub trait Runs {
     /// Stores a run that has begun, with its first checkpoint if it has one. Fails with [`StoreError::Exists`] if there is a
@@ -152,10 +141,8 @@ pub trait Runs {
     fn run(&self, id: &str) -> Result<Run, StoreError>;
     /// Returns the run that was begun with this key.
     fn run_with_key(&self, caller: &str, session: &str, key: &str) -> Result<Option<Run>, StoreError>;
-    /// Returns all runs of a session, or of all sessions, oldest first.
+    /// Returns all runs of a session, or of all sessions, oldest first. There may be many: see [`Listings`](crate::Listings).
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError>;
-    /// Like [`runs`](Self::runs), with what waits in them.
-    fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError>;
     /// Returns all runs that are driven, or were when their process died.
     fn running(&self) -> Result<Vec<Run>, StoreError>;
     /// Lets a running run wait whose owner is gone or gives it up, if it has a snapshot; `false` if it has none.
@@ -182,20 +169,14 @@ pub trait Runs {
     fn run_result(&self, id: &str) -> Result<Option<String>, StoreError>;
     /// Ends a run regardless of its owner; `false` if it had ended. Its owner can store nothing from now on.
     fn abort_run(&self, id: &str, now: Millis) -> Result<bool, StoreError>;
-    /// Ends the runs that wait longer than they may, and returns their ids.
-    fn expire_runs(&self, now: Millis) -> Result<Vec<String>, StoreError>;
-    /// Forgets the runs that ended before, with their calls; returns how many.
-    fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError>;
-    /// Returns a number that differs after another connection has changed something.
-    fn change_counter(&self) -> Result<i64, StoreError>;
 }
 
-const COLUMNS: &str = "id, session, caller, agent_run, state, owner, fence, created_at, expires_at, acknowledged, boot, key, \
+pub(crate) const COLUMNS: &str = "id, session, caller, agent_run, state, owner, fence, created_at, expires_at, acknowledged, boot, key, \
                        program, tools";
-const COLUMN_COUNT: usize = 14;
+pub(crate) const COLUMN_COUNT: usize = 14;
 
 /// Only a run that was running can have lost something: what waits was synced.
-fn reader(boot: Option<&str>) -> impl Fn(&Row<'_>) -> rusqlite::Result<Run> {
+pub(crate) fn reader(boot: Option<&str>) -> impl Fn(&Row<'_>) -> rusqlite::Result<Run> {
     move |row| {
         let state: RunState = row.get(4)?;
         let booted: Option<String> = row.get(10)?;
@@ -238,7 +219,7 @@ pub(crate) fn check_running(connection: &Connection, id: &str, fence: Fence) -> 
 }
 
 /// Removes what goes when a run ends.
-fn clear(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+pub(crate) fn clear(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     for clear in [
         "DELETE FROM snapshot WHERE run = ?1",
         "DELETE FROM delta WHERE run = ?1",
@@ -315,23 +296,8 @@ impl Runs for SqliteStore {
     }
 
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError> {
-        let query = format!("SELECT {COLUMNS} FROM run WHERE ?1 IS NULL OR session = ?1 ORDER BY created_at, id");
+        let query = format!("SELECT {COLUMNS} FROM run WHERE ?1 IS NULL OR session = ?1 ORDER BY id");
         self.with(|connection| connection.prepare_cached(&query)?.query_map([session], reader(self.boot()))?.collect())
-    }
-
-    fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError> {
-        let query = format!(
-            "SELECT {COLUMNS}, length(bytes) + (SELECT coalesce(sum(length(bytes)), 0) FROM delta WHERE delta.run = run.id),
-                 coalesce((SELECT detail FROM delta WHERE delta.run = run.id ORDER BY number DESC LIMIT 1), detail)
-             FROM run LEFT JOIN snapshot ON snapshot.run = run.id
-             WHERE ?1 IS NULL OR session = ?1 ORDER BY created_at, id"
-        );
-        let read = reader(self.boot());
-        let read = |row: &Row<'_>| {
-            let (snapshot_bytes, detail) = (row.get(COLUMN_COUNT)?, row.get(COLUMN_COUNT + 1)?);
-            Ok(RunOverview { run: read(row)?, snapshot_bytes, detail })
-        };
-        self.with(|connection| connection.prepare_cached(&query)?.query_map([session], read)?.collect())
     }
 
     fn running(&self) -> Result<Vec<Run>, StoreError> {
@@ -420,48 +386,5 @@ impl Runs for SqliteStore {
             }
             Ok(aborted)
         })
-    }
-
-    fn expire_runs(&self, now: Millis) -> Result<Vec<String>, StoreError> {
-        // Nearly always there are none, and looking costs less than a transaction that writes nothing.
-        let due = "SELECT EXISTS (SELECT 1 FROM run WHERE expires_at IS NOT NULL AND expires_at <= ?1)";
-        if !self.with(|connection| connection.prepare_cached(due)?.query_row([now], |row| row.get(0)))? {
-            return Ok(Vec::new());
-        }
-        self.transaction(Safety::Power, |connection| {
-            // The fence moves too: a process that was about to continue one of them comes too late.
-            let mut expire = connection.prepare_cached(
-                "UPDATE run SET state = ?1, expires_at = NULL, fence = fence + 1, ended_at = ?3, result = NULL
-                 WHERE state = ?2 AND expires_at <= ?3 RETURNING id",
-            )?;
-            let ids = expire.query_map((RunState::Expired, RunState::Waiting, now), |row| row.get(0))?;
-            let ids = ids.collect::<rusqlite::Result<Vec<String>>>()?;
-            for id in &ids {
-                clear(connection, id)?;
-            }
-            Ok(ids)
-        })
-    }
-
-    fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError> {
-        let due = "SELECT EXISTS (SELECT 1 FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1)";
-        if !self.with(|connection| connection.prepare_cached(due)?.query_row([ended_before], |row| row.get(0)))? {
-            return Ok(0);
-        }
-        self.transaction(Safety::Process, |connection| {
-            let forget = "DELETE FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1";
-            let forgotten = connection.prepare_cached(forget)?.execute([ended_before])?;
-            for unused in [
-                "DELETE FROM tool_set WHERE hash NOT IN (SELECT tools FROM run WHERE tools IS NOT NULL)",
-                "DELETE FROM approval WHERE run IS NOT NULL AND run NOT IN (SELECT id FROM run)",
-            ] {
-                connection.execute(unused, [])?;
-            }
-            Ok(forgotten)
-        })
-    }
-
-    fn change_counter(&self) -> Result<i64, StoreError> {
-        self.with(|connection| connection.pragma_query_value(None, "data_version", |row| row.get(0)))
     }
 }

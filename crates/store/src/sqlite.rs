@@ -114,13 +114,14 @@ impl SqliteStore {
         }
         // FULL is `Safety::Power`. Folding in 16 MB at a time instead of 4 spares pages that are written often, and a large cell
         // must not be written twice because it does not fit into the cache.
-        let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
-            PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_spill = OFF;";
+        let settings = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
+            PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432; PRAGMA cache_spill = OFF;";
         connection.execute_batch(settings).map_err(of)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         // Otherwise SQLite plans, and so parses, some statements again for each new parameter.
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(of)?;
         migrate(&mut connection).map_err(of)?;
+        make_shrinkable(&connection).map_err(of)?;
         let boot = boot_id();
         let clock = BootClock::agree(&connection, boot.as_deref()).map_err(of)?;
         let shared = Mutex::new(Shared { connection, safety: Safety::Power });
@@ -346,6 +347,20 @@ fn migrate(connection: &mut Connection) -> rusqlite::Result<()> {
             transaction.pragma_update(None, "user_version", index as i64 + 1)?;
         }
         transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Lets a file of an earlier version give space back: it has to be written anew once. A large one stays as it is, and so does
+/// one that another process uses just now, until the next time.
+fn make_shrinkable(connection: &Connection) -> rusqlite::Result<()> {
+    const LARGE: i64 = 64 << 20;
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    if number("auto_vacuum")? == 0 && number("page_count")? * number("page_size")? < LARGE {
+        connection.busy_timeout(Duration::ZERO)?;
+        // Whatever is in the way (another process, a full disk), the store works without.
+        let _ = connection.execute_batch("VACUUM");
+        connection.busy_timeout(BUSY)?;
     }
     Ok(())
 }

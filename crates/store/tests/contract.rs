@@ -148,7 +148,7 @@ fn a_parked_run_waits_and_its_snapshot_goes_with_it() {
         assert_eq!((stored.state, stored.expires_at, stored.acknowledged), (RunState::Waiting, Some(100), true));
         assert_eq!(store.run_result("a").expect("read").as_deref(), Some("\"parked\""));
         assert_eq!(store.snapshot("a").expect("read").expect("there").parts, [b"first".to_vec()]);
-        let overview = store.run_overviews(Some("s")).expect("listed").remove(0);
+        let overview = store.run_overview("a").expect("there");
         assert_eq!((overview.snapshot_bytes, overview.detail.as_deref()), (Some(5), Some("{}")));
         let fence = store.claim_run("a", (RunState::Waiting, fence), claim("p2")).expect("goes on");
         let stored = store.run("a").expect("there");
@@ -183,7 +183,7 @@ fn deltas_follow_the_whole_cell_in_order() {
         assert_eq!(stored(), (5, "{\"delta\":1}".into(), "base d1 d2+3".into()));
         missing(put(&delta(6, b"d", 3)));
         assert_eq!(stored().2, "base d1 d2+3");
-        let overview = store.run_overviews(None).expect("listed").remove(0);
+        let overview = store.run_overview("a").expect("there");
         assert_eq!((overview.snapshot_bytes, overview.detail.as_deref()), (Some(10), Some("{\"delta\":1}")));
         // A whole one replaces them all.
         put(&full(6, b"again")).expect("kept");

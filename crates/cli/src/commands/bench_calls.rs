@@ -9,17 +9,18 @@ use pincer_catalog::{Catalog, Entry, Flags, IdError, Policy, Source, ToolId};
 use pincer_codemode::{
     CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
 };
-use pincer_store::SqliteStore;
+use pincer_store::{Page, SqliteStore};
 use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use super::bench_suspended;
 use crate::cells::Outcome;
 use crate::engine;
 use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes, summary};
 use crate::print::{bytes, line, time};
-use crate::usage::BenchArguments;
+use crate::usage::{BenchArguments, CallsArguments};
 
 /// Calls at once.
 const PARALLEL: usize = 200;
@@ -88,21 +89,25 @@ struct Prompt {
     percent: f64,
 }
 
-pub(crate) fn run(arguments: &BenchArguments) -> u8 {
-    reported(arguments.json, measure(arguments.rounds), show)
+pub(crate) fn run(arguments: &CallsArguments) -> u8 {
+    let CallsArguments { bench: BenchArguments { json, rounds }, suspended } = *arguments;
+    match suspended {
+        Some(suspended) => reported(json, bench_suspended::measure(suspended as usize, rounds), bench_suspended::show),
+        None => reported(json, measure(rounds), show),
+    }
 }
 
 /// Code mode on a store of its own, with a tool that notes when it is called.
-struct Bench {
-    mode: CodeMode,
-    scope: RunScope,
-    store: Arc<SqliteStore>,
+pub(super) struct Bench {
+    pub mode: CodeMode,
+    pub scope: RunScope,
+    pub store: Arc<SqliteStore>,
     called: Arc<Mutex<Vec<Instant>>>,
-    directory: TempDir,
+    pub directory: TempDir,
 }
 
 impl Bench {
-    fn new() -> Outcome<Self> {
+    pub fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
         let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db"))?);
         let called: Arc<Mutex<Vec<Instant>>> = Arc::default();
@@ -207,7 +212,10 @@ impl Bench {
         }
         let resident_growth_bytes = resident_bytes().saturating_sub(before.0);
         let start = Instant::now();
-        let listed = overviews(&*self.store, None)?.iter().filter(|run| run.state == "waiting").count();
+        let listed = overviews(&*self.store, &Page { session: None, before: None, limit: u32::MAX })?
+            .iter()
+            .filter(|run| run.state == "waiting")
+            .count();
         let list_ms = milliseconds(start.elapsed());
         if listed != SUSPENDED {
             return Err(format!("{listed} of {SUSPENDED} programs wait").into());
@@ -226,7 +234,7 @@ impl Bench {
 }
 
 /// All files of a directory together.
-fn size(directory: &Path) -> usize {
+pub(super) fn size(directory: &Path) -> usize {
     let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).filter(|file| file.is_file()).map(|file| file.len() as usize).sum()
 }

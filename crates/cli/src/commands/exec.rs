@@ -12,7 +12,7 @@ use pincer_codemode::{
 };
 use pincer_process::Worker;
 use pincer_sandbox::Output;
-use pincer_store::{ApprovalState, Approvals, Runs, SqliteStore};
+use pincer_store::{ApprovalState, Approvals, Listings, Runs, SqliteStore};
 use pincer_tools::EventKind;
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -222,9 +222,7 @@ fn whole_id(store: &SqliteStore, prefix: &str) -> Result<String, String> {
     if prefix.len() < LEAST_PREFIX || store.run(prefix).is_ok() {
         return Ok(prefix.to_owned());
     }
-    let runs = store.runs(None).unwrap_or_default();
-    let found: Vec<String> = runs.into_iter().map(|run| run.id).filter(|id| id.starts_with(prefix)).collect();
-    match &found[..] {
+    match &store.runs_named(prefix).unwrap_or_default()[..] {
         [] => Ok(prefix.to_owned()),
         [only] => Ok(only.clone()),
         several => Err(format!(

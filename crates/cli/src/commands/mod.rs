@@ -8,6 +8,7 @@ pub(crate) mod bench_fair;
 pub(crate) mod bench_load;
 pub(crate) mod bench_mcp;
 pub(crate) mod bench_search;
+mod bench_suspended;
 pub(crate) mod bench_trivial;
 pub(crate) mod call;
 pub(crate) mod config;

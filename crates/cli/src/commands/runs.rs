@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pincer_catalog::shortened;
-use pincer_codemode::{Overview, Owner, Settings, overviews, settle_orphans};
-use pincer_store::{Call, CallState, Clock, Journal, Millis, Runs, SqliteStore};
+use pincer_codemode::{Overview, Owner, Settings, overview, overviews, settle_orphans};
+use pincer_store::{Call, CallState, Clock, Journal, Listings, Millis, Page, Runs, SqliteStore, Upkeep};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
@@ -25,18 +25,21 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
 /// What to print, for programs and for people.
 fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String), Refused> {
     store.expire_runs(store.now())?;
-    let list = || overviews(store, arguments.session.as_deref());
-    match arguments.command.as_ref().unwrap_or(&RunsCommand::List) {
-        RunsCommand::List => {
-            let runs = list()?;
-            let text = match runs.is_empty() {
+    match arguments.command.as_ref().unwrap_or(&RunsCommand::LATEST) {
+        RunsCommand::List { limit, before } => {
+            let page = Page { session: arguments.session.as_deref(), before: before.as_deref(), limit: *limit };
+            let runs = overviews(store, &page)?;
+            let mut text = match runs.is_empty() {
                 true => "no programs are known".to_owned(),
                 false => runs.iter().map(|run| row(run, store.now())).collect::<Vec<_>>().join("\n"),
             };
+            if let Some(first) = runs.first().filter(|_| runs.len() as u32 == *limit) {
+                text = format!("(earlier ones: pincer runs list --before {})\n{text}", first.run_id);
+            }
             Ok((json!(runs), text))
         }
         RunsCommand::Show { id } => {
-            let run = only(id, list()?)?;
+            let run = only(store, id)?;
             let calls = store.calls(&run.run_id)?;
             let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             let mut text = row(&run, store.now());
@@ -50,7 +53,7 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
             Ok((document, text))
         }
         RunsCommand::Abort { id } => {
-            let run = only(id, list()?)?;
+            let run = only(store, id)?;
             if !store.abort_run(&run.run_id, store.now())? {
                 return Err(Refused(FAILED, format!("{} has ended before: it is {}", run.run_id, run.state)));
             }
@@ -63,15 +66,17 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
 pub(crate) const LEAST_PREFIX: usize = 4;
 
 /// The one run whose id begins so.
-fn only(prefix: &str, runs: Vec<Overview>) -> Result<Overview, Refused> {
+fn only(store: &SqliteStore, prefix: &str) -> Result<Overview, Refused> {
     if prefix.len() < LEAST_PREFIX {
         return Err(Refused(WRONG_USAGE, format!("`{prefix}` is too short for an id: `pincer runs list` shows them")));
     }
-    let mut found: Vec<Overview> = runs.into_iter().filter(|run| run.run_id.starts_with(prefix)).collect();
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Refused(WRONG_USAGE, format!("there is no run {prefix}: `pincer runs list` shows them"))),
-        count => Err(Refused(WRONG_USAGE, format!("{count} runs begin with {prefix}: give more of the id"))),
+    match &store.runs_named(prefix)?[..] {
+        [id] => Ok(overview(store, id)?),
+        [] => Err(Refused(WRONG_USAGE, format!("there is no run {prefix}: `pincer runs list` shows them"))),
+        [first, ..] if first == prefix => Ok(overview(store, first)?),
+        several => {
+            Err(Refused(WRONG_USAGE, format!("{} runs begin with {prefix}: give more of the id", several.len())))
+        }
     }
 }
 

@@ -2,14 +2,15 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use pincer_store::{
-    Approvals, CellPart, Checkpoint, Claim, Clock, Cover, Fence, Grants, IdempotencyKeys, Journal, Millis, NewApproval,
-    NewCall, NewRun, Park, Permission, Repeat, Room, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
+    Approvals, CellPart, Checkpoint, Claim, Clock, Cover, Fence, Grants, IdempotencyKeys, Journal, Listings, Millis,
+    NewApproval, NewCall, NewRun, Park, Permission, Repeat, Room, RunState, Runs, Safety, Snapshots, SqliteStore,
+    StoreError, Upkeep,
 };
 use tempfile::TempDir;
 
 /// Everything a store must do.
-pub trait Store: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock {}
-impl<T: Runs + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock> Store for T {}
+pub trait Store: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock {}
+impl<T: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock> Store for T {}
 
 pub const SAFE: Safety = Safety::Process;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pincer_store::{
-    Call, CallState, Fence, Journal, Repeat, Run, RunState, Runs, Snapshot, Snapshots, SqliteStore, StoreError,
+    Call, CallState, Fence, Journal, Repeat, Run, RunState, Runs, Snapshot, Snapshots, SqliteStore, StoreError, Upkeep,
 };
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};

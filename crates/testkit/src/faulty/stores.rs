@@ -2,8 +2,8 @@
 
 use pincer_store::{
     Approval, Approvals, Asked, Call, Checkpoint, Claim, Clock, Commit, Decision, Fence, Grant, Grants, Journal,
-    Millis, NewApproval, NewCall, NewGrant, NewRun, Park, Resolution, Room, Run, RunOverview, RunState, Runs, Safety,
-    Snapshot, Snapshots, StoreError, ToolSet,
+    Listings, Millis, NewApproval, NewCall, NewGrant, NewRun, Page, Park, Resolution, Room, Run, RunOverview, RunState,
+    Runs, Safety, SessionCount, Snapshot, Snapshots, Standing, StoreError, ToolSet, Upkeep,
 };
 
 use super::FaultyStore;
@@ -42,10 +42,6 @@ impl<S: Runs> Runs for FaultyStore<S> {
 
     fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError> {
         self.read("runs", |store| store.runs(session))
-    }
-
-    fn run_overviews(&self, session: Option<&str>) -> Result<Vec<RunOverview>, StoreError> {
-        self.read("run_overviews", |store| store.run_overviews(session))
     }
 
     fn running(&self) -> Result<Vec<Run>, StoreError> {
@@ -93,13 +89,49 @@ impl<S: Runs> Runs for FaultyStore<S> {
     fn abort_run(&self, id: &str, now: Millis) -> Result<bool, StoreError> {
         self.commit(("abort_run", Some(id), Safety::Power), none, |store| store.abort_run(id, now))
     }
+}
 
+impl<S: Listings> Listings for FaultyStore<S> {
+    fn run_overviews(&self, page: &Page<'_>) -> Result<Vec<RunOverview>, StoreError> {
+        self.read("run_overviews", |store| store.run_overviews(page))
+    }
+
+    fn run_overview(&self, id: &str) -> Result<RunOverview, StoreError> {
+        self.read("run_overview", |store| store.run_overview(id))
+    }
+
+    fn runs_named(&self, beginning: &str) -> Result<Vec<String>, StoreError> {
+        self.read("runs_named", |store| store.runs_named(beginning))
+    }
+
+    fn run_counts(&self, session: &str) -> Result<Vec<(RunState, u32)>, StoreError> {
+        self.read("run_counts", |store| store.run_counts(session))
+    }
+
+    fn sessions(&self) -> Result<Vec<SessionCount>, StoreError> {
+        self.read("sessions", |store| store.sessions())
+    }
+
+    fn standings(&self, ids: &[String]) -> Result<Vec<Standing>, StoreError> {
+        self.keep_house("standings", |store| store.standings(ids))
+    }
+}
+
+impl<S: Upkeep> Upkeep for FaultyStore<S> {
     fn expire_runs(&self, now: Millis) -> Result<Vec<String>, StoreError> {
         self.keep_house("expire_runs", |store| store.expire_runs(now))
     }
 
     fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError> {
         self.keep_house("forget_runs", |store| store.forget_runs(ended_before))
+    }
+
+    fn next_due(&self, remembered: Millis) -> Result<Option<Millis>, StoreError> {
+        self.keep_house("next_due", |store| store.next_due(remembered))
+    }
+
+    fn give_space_back(&self) -> Result<bool, StoreError> {
+        self.keep_house("give_space_back", |store| store.give_space_back())
     }
 
     fn change_counter(&self) -> Result<i64, StoreError> {
