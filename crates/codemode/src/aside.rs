@@ -1,6 +1,6 @@
 //! The place of a program: getting one, and giving it up while there is nothing to do. The cell becomes bytes meanwhile.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Cell, Checkpoint, Error};
 use tokio_util::sync::CancellationToken;
@@ -9,7 +9,6 @@ use crate::codemode::CodeMode;
 use crate::drive::{Driver, margin};
 use crate::ending::Ending;
 use crate::places::Place;
-use crate::result::ErrorCode;
 use crate::scope::RunScope;
 
 /// A cell that is larger than this is restored on a thread that may block.
@@ -65,7 +64,7 @@ impl Home {
 }
 
 impl CodeMode {
-    /// A place for a live cell, when there is one.
+    /// A place for a live cell, when there is one. If there will be none in time, that is told at once.
     pub(crate) async fn place(
         &self,
         scope: &RunScope,
@@ -73,13 +72,18 @@ impl CodeMode {
         abort: &CancellationToken,
     ) -> Result<Place, Ending> {
         let party = scope.party();
+        let too_late = |wait: Duration| Ending::of_queue(wait, scope.settings.timeout);
+        let expected = self.inner.places.expected_wait(&party.user);
+        // The pace is an estimate. In doubt it is waited for.
+        if Instant::now() + expected * 2 / 3 > deadline {
+            return Err(too_late(expected));
+        }
         tokio::select! {
             biased;
             place = self.inner.places.place(&party) => Ok(place),
             () = abort.cancelled() => Err(Ending::aborted()),
             () = tokio::time::sleep_until(deadline.into()) => {
-                let message = "all places for running programs were taken until the deadline: try again";
-                Err(Ending::failed(ErrorCode::RuntimeUnavailable, message))
+                Err(too_late(self.inner.places.expected_wait(&party.user).max(Duration::from_secs(1))))
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Answer, Json, Output, Request, Turn, TurnEnd};
+use pincer_sandbox::{Answer, Json, Limit, Output, Request, Turn, TurnEnd};
 use pincer_store::{ApprovalState, CallState, Millis, Repeat, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
 use crate::settings::Settings;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
+use crate::threads::Ran;
 use crate::timers::Timers;
 
 /// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
@@ -126,12 +127,17 @@ impl Driver {
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
         let ran = self.inner.threads.run_turn(cell, time, self.inner.company(), &self.abort);
-        let (cell, turn) = ran
+        let Ran { cell, turn, waited } = ran
             .await
             .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| Ending::of_error(&error))?;
+        if let TurnEnd::Limit(Limit::Time) = turn.end
+            && 2 * waited > took
+        {
+            return Err(Ending::of_overload(self.scope.settings.timeout, took - waited));
+        }
         tracing::debug!(run = %self.record.id, us = took.as_micros() as u64, requests = turn.requests.len(), end = end_name(&turn.end), "turn");
         self.home = Home::Live(cell);
         Ok(turn)

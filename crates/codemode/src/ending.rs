@@ -94,6 +94,30 @@ impl Ending {
         Self::Failed { code, error: format!("{limit}{hint}"), caps, retry: None }
     }
 
+    /// The deadline came while the program waited for the turns of others for the most part.
+    pub fn of_overload(timeout: Duration, computed: Duration) -> Self {
+        let error = format!(
+            "the program computed for {} ms only before its deadline of {} ms: the rest of the time went to other programs; \
+             try again later",
+            computed.as_millis(),
+            timeout.as_millis()
+        );
+        let caps = CapFailures { timeout: 1, ..CapFailures::default() };
+        Self::Failed { code: Some(ErrorCode::Timeout), error, caps, retry: Some(timeout.as_millis() as u64) }
+    }
+
+    /// There is no place for the program before its deadline, at the pace of the last ones.
+    pub fn of_queue(wait: Duration, timeout: Duration) -> Self {
+        let seconds = wait.as_secs().max(1);
+        let error = format!(
+            "the server is busy: this program would get a place in about {seconds} s, after its deadline of {} ms; \
+             try again then",
+            timeout.as_millis()
+        );
+        let (code, retry) = (Some(ErrorCode::RuntimeUnavailable), Some(wait.as_millis() as u64));
+        Self::Failed { code, error, caps: CapFailures::default(), retry }
+    }
+
     /// The sandbox did not do what it was asked for.
     pub fn of_error(error: &Error) -> Self {
         let mut caps = CapFailures::default();

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +27,8 @@ struct State {
     /// How many each user has.
     held: HashMap<Arc<str>, usize>,
     waiting: Rota<Waiting>,
+    /// How fast the requests of each user in the queue are served.
+    paces: HashMap<Arc<str>, Pace>,
     /// How many requests in the queue have been given up.
     gone: usize,
     /// The places of programs that rest, the longest first.
@@ -64,6 +67,7 @@ impl Places {
             free: total,
             held: HashMap::new(),
             waiting: Rota::default(),
+            paces: HashMap::new(),
             gone: 0,
             resting: BTreeMap::new(),
             next_rest: 0,
@@ -80,6 +84,7 @@ impl Places {
             }
             let (tell, told) = oneshot::channel();
             state.waiting.push(party, Waiting { user: Arc::clone(&party.user), tell });
+            state.paces.entry(Arc::clone(&party.user)).or_insert_with(|| Pace::new(Instant::now()));
             state.serve(self);
             told
         };
@@ -96,6 +101,14 @@ impl Places {
         }
     }
 
+    /// Returns how long one more request of a user would wait at the pace of the last ones. Never too long a time: as long as
+    /// too few have been served to tell, it is the time in which the next one could have been.
+    pub fn expected_wait(&self, user: &str) -> Duration {
+        let state = self.lock();
+        let ahead = state.waiting.count(user, |waiting| !waiting.tell.is_closed()) as u32;
+        state.paces.get(user).map_or(Duration::ZERO, |pace| pace.each(Instant::now()) * ahead)
+    }
+
     /// How many programs have a place and do not rest.
     pub fn working(&self) -> usize {
         let state = self.lock();
@@ -105,6 +118,33 @@ impl Places {
     /// Numbers that no panic can leave half-changed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How fast requests are served.
+struct Pace {
+    since: Instant,
+    served: u32,
+}
+
+impl Pace {
+    /// When so many have been served, older ones count less.
+    const REMEMBERED: u32 = 64;
+
+    fn new(since: Instant) -> Self {
+        Self { since, served: 0 }
+    }
+
+    fn serve(&mut self, now: Instant) {
+        self.served += 1;
+        if self.served == Self::REMEMBERED {
+            *self = Self { since: now - (now - self.since) / 2, served: self.served / 2 };
+        }
+    }
+
+    /// The time for each.
+    fn each(&self, now: Instant) -> Duration {
+        (now - self.since) / (self.served + 1)
     }
 }
 
@@ -125,7 +165,9 @@ impl Drop for Waits<'_> {
         let mut state = self.places.lock();
         state.gone += 1;
         if 2 * state.gone > state.waiting.len() {
-            state.waiting.retain(|waiting| !waiting.tell.is_closed());
+            let State { waiting, paces, .. } = &mut *state;
+            waiting.retain(|waiting| !waiting.tell.is_closed());
+            paces.retain(|user, _| waiting.count(user, |_| true) > 0);
             state.gone = 0;
         }
     }
@@ -153,6 +195,18 @@ impl State {
         Place { places: places.clone(), user: Arc::clone(user), rest: Rest::Works }
     }
 
+    /// Notes that a request of a user has left the queue, and whether it was served.
+    fn keep_pace(&mut self, user: &Arc<str>, was_served: bool) {
+        match self.paces.get_mut(user) {
+            Some(pace) if self.waiting.count(user, |_| true) > 0 => {
+                if was_served {
+                    pace.serve(Instant::now());
+                }
+            }
+            _ => drop(self.paces.remove(user)),
+        }
+    }
+
     /// Gives free places to those whose turn it is, and asks for as many as are still needed.
     fn serve(&mut self, places: &Places) {
         while self.free > 0 {
@@ -161,7 +215,9 @@ impl State {
             self.waiting = waiting;
             let Some(Waiting { user, tell }) = next else { break };
             let place = self.take(places, &user);
-            if let Err(mut place) = tell.send(place) {
+            let sent = tell.send(place);
+            self.keep_pace(&user, sent.is_ok());
+            if let Err(mut place) = sent {
                 // The lock is held here, so the place must not give itself back.
                 place.give_back(self);
                 std::mem::forget(place);
@@ -275,6 +331,39 @@ mod tests {
             std::task::Poll::Ready(value) => Some(value),
             std::task::Poll::Pending => None,
         }
+    }
+
+    #[test]
+    fn the_expected_wait_follows_the_pace_and_the_queue() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut pace = Pace::new(start);
+        assert_eq!(pace.each(at(0)), Duration::ZERO, "nothing is known");
+        assert_eq!(pace.each(at(10)), Duration::from_secs(10), "none came in all that time");
+        (1..=9).for_each(|second| pace.serve(at(second)));
+        assert_eq!(pace.each(at(10)), Duration::from_secs(1));
+        // What was long ago counts less: half a minute of one each second, then one each tenth of a second.
+        (10..=30).for_each(|second| pace.serve(at(second)));
+        (1..=300).for_each(|tenth| pace.serve(at(30) + Duration::from_millis(100 * tenth)));
+        let each = pace.each(at(60)).as_millis();
+        assert!((90..200).contains(&each), "{each} ms");
+
+        let places = Places::new(1);
+        let held = now(places.place(&party("a"))).expect("free");
+        assert_eq!(places.expected_wait("a"), Duration::ZERO, "none is ahead");
+        let of_a = party("a");
+        let mut waiting: Vec<_> = (0..3).map(|_| Box::pin(places.place(&of_a))).collect();
+        waiting.iter_mut().for_each(|one| assert!(now(one).is_none()));
+        places.lock().paces.get_mut("a").expect("a pace").since -= Duration::from_secs(5);
+        let wait = places.expected_wait("a").as_secs();
+        assert!((15..17).contains(&wait), "three of 5 s each: {wait} s");
+        assert_eq!(places.expected_wait("b"), Duration::ZERO, "others have their own turns");
+        waiting.pop();
+        let wait = places.expected_wait("a").as_secs();
+        assert!((10..12).contains(&wait), "one has given up: {wait} s");
+        drop(waiting);
+        drop(held);
+        assert!(places.lock().paces.is_empty());
     }
 
     #[test]

@@ -70,6 +70,12 @@ impl<T> Rota<T> {
         self.len
     }
 
+    /// Counts items of a user.
+    pub fn count(&self, user: &str, counts: impl Fn(&T) -> bool) -> usize {
+        let items = |sessions: &Ring<VecDeque<T>>| sessions.all.values().flatten().filter(|item| counts(item)).count();
+        self.users.all.get(user).map_or(0, items)
+    }
+
     pub fn push(&mut self, party: &Party, item: T) {
         self.users.entry(&party.user).entry(&party.session).push_back(item);
         self.len += 1;

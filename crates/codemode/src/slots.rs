@@ -47,6 +47,8 @@ enum Standing {
 
 thread_local! {
     static STANDING: Cell<Standing> = const { Cell::new(Standing::Short) };
+    /// How long the turn on this thread has waited for others.
+    static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// What an engine does to turns that last.
@@ -54,11 +56,12 @@ pub fn fair_turns() -> LongTurn {
     LongTurn { after: LONG_TURN, may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())) }
 }
 
-/// The turn on this thread is over.
-pub(crate) fn turn_is_over() {
+/// Notes that the turn on this thread is over. Returns how long it has waited for others.
+pub(crate) fn turn_is_over() -> Duration {
     if !matches!(STANDING.get(), Standing::Short) {
         SLOTS.leave();
     }
+    WAITED.take()
 }
 
 impl Slots {
@@ -89,8 +92,10 @@ impl Slots {
             }
         };
         let its_turn = |state: &State| state.free > 0 && state.queue.front() == Some(&number);
+        let began = Instant::now();
         let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| !its_turn(state));
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        WAITED.set(WAITED.get() + began.elapsed());
         if !its_turn(&state) {
             STANDING.set(Standing::Waiting(number));
             return false;

@@ -8,11 +8,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-use pincer_sandbox::{Cell, Error, Interrupter, Turn};
+use pincer_sandbox::{Cell, Interrupter};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use crate::slots::turn_is_over;
+use crate::threads::Ran;
 
 /// How long a turn that lasts waits at most for the runtime to do without its thread, before it goes on and tries again.
 const HANDING_OVER: Duration = Duration::from_millis(20);
@@ -34,16 +35,12 @@ pub(crate) fn is_possible(cell: &Cell) -> bool {
 }
 
 /// Runs one turn here and now. `None` if it breaks down, and its cell with it.
-pub(crate) fn run_turn(
-    mut cell: Cell,
-    time: Duration,
-    abort: &CancellationToken,
-) -> Option<(Cell, Result<Turn, Error>)> {
+pub(crate) fn run_turn(mut cell: Cell, time: Duration, abort: &CancellationToken) -> Option<Ran> {
     HERE.set(Some(Here { abort: abort.clone(), interrupter: cell.interrupter() }));
     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
     HERE.set(None);
-    turn_is_over();
-    turn.ok().map(|turn| (cell, turn))
+    let waited = turn_is_over();
+    turn.ok().map(|turn| Ran { cell, turn, waited })
 }
 
 /// Asked every few milliseconds of a turn that lasts. Nobody but itself can tell that it is not wanted any more: the task that

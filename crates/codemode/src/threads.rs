@@ -40,7 +40,12 @@ pub(crate) enum Company {
 }
 
 /// What a turn has brought, with its cell.
-type Ran = (Cell, Result<Turn, Error>);
+pub(crate) struct Ran {
+    pub cell: Cell,
+    pub turn: Result<Turn, Error>,
+    /// How long it has waited for the turns of other programs.
+    pub waited: Duration,
+}
 
 struct Job {
     cell: Cell,
@@ -118,12 +123,12 @@ impl Threads {
             match work.recv_timeout(IDLE) {
                 Ok(Job { mut cell, time, done }) => {
                     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
-                    turn_is_over();
+                    let waited = turn_is_over();
                     let Ok(turn) = turn else { return };
                     // Ready for the next before the caller knows, so that it finds this thread again.
                     self.lock().idle.push(own.clone());
                     // Nobody waits for it any more: then the cell ends here.
-                    let _ = done.send((cell, turn));
+                    let _ = done.send(Ran { cell, turn, waited });
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let mut state = self.lock();

@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use common::{House, engine, house};
 use pincer_codemode::{CodeMode, Owner, RunScope};
@@ -123,6 +124,55 @@ async fn a_program_that_gets_no_place_in_time_is_suspended_and_continued() {
     looping.join_next().await;
     let done = house.wait_in(&patient(of(&house, "ann")), &waiting).await;
     assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!(21)), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_whose_place_would_come_too_late_is_told_at_once() {
+    let house = small_house(1);
+    let abort = CancellationToken::new();
+    let mut running = JoinSet::new();
+    let of_many = |user| {
+        let mut scope = patient(of(&house, user));
+        scope.context.abort = abort.clone();
+        scope
+    };
+    run(&house, of_many("ann"), "await tools.echo({}); for (;;) {}".into(), &mut running);
+    while house.events.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    (0..40).for_each(|_| run(&house, of_many("bob"), "return 1".into(), &mut running));
+    // None of forty has been served in this time: the next one cannot be within ten seconds.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let brief = RunScope { settings: house.scope().settings.timeout_ms(10_000), ..of(&house, "bob") };
+    let asked = Instant::now();
+    let refused = house.exec_in(&brief, "return 1").await;
+    assert_eq!(refused["code"], "runtime_unavailable", "{refused}");
+    assert!(refused["error"].as_str().unwrap().starts_with("the server is busy"), "{refused}");
+    assert!(refused["retryAfterMs"].as_u64().unwrap() > 10_000, "{refused}");
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    abort.cancel();
+    while running.join_next().await.is_some() {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_had_no_time_to_compute_is_not_told_to_look_for_a_loop() {
+    let house = small_house(64);
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let mut running = JoinSet::new();
+    for user in 0..(8 * cores).min(60) {
+        let scope = of(&house, &format!("user {user}"));
+        let scope = RunScope { settings: scope.settings.clone().timeout_ms(1500), ..scope };
+        run(&house, scope, "for (;;) {}".into(), &mut running);
+    }
+    let mut told = Vec::new();
+    while let Some(result) = running.join_next().await {
+        let result = result.unwrap();
+        assert_eq!(result["code"], "timeout", "{result}");
+        told.push(result);
+    }
+    let shared = |result: &&Value| result["error"].as_str().unwrap().contains("went to other programs");
+    assert!(2 * told.iter().filter(shared).count() > told.len(), "{told:?}");
+    assert!(told.iter().filter(shared).all(|result| result["retryAfterMs"] == 1500));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
