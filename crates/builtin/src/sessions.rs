@@ -232,7 +232,8 @@ impl Core for SessionsHistory {
 
 fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastRun, StoreError> {
     let calls = store.calls(&run.id)?.into_iter().map(|call| {
-        let settled = call.state == CallState::Settled;
+        // The outcomes of old calls of long programs are not kept.
+        let settled = call.state == CallState::Settled && call.outcome.as_ref().is_some_and(|text| !text.is_empty());
         let outcome: Value =
             call.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
         let input = serde_json::from_str(&call.input).unwrap_or_default();

@@ -159,7 +159,7 @@ impl CodeMode {
                 if scope.refusal(&run).is_some() {
                     return Ok(None);
                 }
-                let outcome = store.calls(&id)?.into_iter().find(|call| call.seq == seq).and_then(|call| call.outcome);
+                let outcome = store.call(&id, seq)?.and_then(|call| call.outcome);
                 let read = outcome.and_then(|outcome| pincer_tools::recorded(&outcome).ok());
                 Ok(read.and_then(|(result, _)| nth_binary(&result.ok()?, index)))
             });

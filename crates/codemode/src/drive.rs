@@ -368,6 +368,7 @@ impl Driver {
         }
         if starts {
             self.record_run().await?;
+            self.prune_journal().await;
             self.flights.start();
         }
         Ok(())

@@ -111,6 +111,11 @@ impl Frontier {
         }
     }
 
+    /// Returns the numbers of the calls whose outcomes it waits for.
+    pub fn awaited(&self) -> Vec<u32> {
+        self.calls.iter().map(|call| call.seq).collect()
+    }
+
     /// Why it waits.
     pub fn reason(&self) -> WaitReason {
         let others = self.calls.is_empty() && self.timers.is_empty() && self.answers.is_empty();

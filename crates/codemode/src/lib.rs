@@ -58,6 +58,7 @@ mod overview;
 mod owner;
 mod places;
 mod positions;
+mod pruning;
 mod result;
 mod resume;
 mod rota;

@@ -155,6 +155,11 @@ impl Live {
         runs.iter().map(|(id, local)| (id.clone(), matches!(local, Local::Driven { .. }))).collect()
     }
 
+    /// How many runs there are here.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// Whether a run is driven.
     pub fn any_driven(&self) -> bool {
         self.lock().values().any(|local| matches!(local, Local::Driven { .. }))

@@ -239,7 +239,7 @@ impl CodeMode {
         let next_seq = calls.iter().map(|call| call.seq + 1).fold(frontier.next_seq, u32::max);
         let here = flights.is_some();
         let most = scope.settings.pending_calls;
-        let covered = Some(snapshot.next);
+        let (covered, awaited) = (Some(snapshot.next), frontier.awaited());
         let mut driver = Driver {
             inner: Arc::clone(&self.inner),
             flights: match flights {
@@ -270,6 +270,10 @@ impl CodeMode {
         };
         if let Ok(owner) = self.inner.owner.name() {
             driver.own(fence, owner);
+        }
+        driver.record.journal.awaited = awaited;
+        if let Some(run) = driver.flights.run() {
+            run.recount_journal(run.journal_bytes(), calls.iter().map(Call::stored_bytes).sum());
         }
         if !here {
             self.take_up(&mut driver, &frontier.calls, &calls, &here_now);

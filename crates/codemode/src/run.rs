@@ -18,6 +18,7 @@ use crate::flights::Flights;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
 use crate::owner::ClaimError;
+use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, Completed, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
 
@@ -59,6 +60,7 @@ pub(crate) struct RunRecord {
     /// It has the right to be suspended.
     pub reserved: bool,
     pub key: Option<Key>,
+    pub journal: JournalUse,
     next_seq: u32,
 }
 
@@ -76,6 +78,7 @@ impl RunRecord {
             too_large: false,
             reserved: false,
             key,
+            journal: JournalUse::default(),
             next_seq: 0,
         }
     }
@@ -84,8 +87,19 @@ impl RunRecord {
     /// the checkpoint nor the journal has.
     pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
         let (fence, moved) = (Some(fence), covered.is_none());
-        // Its caller knows its id, also if its process died before anything was told.
-        Self { id, fence, covered, moved, acknowledged: true, too_large: false, reserved: false, key: None, next_seq }
+        Self {
+            id,
+            fence,
+            covered,
+            moved,
+            // Its caller knows its id, also if its process died before anything was told.
+            acknowledged: true,
+            too_large: false,
+            reserved: false,
+            key: None,
+            journal: JournalUse::default(),
+            next_seq,
+        }
     }
 
     /// Takes the number of the next call in the journal.
@@ -246,7 +260,8 @@ impl Driver {
         let (CellCheckpoint::Full(bytes) | CellCheckpoint::Delta { bytes, .. }) = &stored;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.checkpoint_count += 1;
-        let detail = text(&self.frontier())?;
+        let frontier = self.frontier();
+        let (detail, awaited) = (text(&frontier)?, frontier.awaited());
         match self.record.fence {
             Some(fence) => {
                 let (id, image) = (self.record.id.clone(), self.inner.engine.image_hash().0);
@@ -262,6 +277,7 @@ impl Driver {
             }
         }
         (self.record.covered, self.record.moved) = (Some(next), false);
+        self.record.journal.awaited = awaited;
         Ok(())
     }
 
@@ -358,8 +374,9 @@ impl Driver {
             0 => " It has made no calls.".into(),
             count => {
                 let tools = self.telemetry.nested_tool_ids.join(", ");
+                let calls = if count == 1 { "call" } else { "calls" };
                 format!(
-                    " It has asked for {count} calls so far ({tools}): `pincer runs show` lists what became of them."
+                    " It has asked for {count} {calls} so far ({tools}): `pincer runs show` lists what became of them."
                 )
             }
         }

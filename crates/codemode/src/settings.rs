@@ -27,6 +27,8 @@ pub struct Settings {
     pub snapshot_lifetime: Duration,
     /// How many programs may be suspended at a time, or have the right to be.
     pub room: Room,
+    /// The bytes of its calls that the journal keeps, about.
+    pub journal_bytes: u64,
     /// When a program is stored.
     pub durability: Durability,
     /// How many tools a search finds if it does not say.
@@ -67,6 +69,7 @@ impl Settings {
                 of_user: within(fields.max_suspended_runs_per_user, 1024, 1..=1_000_000) as u32,
                 of_session: within(fields.max_suspended_runs_per_session, 1024, 1..=1_000_000) as u32,
             },
+            journal_bytes: within(fields.max_journal_bytes, 16 << 20, 64 << 10..=1 << 30),
             durability: fields.durability.unwrap_or(Durability::Calls),
             search_usual: count(fields.search_default_limit, 8, 1..=search_most as u64),
             search_most,

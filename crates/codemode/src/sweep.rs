@@ -176,6 +176,12 @@ impl CodeMode {
         }
     }
 
+    /// Returns how many runs this process has something to do with. A suspended one whose calls have settled is none of them:
+    /// it is data.
+    pub fn runs_here(&self) -> usize {
+        self.inner.live.count()
+    }
+
     /// Whether tools run for suspended programs.
     pub fn is_busy(&self) -> bool {
         self.inner.live.any_begun()

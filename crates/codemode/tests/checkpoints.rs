@@ -3,23 +3,31 @@
 
 mod common;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::{House, code_of, echo, entry, house, house_with, says};
 use pincer_catalog::Flags;
 use pincer_codemode::{Durability, ExecInput, RunScope};
 use pincer_store::{Journal, RunState, Runs, Snapshots};
-use pincer_tools::{Answer, ApprovalRule, Matcher, RuleDecision};
+use pincer_tools::{Answer, ApprovalRule, FnTool, Matcher, RuleDecision, ToolCall, ToolError};
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 /// Runs a program in a process that dies while its call of `gate` is under way; the run.
 async fn dies_at_the_gate(house: &House, scope: RunScope, code: &str) -> Value {
+    dies_at(house, scope, code, ":gate").await
+}
+
+/// The same for another tool.
+async fn dies_at(house: &House, scope: RunScope, code: &str, tool: &str) -> Value {
     let (mode, code) = (house.mode.clone(), code.to_owned());
     let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await });
     let is_at_the_gate = || {
         let runs = house.store.running().unwrap();
         let calls = runs.first().map(|run| house.store.calls(&run.id).unwrap()).unwrap_or_default();
-        calls.iter().any(|call| call.tool.ends_with(":gate"))
+        calls.iter().any(|call| call.tool.ends_with(tool))
     };
     while !is_at_the_gate() {
         tokio::task::yield_now().await;
@@ -268,4 +276,69 @@ async fn hints_spare_no_checkpoint_and_a_question_about_a_read_needs_one() {
     let id = question(&again);
     assert!(house.door.answer(id.as_str().unwrap(), Answer::AllowOnce, "me").await.unwrap());
     assert_eq!(neighbour.wait(&again).await["value"], json!({ "a": 1 }));
+}
+
+/// What the journal has of the one run: the calls, and their bytes.
+fn journal(house: &House) -> (usize, usize) {
+    let run = house.store.runs(None).unwrap().remove(0);
+    let calls = house.store.calls(&run.id).unwrap();
+    (calls.len(), calls.iter().map(|call| call.input.len() + call.outcome.as_ref().map_or(0, String::len)).sum())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_journal_of_a_long_program_is_bounded_and_what_it_waits_for_stays() {
+    for (tool, kind) in [("echo", Durability::Calls), ("look", Durability::Calls), ("echo", Durability::Parked)] {
+        let house = house();
+        let mut scope = durability(&house, kind);
+        scope.settings.journal_bytes = 256 << 10;
+        let code = format!(
+            "const text = 'x'.repeat(20000); for (let i = 0; i < 60; i++) await tools.{tool}({{ text }}); return 1"
+        );
+        let done = house.exec_in(&scope, &code).await;
+        assert_eq!(done["value"], 1, "{done}");
+        let (_, bytes) = journal(&house);
+        // 60 calls of 40 kB each.
+        assert!((50_000..350_000).contains(&bytes), "{tool}, {kind:?}: {bytes} bytes");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_whose_old_calls_were_forgotten_goes_on_after_a_crash() {
+    let (made, unlocked) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
+    let (count, lock) = (Arc::clone(&made), Arc::clone(&unlocked));
+    let late = FnTool(move |_: ToolCall| {
+        let (count, lock) = (Arc::clone(&count), Arc::clone(&lock));
+        async move {
+            count.fetch_add(1, Ordering::SeqCst);
+            lock.notified().await;
+            Ok::<Value, ToolError>(json!("late"))
+        }
+    });
+    let unlock = FnTool(move |_: ToolCall| {
+        unlocked.notify_one();
+        async { Ok::<Value, ToolError>(Value::Null) }
+    });
+    let never = FnTool(|_: ToolCall| std::future::pending::<Result<Value, ToolError>>());
+    let looks = Flags { read_only: true, ..Flags::default() };
+    let house = house_with(|door| {
+        let door = door.tool(entry("openclaw:core:late", Flags::default()), Arc::new(late)).unwrap();
+        let door = door.tool(entry("openclaw:core:unlock", looks), Arc::new(unlock)).unwrap();
+        door.tool(entry("openclaw:core:stare", looks), Arc::new(never)).unwrap()
+    });
+    let mut scope = house.scope();
+    scope.settings.journal_bytes = 64 << 10;
+    // The last checkpoint is that of the last `count`: it waits for `late`. What follows changes nothing and needs none.
+    let code = "const text = 'x'.repeat(20000); const late = tools.late({}); let sum = 0;
+        for (let i = 0; i < 20; i++) { await tools.echo({ text }); sum += await tools.count({}) }
+        await tools.unlock({}); sum += await late;
+        for (let i = 0; i < 20; i++) await tools.look({ text });
+        await tools.stare({})";
+    let run = dies_at(&house, scope, code, ":stare").await;
+    let (calls, bytes) = journal(&house);
+    assert!(calls < 50 && bytes < 200_000, "{calls} calls, {bytes} bytes");
+    let neighbour = house.neighbour();
+    let scope = neighbour.brief();
+    let waiting = neighbour.wait_in(&scope, &run).await;
+    assert_eq!(waiting["pendingToolCalls"][0]["toolId"], "openclaw:core:stare", "{waiting}");
+    assert_eq!((house.count(), made.load(Ordering::SeqCst)), (20, 1));
 }

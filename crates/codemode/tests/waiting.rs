@@ -288,3 +288,21 @@ async fn snapshots_have_a_cap_each_and_all_together() {
     house.mode.abort(&scope, first["runId"].as_str().unwrap()).await.unwrap();
     assert_eq!(house.exec_in(&few, "await yield_control(); return 3").await["status"], "waiting");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_suspended_program_without_calls_is_data_and_nothing_else() {
+    let house = house();
+    let mut waiting = Vec::new();
+    for n in 0..20 {
+        waiting.push(house.exec(&format!("const n = {n}; await yield_control(); return n")).await);
+    }
+    assert_eq!(house.mode.runs_here(), 0);
+    let busy = house.exec_in(&house.brief(), "return await tools.gate({ name: 'x' })").await;
+    assert_eq!(house.mode.runs_here(), 1);
+    for (n, waiting) in waiting.iter().enumerate() {
+        assert_eq!(house.wait(waiting).await["value"], n);
+    }
+    house.gates.open("x");
+    assert_eq!(house.wait(&busy).await["value"], "x");
+    assert_eq!(house.mode.runs_here(), 0);
+}

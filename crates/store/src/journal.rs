@@ -4,11 +4,11 @@
 //! dispatched are not here: they are part of a checkpoint. Neither is whether the program has seen an outcome: that is part of
 //! its next checkpoint.
 
-use rusqlite::{Connection, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::runs::check_fence;
+use crate::runs::{check_fence, check_running};
 use crate::sqlite::{Refused, stored_enum};
-use crate::{Commit, Fence, Millis, Permission, RunState, SqliteStore, StoreError, approvals, grants};
+use crate::{Commit, Fence, Millis, Permission, RunState, Safety, SqliteStore, StoreError, approvals, grants};
 
 /// Whether a call may be made again when it is not known if it happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +114,33 @@ pub trait Journal {
     ) -> Result<bool, StoreError>;
     /// Gives up the calls of a run that `owner` makes and that have not settled: it can no longer settle them.
     fn disown_calls(&self, run: &str, owner: &str) -> Result<(), StoreError>;
-    /// Returns all calls of a run, in their order.
+    /// Returns all calls of a run, in their order, but for those that were [pruned](Self::prune_calls).
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
+    /// Returns one call of a run, if there is one.
+    fn call(&self, run: &str, seq: u32) -> Result<Option<Call>, StoreError>;
+    /// Forgets settled calls, the oldest first, until the rest has at most `keep` bytes. The calls in `awaited` stay: those
+    /// whose outcomes the checkpoint with the next number `next` still waits for. A call that is not part of the checkpoint
+    /// stays without its input and outcome. Returns the bytes that are left.
+    ///
+    /// Fails with [`StoreError::Outdated`] if another checkpoint is stored: that may wait for others.
+    fn prune_calls(
+        &self,
+        run: &str,
+        fence: Fence,
+        next: Option<u32>,
+        awaited: &[u32],
+        keep: u64,
+    ) -> Result<u64, StoreError>;
+}
+
+/// The bytes that a call takes in the store beside its input and outcome.
+const ROW_BYTES: u64 = 100;
+
+impl Call {
+    /// Returns the bytes that it takes in the store, about.
+    pub fn stored_bytes(&self) -> u64 {
+        ROW_BYTES + (self.input.len() + self.outcome.as_ref().map_or(0, String::len)) as u64
+    }
 }
 
 /// Notes a call, if the run is that of the fence, has not ended, and the call is covered, need not be, or has nothing to retire.
@@ -134,6 +159,8 @@ const SETTLE: &str = "
         (SELECT max(other.settled) FROM call AS other WHERE other.run = call.run AND other.settled IS NOT NULL), 0)
     WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL";
 
+const COLUMNS: &str = "seq, tool, input, repeat, state, owner, outcome, settled, settled_at";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
     Ok(Call {
         seq: row.get(0)?,
@@ -148,11 +175,16 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
     })
 }
 
+/// Returns the next number of the stored checkpoint of a run, if there is one.
+fn stored_next(connection: &Connection, run: &str) -> rusqlite::Result<Option<u32>> {
+    let next = "SELECT coalesce((SELECT next FROM delta WHERE run = ?1 ORDER BY number DESC LIMIT 1),
+        (SELECT next FROM snapshot WHERE run = ?1))";
+    connection.prepare_cached(next)?.query_row([run], |row| row.get(0))
+}
+
 /// Whether a call is part of the stored checkpoint of its run.
 fn is_covered(connection: &Connection, run: &str, seq: u32) -> rusqlite::Result<bool> {
-    let covered = "SELECT ?2 < coalesce((SELECT next FROM delta WHERE run = ?1 ORDER BY number DESC LIMIT 1),
-        (SELECT next FROM snapshot WHERE run = ?1), 0)";
-    connection.prepare_cached(covered)?.query_row((run, seq), |row| row.get(0))
+    Ok(stored_next(connection, run)?.is_some_and(|next| seq < next))
 }
 
 fn retire(connection: &Connection, run: &str) -> rusqlite::Result<()> {
@@ -239,8 +271,52 @@ impl Journal for SqliteStore {
     }
 
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
-        let query = "SELECT seq, tool, input, repeat, state, owner, outcome, settled, settled_at FROM call
-                     WHERE run = ?1 ORDER BY seq";
-        self.with(|connection| connection.prepare_cached(query)?.query_map([run], read)?.collect())
+        let query = format!("SELECT {COLUMNS} FROM call WHERE run = ?1 ORDER BY seq");
+        self.with(|connection| connection.prepare_cached(&query)?.query_map([run], read)?.collect())
+    }
+
+    fn call(&self, run: &str, seq: u32) -> Result<Option<Call>, StoreError> {
+        let query = format!("SELECT {COLUMNS} FROM call WHERE run = ?1 AND seq = ?2");
+        self.with(|connection| connection.prepare_cached(&query)?.query_row((run, seq), read).optional())
+    }
+
+    fn prune_calls(
+        &self,
+        run: &str,
+        fence: Fence,
+        next: Option<u32>,
+        awaited: &[u32],
+        keep: u64,
+    ) -> Result<u64, StoreError> {
+        self.transaction(Safety::Process, |connection| {
+            check_running(connection, run, fence)?;
+            let stored = stored_next(connection, run)?;
+            if stored.is_some() && stored != next {
+                return Err(StoreError::Outdated { run: run.into() }.into());
+            }
+            let sizes =
+                "SELECT seq, octet_length(input) + coalesce(octet_length(outcome), 0), state = 'settled' FROM call
+                         WHERE run = ?1 ORDER BY seq DESC";
+            let mut sizes = connection.prepare_cached(sizes)?;
+            let sizes = sizes.query_map([run], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let sizes: Vec<(u32, u32, bool)> = sizes.collect::<rusqlite::Result<_>>()?;
+            let mut drop = connection.prepare_cached("DELETE FROM call WHERE run = ?1 AND seq = ?2")?;
+            let mut empty =
+                connection.prepare_cached("UPDATE call SET input = '', outcome = '' WHERE run = ?1 AND seq = ?2")?;
+            let (mut left, mut is_enough) = (0, false);
+            for (seq, bytes, is_settled) in sizes {
+                let bytes = ROW_BYTES + u64::from(bytes);
+                is_enough |= left + bytes > keep;
+                if !is_enough || !is_settled || awaited.contains(&seq) {
+                    left += bytes;
+                } else if stored.is_some_and(|next| seq < next) {
+                    drop.execute((run, seq))?;
+                } else {
+                    empty.execute((run, seq))?;
+                    left += ROW_BYTES;
+                }
+            }
+            Ok(left)
+        })
     }
 }

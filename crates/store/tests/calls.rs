@@ -260,3 +260,38 @@ fn a_standing_grant_must_still_be_there() {
         assert_eq!(store.calls("a").expect("read").len(), 2);
     });
 }
+
+#[test]
+fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for() {
+    with_store(|store| {
+        let fence = made_at(store, "a", "p", 8);
+        let large = "x".repeat(1000);
+        for seq in 0..10 {
+            let call = if seq < 8 { effect(seq) } else { read_only(seq) };
+            dispatch(store, "a", fence, "p", &call).expect("dispatched");
+            if seq != 1 {
+                settle(store, "a", "p", seq, &large).expect("settled");
+            }
+        }
+        let outcomes = || -> Vec<(u32, Option<usize>)> {
+            let calls = store.calls("a").expect("read");
+            calls.into_iter().map(|call| (call.seq, call.outcome.map(|outcome| outcome.len()))).collect()
+        };
+        let before = outcomes();
+        // A list that was made for another checkpoint is not good for this one.
+        let outdated = store.prune_calls("a", fence, Some(7), &[], 0);
+        assert!(matches!(outdated, Err(StoreError::Outdated { .. })), "{outdated:?}");
+        fenced(store.prune_calls("a", Fence(9), Some(8), &[], 0));
+        assert!(store.prune_calls("a", fence, Some(8), &[], 100_000).expect("nothing to do") > 9000);
+        assert_eq!(outcomes(), before);
+        // Of the others, two have room; 1 has not settled, 3 is awaited.
+        store.prune_calls("a", fence, Some(8), &[3], 2500).expect("pruned");
+        assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(1000)), (9, Some(1000))]);
+        // What the checkpoint does not have keeps its number: the next call gets another.
+        let left = store.prune_calls("a", fence, Some(8), &[3], 0).expect("pruned");
+        assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(0)), (9, Some(0))]);
+        assert!((1300..1600).contains(&left), "{left}");
+        assert_eq!(store.call("a", 3).expect("read").expect("there").outcome.expect("kept").len(), 1000);
+        assert_eq!(store.call("a", 2).expect("read"), None);
+    });
+}

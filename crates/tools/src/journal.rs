@@ -67,6 +67,7 @@ impl Door {
             false => (run.needs(), run.dispatch_safety()),
         };
         let (seq, tool, input) = (call.seq, entry.id.to_string(), input.to_string());
+        run.journaled(input.len());
         let proof = run.proof().await;
         let (id, owner, fence) = (run.id().to_owned(), Arc::clone(run.owner()), *proof);
         let allowed = allowed.clone();
@@ -94,6 +95,7 @@ impl Door {
         let Some(run) = context.run.clone() else { return Ok(()) };
         let effect = result.as_ref().map_or_else(|failed| failed.effect, |_| Effect::Done);
         let outcome: Arc<str> = record(result.as_ref().map_err(|failed| &failed.error), effect).into();
+        run.journaled(outcome.len());
         let mut pause = FIRST_PAUSE;
         loop {
             let is_last = context.abort.is_cancelled();

@@ -1,7 +1,7 @@
 //! A run that this process owns, as the calls made for it see it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pincer_store::{Cover, Fence, Safety};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
@@ -31,6 +31,8 @@ struct Shared {
     retires: AtomicU8,
     /// Calls below this number are part of the stored checkpoint.
     covered: watch::Sender<u32>,
+    /// The bytes of its calls in the journal, about.
+    journal_bytes: AtomicU64,
 }
 
 impl RunOwner {
@@ -38,7 +40,8 @@ impl RunOwner {
     pub fn new(id: impl Into<String>, owner: Arc<str>, fence: Fence, safety: Safety) -> Self {
         let (fence, covered) = (RwLock::new(fence), watch::Sender::new(0));
         let (sync_next, retires) = (AtomicU8::new(SyncNext::Nothing as u8), AtomicU8::new(0));
-        Self(Arc::new(Shared { id: id.into(), owner, fence, safety, sync_next, retires, covered }))
+        let journal_bytes = AtomicU64::new(0);
+        Self(Arc::new(Shared { id: id.into(), owner, fence, safety, sync_next, retires, covered, journal_bytes }))
     }
 
     /// Returns the id of the run.
@@ -83,6 +86,22 @@ impl RunOwner {
     /// Returns whether a call is part of the stored checkpoint.
     pub fn covers(&self, seq: u32) -> bool {
         *self.0.covered.borrow() > seq
+    }
+
+    /// Returns how many bytes its calls have in the journal, about.
+    pub fn journal_bytes(&self) -> u64 {
+        self.0.journal_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Sets how many bytes they have, of which so many were known before.
+    pub fn recount_journal(&self, before: u64, now: u64) {
+        let recounted = |bytes: u64| Some(now + bytes.saturating_sub(before));
+        let _ = self.0.journal_bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, recounted);
+    }
+
+    /// Notes that so many bytes were written to the journal.
+    pub(crate) fn journaled(&self, bytes: usize) {
+        self.0.journal_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Waits until a call is part of the stored checkpoint.

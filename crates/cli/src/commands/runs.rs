@@ -43,6 +43,9 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
             let calls = store.calls(&run.run_id)?;
             let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             let mut text = row(&run, store.now());
+            if let Some(first) = calls.first().filter(|call| call.seq > 0) {
+                text.push_str(&format!("\n  (calls before {} are not in the journal)", first.seq));
+            }
             calls.iter().for_each(|call| text.push_str(&format!("\n  {}", call_row(call))));
             if let Some(result) = &result {
                 text.push_str(&format!("\n  last result: {}", shortened(&brief(result), MOST_RESULT)));
@@ -112,7 +115,7 @@ fn row(run: &Overview, now: Millis) -> String {
 }
 
 fn succeeded(call: &Call) -> Option<bool> {
-    let outcome = call.outcome.as_deref()?;
+    let outcome = call.outcome.as_deref().filter(|outcome| !outcome.is_empty())?;
     Some(pincer_tools::recorded(outcome).is_ok_and(|(result, _)| result.is_ok()))
 }
 
@@ -120,7 +123,8 @@ fn call_row(call: &Call) -> String {
     let how = match (call.state, succeeded(call)) {
         (CallState::Dispatched, _) => "has not settled",
         (CallState::Settled, Some(true)) => "done",
-        (CallState::Settled, _) => "failed",
+        (CallState::Settled, Some(false)) => "failed",
+        (CallState::Settled, None) => "settled; its outcome is no longer kept",
     };
     format!("{}  {}  {how}", call.seq, call.tool)
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pincer_catalog::{Catalog, Flags, Policy};
 use pincer_codemode::{CodeMode, CodeModeStore, Owner, RunScope, RunTools, Settings};
-use pincer_store::{Approvals, Call, Clock, Grants, Journal, Repeat, Runs, Snapshots};
+use pincer_store::{Call, Grants, Repeat};
 use pincer_tools::{ApprovalRule, Context, Door, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ impl Place {
     /// changes nothing.
     pub fn mode<S>(&self, store: &Arc<S>, owner: Owner) -> (CodeMode, Arc<Door>)
     where
-        S: Runs + Snapshots + Journal + Approvals + Grants + Clock + Send + Sync + 'static,
+        S: CodeModeStore + Grants + 'static,
     {
         let (looks, again) =
             (Flags { read_only: true, ..Flags::default() }, Flags { idempotent: true, ..Flags::default() });

@@ -65,6 +65,11 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1024, max = 268_435_456), extend("default" = 10_485_760))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_snapshot_bytes: Option<u64>,
+    /// How much the journal keeps of the calls of one program. When they have more, the oldest that have settled, and whose
+    /// outcomes the program has, are forgotten.
+    #[schemars(range(min = 65_536, max = 1_073_741_824), extend("default" = 16_777_216))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_journal_bytes: Option<u64>,
     /// How many tools a program may have at work at once.
     #[schemars(range(min = 1, max = 128), extend("default" = 16))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,6 +117,7 @@ impl CodeModeFields {
             memory_limit_bytes: self.memory_limit_bytes.or(others.memory_limit_bytes),
             max_output_bytes: self.max_output_bytes.or(others.max_output_bytes),
             max_snapshot_bytes: self.max_snapshot_bytes.or(others.max_snapshot_bytes),
+            max_journal_bytes: self.max_journal_bytes.or(others.max_journal_bytes),
             max_pending_tool_calls: self.max_pending_tool_calls.or(others.max_pending_tool_calls),
             snapshot_ttl_seconds: self.snapshot_ttl_seconds.or(others.snapshot_ttl_seconds),
             max_suspended_runs: self.max_suspended_runs.or(others.max_suspended_runs),

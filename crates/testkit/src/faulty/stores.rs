@@ -212,6 +212,23 @@ impl<S: Journal> Journal for FaultyStore<S> {
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
         self.read("calls", |store| store.calls(run))
     }
+
+    fn call(&self, run: &str, seq: u32) -> Result<Option<Call>, StoreError> {
+        self.read("call", |store| store.call(run, seq))
+    }
+
+    fn prune_calls(
+        &self,
+        run: &str,
+        fence: Fence,
+        next: Option<u32>,
+        awaited: &[u32],
+        keep: u64,
+    ) -> Result<u64, StoreError> {
+        self.commit(("prune_calls", Some(run), Safety::Process), with(fence), |store| {
+            store.prune_calls(run, fence, next, awaited, keep)
+        })
+    }
 }
 
 impl<S: Approvals> Approvals for FaultyStore<S> {

@@ -1,0 +1,37 @@
+//! The journal of one run has a bound: calls that have settled, and whose outcomes the program has, are forgotten when there are
+//! too many bytes of them.
+
+use crate::drive::Driver;
+
+/// The journal of a run as its driver knows it.
+#[derive(Default)]
+pub(crate) struct JournalUse {
+    /// The calls whose outcomes the stored checkpoint waits for.
+    pub awaited: Vec<u32>,
+    /// The bytes that were left the last time, and could not be forgotten.
+    left: u64,
+}
+
+impl Driver {
+    /// Forgets old calls if there are too many bytes of them. Failing to do so is no reason to stop.
+    pub async fn prune_journal(&mut self) {
+        let (Some(run), Some(fence)) = (self.flights.run().cloned(), self.record.fence) else { return };
+        let (most, before) = (self.scope.settings.journal_bytes, run.journal_bytes());
+        // What is awaited cannot go; to look again pays off only when much has been added.
+        if before <= most.max(2 * self.record.journal.left) {
+            return;
+        }
+        let (id, next, awaited) = (self.record.id.clone(), self.record.covered, self.record.journal.awaited.clone());
+        let pruned = self
+            .inner
+            .stored_in_turn(&self.scope, move |store| store.prune_calls(&id, fence, next, &awaited, most / 2));
+        match pruned.await {
+            Ok(left) => {
+                tracing::debug!(run = %self.record.id, before, left, "journal pruned");
+                self.record.journal.left = left;
+                run.recount_journal(before, left);
+            }
+            Err(error) => tracing::warn!("old calls of the run {} could not be forgotten: {error}", self.record.id),
+        }
+    }
+}
