@@ -14,41 +14,54 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 /// When something is due.
 #[derive(Default)]
 pub(crate) struct House {
-    next: Mutex<Option<Instant>>,
+    plan: Mutex<Plan>,
     sooner: Notify,
 }
 
+#[derive(Default)]
+struct Plan {
+    next: Option<Instant>,
+    /// There is a task that waits for it, or is at work.
+    is_kept: bool,
+}
+
 impl House {
-    fn next(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.next.lock().unwrap_or_else(PoisonError::into_inner)
+    fn plan(&self) -> MutexGuard<'_, Plan> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that something is due then. `true` if there is no task yet that waits for it.
     fn note(&self, at: Instant) -> bool {
-        let mut next = self.next();
-        let is_first = next.is_none();
-        if next.is_none_or(|next| at < next) {
-            *next = Some(at);
+        let mut plan = self.plan();
+        if plan.next.is_none_or(|next| at < next) {
+            plan.next = Some(at);
             self.sooner.notify_one();
         }
-        is_first
+        !std::mem::replace(&mut plan.is_kept, true)
     }
 
-    /// Waits until the next thing is due.
-    async fn due(&self) {
+    /// Waits until the next thing is due, and takes it off the plan. `false` if nothing is planned: then the task ends.
+    async fn due(&self) -> bool {
         loop {
-            let Some(at) = *self.next() else { return };
+            let at = {
+                let mut plan = self.plan();
+                match plan.next {
+                    Some(at) if at <= Instant::now() => {
+                        plan.next = None;
+                        return true;
+                    }
+                    Some(at) => at,
+                    None => {
+                        plan.is_kept = false;
+                        return false;
+                    }
+                }
+            };
             tokio::select! {
-                () = tokio::time::sleep_until(at) => return,
+                () = tokio::time::sleep_until(at) => {}
                 () = self.sooner.notified() => {}
             }
         }
-    }
-
-    /// Notes what comes next. `false` if that is nothing: then the task ends.
-    fn goes_on(&self, at: Option<Instant>) -> bool {
-        *self.next() = at;
-        at.is_some()
     }
 }
 
@@ -61,14 +74,32 @@ impl CodeMode {
         }
         let inner = Arc::downgrade(&self.inner);
         tokio::spawn(async move {
-            loop {
-                house.due().await;
+            while house.due().await {
                 let Some(inner) = inner.upgrade() else { return };
-                let next = CodeMode { inner }.sweep().await;
-                if !house.goes_on(next.map(|next| Instant::now() + next.max(LEAST_PAUSE))) {
-                    return;
+                // What is noted meanwhile is on the plan too.
+                if let Some(next) = (CodeMode { inner }).sweep().await {
+                    house.note(Instant::now() + next.max(LEAST_PAUSE));
                 }
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_noted_while_the_task_works_is_not_forgotten() {
+        let house = House::default();
+        let later = |milliseconds| Instant::now() + Duration::from_millis(milliseconds);
+        assert!(house.note(later(3_600_000)), "a task is needed");
+        assert!(!house.note(later(1)), "there is one");
+        assert!(house.due().await, "the sooner of the two");
+        // At work: what comes now belongs to this task.
+        assert!(!house.note(later(1)));
+        assert!(house.due().await);
+        assert!(!house.due().await, "nothing is planned");
+        assert!(house.note(later(1)), "another task is needed");
     }
 }

@@ -355,6 +355,6 @@ mod tests {
         let (_guard, store) = open_schema_3();
         let runs = store.runs(None).expect("listed").into_iter();
         let acknowledged: Vec<String> = runs.filter(|run| run.acknowledged).map(|run| run.id).collect();
-        assert_eq!(acknowledged, ["waits", "damaged", "odd"]);
+        assert_eq!(acknowledged, ["damaged", "odd", "waits"]);
     }
 }
