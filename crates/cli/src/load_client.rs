@@ -81,9 +81,18 @@ impl LoadClient {
     /// Runs a program, and returns its result and the time it took.
     pub async fn exec(&mut self, code: &str) -> Outcome<(Value, Duration)> {
         let started = Instant::now();
-        let call = json!({ "name": "exec", "arguments": { "code": code } });
-        let (_, answer) = self.ask("tools/call", call).await?;
-        Ok((answer["result"]["structuredContent"].clone(), started.elapsed()))
+        let result = self.call("exec", json!({ "code": code })).await?;
+        Ok((result, started.elapsed()))
+    }
+
+    /// Continues a suspended program.
+    pub async fn wait(&mut self, run_id: &str) -> Outcome<Value> {
+        self.call("wait", json!({ "runId": run_id })).await
+    }
+
+    async fn call(&mut self, tool: &str, arguments: Value) -> Outcome<Value> {
+        let (_, mut answer) = self.ask("tools/call", json!({ "name": tool, "arguments": arguments })).await?;
+        Ok(answer["result"]["structuredContent"].take())
     }
 
     /// Ends the session, as a client should.

@@ -126,7 +126,7 @@ impl Driver {
         }
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
-        let ran = self.inner.threads.run_turn(cell, time, self.inner.company(), &self.abort);
+        let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, self.inner.company(), &self.abort);
         let Ran { cell, turn, waited } = ran
             .await
             .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;

@@ -1,17 +1,19 @@
-//! Long turns take turns: as many compute at a time as there are processors, for a few milliseconds each, in the order in which
-//! they came. So sixty-four endless loops are two to everybody else, and a short program is hardly ever behind them.
+//! Long turns take turns: as many compute at a time as there are processors, for a few milliseconds each. Users take turns with
+//! these slices, see `rota.rs`. So sixty-four endless loops of one user are one to everybody else, and a short program is hardly
+//! ever behind them.
 //!
 //! Priorities of the system would do the same with less code and do not: a thread of low priority that is held up while it holds
 //! a lock of the kernel, as for growing memory, holds up everybody.
 
-use std::cell::Cell;
-use std::collections::VecDeque;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::LongTurn;
 
+use crate::rota::{Party, Rota};
 use crate::spot;
 
 /// A turn that lasts longer has to take turns.
@@ -29,9 +31,22 @@ struct Slots {
 
 struct State {
     free: usize,
-    /// Who waits, by number.
-    queue: VecDeque<u64>,
+    /// Turns that wait, by number.
+    queue: Rota<u64>,
+    /// Those that have a place and have not noticed.
+    granted: HashSet<u64>,
     next: u64,
+}
+
+impl State {
+    /// Gives free places to those whose turn it is.
+    fn grant(&mut self) {
+        while self.free > 0 {
+            let Some(number) = self.queue.next(|_| true) else { return };
+            self.granted.insert(number);
+            self.free -= 1;
+        }
+    }
 }
 
 static SLOTS: LazyLock<Slots> =
@@ -46,6 +61,8 @@ enum Standing {
 }
 
 thread_local! {
+    /// Whose turn it is that runs on this thread.
+    static PARTY: RefCell<Option<Party>> = const { RefCell::new(None) };
     static STANDING: Cell<Standing> = const { Cell::new(Standing::Short) };
     /// How long the turn on this thread has waited for others.
     static WAITED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
@@ -54,6 +71,11 @@ thread_local! {
 /// What an engine does to turns that last.
 pub fn fair_turns() -> LongTurn {
     LongTurn { after: LONG_TURN, may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())) }
+}
+
+/// Notes that a turn begins on this thread.
+pub(crate) fn turn_begins(party: Party) {
+    PARTY.set(Some(party));
 }
 
 /// Notes that the turn on this thread is over. Returns how long it has waited for others.
@@ -66,7 +88,8 @@ pub(crate) fn turn_is_over() -> Duration {
 
 impl Slots {
     fn new(count: usize) -> Self {
-        Self { state: Mutex::new(State { free: count, queue: VecDeque::new(), next: 0 }), changed: Condvar::new() }
+        let state = State { free: count, queue: Rota::default(), granted: HashSet::new(), next: 0 };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Numbers that no panic can leave half-changed.
@@ -81,40 +104,37 @@ impl Slots {
             Standing::Computing { since } if since.elapsed() < SLICE || state.queue.is_empty() => return true,
             Standing::Waiting(number) => number,
             standing => {
-                if let Standing::Computing { .. } = standing {
-                    state.free += 1;
-                    self.changed.notify_all();
-                }
+                state.free += usize::from(matches!(standing, Standing::Computing { .. }));
                 state.next += 1;
                 let number = state.next;
-                state.queue.push_back(number);
+                let party = PARTY.with_borrow(|party| party.clone()).unwrap_or_default();
+                state.queue.push(&party, number);
+                state.grant();
+                self.changed.notify_all();
                 number
             }
         };
-        let its_turn = |state: &State| state.free > 0 && state.queue.front() == Some(&number);
         let began = Instant::now();
-        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| !its_turn(state));
+        let waited = self.changed.wait_timeout_while(state, PATIENCE, |state| !state.granted.contains(&number));
         let (mut state, _) = waited.unwrap_or_else(PoisonError::into_inner);
         WAITED.set(WAITED.get() + began.elapsed());
-        if !its_turn(&state) {
-            STANDING.set(Standing::Waiting(number));
-            return false;
-        }
-        state.queue.pop_front();
-        state.free -= 1;
-        STANDING.set(Standing::Computing { since: Instant::now() });
-        // There may be room for the next one too.
-        self.changed.notify_all();
-        true
+        let is_granted = state.granted.remove(&number);
+        STANDING.set(match is_granted {
+            true => Standing::Computing { since: Instant::now() },
+            false => Standing::Waiting(number),
+        });
+        is_granted
     }
 
     fn leave(&self) {
         let mut state = self.lock();
         match STANDING.replace(Standing::Short) {
             Standing::Short => {}
+            Standing::Waiting(number) if state.granted.remove(&number) => state.free += 1,
             Standing::Waiting(number) => state.queue.retain(|other| *other != number),
             Standing::Computing { .. } => state.free += 1,
         }
+        state.grant();
         self.changed.notify_all();
     }
 }
@@ -149,6 +169,31 @@ mod tests {
         });
         slots.leave();
         let state = slots.lock();
-        assert_eq!((state.free, state.queue.len()), (1, 0));
+        assert_eq!((state.free, state.queue.len(), state.granted.len()), (1, 0, 0));
+    }
+
+    #[test]
+    fn users_take_turns_with_slices() {
+        let slots = Slots::new(1);
+        let of = |user: &str| Party { user: user.into(), session: "1".into() };
+        assert!(slots.may_go_on());
+        let order = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for (count, user) in ["a", "a", "a", "b"].into_iter().enumerate() {
+                let (slots, order) = (&slots, &order);
+                scope.spawn(move || {
+                    turn_begins(of(user));
+                    while !slots.may_go_on() {}
+                    order.lock().unwrap_or_else(PoisonError::into_inner).push(user);
+                    slots.leave();
+                });
+                // One after the other, so that it is known who came first.
+                while slots.lock().queue.len() <= count {
+                    thread::yield_now();
+                }
+            }
+            slots.leave();
+        });
+        assert_eq!(order.into_inner().unwrap_or_else(PoisonError::into_inner), ["a", "b", "a", "a"]);
     }
 }

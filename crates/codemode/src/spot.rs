@@ -12,7 +12,8 @@ use pincer_sandbox::{Cell, Interrupter};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
-use crate::slots::turn_is_over;
+use crate::rota::Party;
+use crate::slots::{turn_begins, turn_is_over};
 use crate::threads::Ran;
 
 /// How long a turn that lasts waits at most for the runtime to do without its thread, before it goes on and tries again.
@@ -35,7 +36,8 @@ pub(crate) fn is_possible(cell: &Cell) -> bool {
 }
 
 /// Runs one turn here and now. `None` if it breaks down, and its cell with it.
-pub(crate) fn run_turn(mut cell: Cell, time: Duration, abort: &CancellationToken) -> Option<Ran> {
+pub(crate) fn run_turn(mut cell: Cell, party: Party, time: Duration, abort: &CancellationToken) -> Option<Ran> {
+    turn_begins(party);
     HERE.set(Some(Here { abort: abort.clone(), interrupter: cell.interrupter() }));
     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
     HERE.set(None);

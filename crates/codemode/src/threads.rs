@@ -13,7 +13,8 @@ use pincer_sandbox::{Cell, Error, Turn};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::slots::turn_is_over;
+use crate::rota::Party;
+use crate::slots::{turn_begins, turn_is_over};
 use crate::spot;
 
 /// What a cell needs, whatever the system's default is.
@@ -49,6 +50,7 @@ pub(crate) struct Ran {
 
 struct Job {
     cell: Cell,
+    party: Party,
     time: Duration,
     done: oneshot::Sender<Ran>,
 }
@@ -71,21 +73,22 @@ struct State {
 pub(crate) struct Threads(Arc<Mutex<State>>);
 
 impl Threads {
-    /// Runs one turn of a cell and hands the cell back. When `abort` is cancelled the turn is cut short.
+    /// Runs one turn of a cell of this party and hands the cell back. When `abort` is cancelled the turn is cut short.
     pub async fn run_turn(
         &self,
         cell: Cell,
+        party: Party,
         time: Duration,
         company: Company,
         abort: &CancellationToken,
     ) -> Result<Ran, ThreadError> {
         if company == Company::Alone && spot::is_possible(&cell) {
-            return spot::run_turn(cell, time, abort).ok_or(ThreadError::Lost);
+            return spot::run_turn(cell, party, time, abort).ok_or(ThreadError::Lost);
         }
         let interrupter = cell.interrupter();
         let (done, mut answer) = oneshot::channel();
         let Idle { jobs, .. } = self.thread()?;
-        jobs.send(Job { cell, time, done }).map_err(|_| ThreadError::Lost)?;
+        jobs.send(Job { cell, party, time, done }).map_err(|_| ThreadError::Lost)?;
         let ran = tokio::select! {
             biased;
             ran = &mut answer => ran,
@@ -121,7 +124,8 @@ impl Threads {
     fn serve(&self, own: &Idle, work: &Receiver<Job>) {
         loop {
             match work.recv_timeout(IDLE) {
-                Ok(Job { mut cell, time, done }) => {
+                Ok(Job { mut cell, party, time, done }) => {
+                    turn_begins(party);
                     let turn = catch_unwind(AssertUnwindSafe(|| cell.run_turn(time)));
                     let waited = turn_is_over();
                     let Ok(turn) = turn else { return };
