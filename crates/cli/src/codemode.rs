@@ -72,8 +72,10 @@ impl Ready {
         let Assembly { door, builtin, plugins, mcp, store } = assembly;
         let door = Arc::new(door.events(events).build(store.clone()));
         mcp.attach(&door);
+        let scratch = directory.as_ref().map(|directory| directory.join("scratch"));
+        let memory = crate::memory::memory(&loaded.parsed.config.code_mode(None), scratch);
         let owner = Owner::new(directory.unwrap_or_default().join("owners"));
-        let mode = CodeMode::new(engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);
+        let mode = CodeMode::within(memory, engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);
         Ok(Self { mode, door, store, loaded, policy, builtin, plugins, mcp: Arc::new(mcp) })
     }
 

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use crate::cells::Outcome;
-use crate::measure::resident_bytes_of;
+use crate::measure::{most_resident_bytes_of, resident_bytes_of};
 
 /// `pincer mcp serve --http` as a process. It ends with this.
 pub(crate) struct Served {
@@ -48,6 +48,11 @@ impl Served {
     /// Returns the resident memory of the server.
     pub fn resident_bytes(&self) -> usize {
         self.child.id().map_or(0, resident_bytes_of)
+    }
+
+    /// Returns the most resident memory that the server ever had.
+    pub fn most_resident_bytes(&self) -> usize {
+        self.child.id().map_or(0, most_resident_bytes_of)
     }
 }
 

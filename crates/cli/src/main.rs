@@ -11,6 +11,7 @@ mod engine;
 mod interrupt;
 mod load_client;
 mod measure;
+mod memory;
 mod places;
 mod print;
 mod progress;

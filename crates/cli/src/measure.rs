@@ -24,8 +24,17 @@ pub(crate) fn resident_bytes() -> usize {
 
 /// The same of another process.
 pub(crate) fn resident_bytes_of(pid: u32) -> usize {
+    status(pid, "VmRSS:")
+}
+
+/// The most that a process ever had in memory.
+pub(crate) fn most_resident_bytes_of(pid: u32) -> usize {
+    status(pid, "VmHWM:")
+}
+
+fn status(pid: u32, key: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let line = status.lines().find_map(|line| line.strip_prefix(key));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
 }
 

@@ -1,18 +1,27 @@
 //! The place of a program: getting one, and giving it up while there is nothing to do. The cell becomes bytes meanwhile.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Cell, Checkpoint, Error};
+use pincer_sandbox::{Allotment, Cell, Checkpoint, Error};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
 use crate::drive::{Driver, margin};
-use crate::ending::Ending;
+use crate::ending::{Ending, told};
 use crate::places::Place;
+use crate::result::ErrorCode;
 use crate::scope::RunScope;
+use crate::scratch::Kept;
 
-/// A cell that is larger than this is restored on a thread that may block.
+/// A cell that is larger than this as bytes is restored on a thread that may block.
 const LARGE: usize = 64 << 10;
+/// A cell with more memory than this is put aside and restored there too.
+const LARGE_CELL: usize = 4 << 20;
+/// A cell that was put aside is one snapshot.
+const NO_DELTAS: [[u8; 0]; 0] = [];
 
 /// Where the cell of a program is.
 #[expect(clippy::large_enum_variant, reason = "it is nearly always the large one, and a box would cost each turn")]
@@ -27,9 +36,31 @@ pub(crate) enum Home {
 
 /// A cell that was put aside.
 pub(crate) struct Aside {
-    bytes: Vec<u8>,
+    kept: Kept,
+    /// The memory it had, and will have again.
+    memory: usize,
+    /// Its part of the memory budget. It counts what is kept in memory.
+    allotment: Option<Allotment>,
     /// How much it has printed that its caller has not been told.
     output_spent: usize,
+}
+
+/// Why a cell is no bytes.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AsideError {
+    #[error(transparent)]
+    Cell(#[from] Error),
+    #[error("a cell that was put aside cannot be read from its file")]
+    Scratch(#[from] io::Error),
+}
+
+impl AsideError {
+    pub fn ending(&self) -> Ending {
+        match self {
+            Self::Cell(error) => Ending::of_error(error),
+            Self::Scratch(_) => Ending::failed(ErrorCode::RuntimeUnavailable, told(self)),
+        }
+    }
 }
 
 impl Home {
@@ -45,20 +76,20 @@ impl Home {
     }
 
     /// Makes the next checkpoint of the cell; a whole one if it is put aside.
-    pub fn checkpoint(&mut self) -> Result<Checkpoint, Error> {
+    pub fn checkpoint(&mut self) -> Result<Checkpoint, AsideError> {
         match self {
-            Self::Live(cell) => cell.checkpoint(),
-            Self::Aside(aside) => Ok(Checkpoint::Full(aside.bytes.clone())),
-            Self::Nowhere => Err(Error::Ended),
+            Self::Live(cell) => Ok(cell.checkpoint()?),
+            Self::Aside(aside) => Ok(Checkpoint::Full(aside.kept.read()?)),
+            Self::Nowhere => Err(Error::Ended.into()),
         }
     }
 
     /// Turns the cell into bytes.
-    pub fn park(&mut self) -> Result<Vec<u8>, Error> {
+    pub fn park(&mut self) -> Result<Vec<u8>, AsideError> {
         match self {
-            Self::Live(cell) => cell.park(),
-            Self::Aside(aside) => Ok(aside.bytes.clone()),
-            Self::Nowhere => Err(Error::Ended),
+            Self::Live(cell) => Ok(cell.park()?),
+            Self::Aside(aside) => Ok(aside.kept.read()?),
+            Self::Nowhere => Err(Error::Ended.into()),
         }
     }
 }
@@ -90,42 +121,65 @@ impl CodeMode {
 }
 
 impl Driver {
-    /// Lets others have the place while the program waits.
+    /// Lets others have the place and the memory of the cell while the program waits.
     pub fn rest(&mut self) {
-        if let (Some(place), false) = (&mut self.place, self.stays) {
-            place.rest();
+        if let (Some(place), Home::Live(cell), false) = (&mut self.place, &self.home, self.stays) {
+            place.rest(cell.memory_bytes());
+            let wanted = self.inner.memory.budget.wanted();
+            if wanted > 0 {
+                self.inner.places.make_room(wanted);
+            }
         }
     }
 
-    /// Gives the place to others. A program that is too large for that keeps it.
-    pub fn put_aside(&mut self) {
-        let Home::Live(cell) = &mut self.home else { return };
-        match cell.park() {
-            Ok(bytes) => {
-                tracing::debug!(run = %self.record.id, bytes = bytes.len(), "put aside");
-                let aside = Aside { bytes, output_spent: cell.output_spent() };
+    /// Gives place and memory to others. A program that is too large for that keeps them.
+    pub async fn put_aside(&mut self) {
+        let Some(cell) = self.home.take() else { return };
+        let is_large = cell.memory_bytes() > LARGE_CELL;
+        let inner = Arc::clone(&self.inner);
+        let work = move || parked(cell, inner.memory.scratch.as_deref());
+        let parked = if is_large { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
+        match parked {
+            Ok(Parked::Aside(aside)) => {
+                tracing::debug!(run = %self.record.id, bytes = aside.kept.len(), "put aside");
                 (self.home, self.place) = (Home::Aside(aside), None);
             }
-            Err(error) => {
+            Ok(Parked::Stays(cell, error)) => {
                 tracing::debug!(run = %self.record.id, %error, "cannot be put aside");
-                self.stays = true;
+                (self.home, self.stays) = (Home::Live(cell), true);
                 self.place.iter_mut().for_each(Place::work);
             }
+            // The next turn reports that there is no cell.
+            Err(error) => tracing::error!(run = %self.record.id, %error, "a cell was lost while it was put aside"),
         }
     }
 
-    /// Brings the cell back, if it was put aside, when there is a place for it. `false` if there is none in time: then the program is to be suspended.
+    /// Brings the cell back, if it was put aside, when there are a place and memory for it. `false` if there are none in time:
+    /// then the program is to be suspended.
     pub async fn come_back(&mut self) -> Result<bool, Ending> {
-        if !matches!(self.home, Home::Aside(_)) {
+        if let (Home::Live(cell), false) = (&mut self.home, self.stays)
+            && !cell.claim()
+        {
+            // The memory that it may need now is not there: others go first.
+            self.put_aside().await;
+        }
+        let Home::Aside(aside) = &mut self.home else {
             self.place.iter_mut().for_each(Place::work);
             return Ok(true);
-        }
+        };
         let until = self.deadline - margin(&self.scope.settings) / 2;
         let party = self.scope.party();
+        let coming = async {
+            let place = self.inner.places.place(&party).await;
+            if let Some(allotment) = &mut aside.allotment {
+                allotment.grow(aside.memory).await;
+            }
+            place
+        };
         let place = tokio::select! {
             biased;
             () = self.abort.cancelled() => return Err(Ending::aborted()),
-            place = self.inner.places.place(&party) => place,
+            place = coming => place,
             () = self.inner.closing.cancelled() => return Ok(false),
             () = tokio::time::sleep_until(until.into()) => return Ok(false),
         };
@@ -135,23 +189,51 @@ impl Driver {
     async fn restore_in(&mut self, place: Place) -> Result<(), Ending> {
         let started = Instant::now();
         let Home::Aside(aside) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
-        let Aside { bytes, output_spent } = aside;
+        let Aside { kept, memory, allotment, output_spent } = aside;
         let (engine, limits) = (self.inner.engine.clone(), self.scope.settings.limits);
-        let is_large = bytes.len() > LARGE;
-        let restore = move || engine.restore(&bytes, limits);
+        let is_large = kept.len() > LARGE || memory > LARGE_CELL;
+        let restore = move || -> Result<Cell, AsideError> {
+            let bytes = kept.into_bytes()?;
+            Ok(match allotment {
+                Some(allotment) => engine.restore_within(allotment, &bytes, &NO_DELTAS, limits),
+                None => engine.restore(&bytes, limits),
+            }?)
+        };
         let cell = if is_large {
             let restoring = tokio::task::spawn_blocking(restore).await;
             restoring.map_err(|_| Ending::bug("restoring a cell broke down"))?
         } else {
             restore()
         };
-        let mut cell = cell.map_err(|error| Ending::of_error(&error))?;
+        let mut cell = cell.map_err(|error| error.ending())?;
         cell.provide(self.scope.tools.clone());
         cell.spend_output(output_spent);
         tracing::debug!(run = %self.record.id, us = started.elapsed().as_micros() as u64, "came back");
         (self.home, self.place) = (Home::Live(cell), Some(place));
         Ok(())
     }
+}
+
+/// What came of putting a cell aside.
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+enum Parked {
+    Aside(Aside),
+    /// It is too large.
+    Stays(Cell, Error),
+}
+
+fn parked(mut cell: Cell, scratch: Option<&Path>) -> Parked {
+    let bytes = match cell.park() {
+        Ok(bytes) => bytes,
+        Err(error) => return Parked::Stays(cell, error),
+    };
+    let (memory, output_spent) = (cell.memory_bytes(), cell.output_spent());
+    let kept = Kept::new(bytes, scratch);
+    let mut allotment = cell.into_allotment();
+    if let Some(allotment) = &mut allotment {
+        allotment.shrink(kept.in_memory());
+    }
+    Parked::Aside(Aside { kept, memory, allotment, output_spent })
 }
 
 /// Waits until another program needs this place. Only a place that rests is ever wanted.

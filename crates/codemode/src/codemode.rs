@@ -1,11 +1,10 @@
 //! `exec` and `wait`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Engine, Program, Scope};
-use pincer_source::{Prepared, SourceError, prepare};
+use pincer_source::Prepared;
 use pincer_store::{Run, StoreError};
 use pincer_tools::{Context, ControlCall, Door};
 use tokio::sync::watch;
@@ -19,6 +18,7 @@ use crate::flights::{Caller, Flights, Listener};
 use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::live::{Live, ParkedRun, Turn};
+use crate::memory::{Backstop, Memory};
 use crate::owner::ClaimError;
 use crate::owner::Owner;
 use crate::places::Places;
@@ -28,6 +28,7 @@ use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
 use crate::surface::VISIBLE;
 use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
+use crate::text::prepared;
 use crate::threads::Threads;
 use crate::timers::Timers;
 
@@ -40,14 +41,31 @@ pub struct CodeMode {
 impl CodeMode {
     /// On an engine that may have so many live cells at a time, with tools behind this door, and runs in this store.
     pub fn new(engine: Engine, live_cells: u32, door: Arc<Door>, store: Arc<dyn CodeModeStore>, owner: Owner) -> Self {
+        Self::within(Memory::unlimited(), engine, live_cells, door, store, owner)
+    }
+
+    /// Like [`new`](Self::new), for programs that may have so much memory together.
+    pub fn within(
+        memory: Memory,
+        engine: Engine,
+        live_cells: u32,
+        door: Arc<Door>,
+        store: Arc<dyn CodeModeStore>,
+        owner: Owner,
+    ) -> Self {
+        let places = Places::new(live_cells as usize);
+        let resting = places.clone();
+        memory.budget.on_shortage(move |wanted| resting.make_room(wanted));
         let inner = Inner {
             engine,
             door,
             store,
             owner,
             threads: Threads::default(),
-            places: Places::new(live_cells as usize),
+            places,
             writers: Places::new(WRITERS),
+            memory,
+            backstop: Backstop::default(),
             counting: Counting::default(),
             live: Live::default(),
             house: Arc::default(),
@@ -231,13 +249,18 @@ impl CodeMode {
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
-        // A place that came late must not cost the program its turn.
+        let allotted = self.allotted(&scope, self.inner.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
+        let allotment = match allotted {
+            Ok(allotment) => allotment,
+            Err(ending) => return refused(ending, telemetry),
+        };
+        // A place or memory that came late must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + margin(&scope.settings));
         let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
         let positions = Positions::new(&prepared.text, prepared.map);
         let program = Program::new(prepared.text).library(library);
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
-        let cell = match self.inner.engine.start(program, scope.settings.limits) {
+        let cell = match self.inner.engine.start_within(allotment, program, scope.settings.limits) {
             Ok(cell) => cell,
             Err(error) => return refused(Ending::of_error(&error), telemetry),
         };
@@ -407,86 +430,4 @@ fn of_input(error: &InputError) -> Ending {
         InputError::Language(_) => ErrorCode::UnsupportedLanguage,
     };
     Ending::failed(code, error.to_string())
-}
-
-/// The text that the engine runs.
-fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
-    if !scope.settings.languages.contains(&input.language) {
-        return Err(Ending::failed(
-            ErrorCode::UnsupportedLanguage,
-            format!("code mode {} input is disabled by tools.codeMode.languages.", input.kind()),
-        ));
-    }
-    let limit = scope.settings.limits.source_bytes;
-    if input.code.len() > limit {
-        return Err(Ending::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
-    }
-    let language = match input.language {
-        pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
-        pincer_config::keys::Language::Typescript => pincer_source::Language::TypeScript,
-    };
-    let code = without_fence(&input.code);
-    prepare(&code, language).map_err(|error| {
-        let code = match &error {
-            SourceError::Syntax(_) if looks_like_typescript(&code) => {
-                let hint = "if this is TypeScript, say so: language: \"typescript\"";
-                return Ending::failed(ErrorCode::InvalidInput, format!("{error}\n{hint}"));
-            }
-            SourceError::Syntax(_) => ErrorCode::InvalidInput,
-            SourceError::TypeScript(_) => ErrorCode::TypescriptTransformFailed,
-            SourceError::ModuleAccess { .. } => ErrorCode::ModuleAccessDenied,
-            SourceError::Shell { command } => return Ending::failed(ErrorCode::InvalidInput, shell(command, scope)),
-        };
-        Ending::failed(code, error.to_string())
-    })
-}
-
-/// A program in a Markdown fence, as models like to write it, with the fence blanked: the lines stay where they are.
-fn without_fence(code: &str) -> Cow<'_, str> {
-    const FENCE: &str = "```";
-    let text = code.trim();
-    let inner = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));
-    match inner.and_then(|inner| inner.split_once('\n')) {
-        Some((tag, program)) if tag.trim().chars().all(char::is_alphanumeric) && !program.contains(FENCE) => {
-            let before = code.len() - code.trim_start().len();
-            let lines = code[..before].matches('\n').count() + 1;
-            Cow::Owned("\n".repeat(lines) + program)
-        }
-        _ => Cow::Borrowed(code),
-    }
-}
-
-/// Whether a text that is no JavaScript has the looks of TypeScript. Only for a hint: nothing is parsed.
-fn looks_like_typescript(code: &str) -> bool {
-    const SIGNS: [&str; 14] = [
-        ": string",
-        ": number",
-        ": boolean",
-        ": any",
-        ": unknown",
-        ": void",
-        "[]>",
-        "Record<",
-        "Array<",
-        "Promise<",
-        "interface ",
-        "enum ",
-        " as const",
-        " as any",
-    ];
-    SIGNS.iter().any(|sign| code.contains(sign))
-}
-
-/// The tool that runs commands.
-const SHELL: &str = "openclaw:core:exec";
-
-fn shell(command: &str, scope: &RunScope) -> String {
-    let how = match scope.tools.catalog().get(SHELL) {
-        Some(_) => {
-            let command = serde_json::Value::from(command);
-            format!("a command is run by the tool {SHELL}: await tools.call(\"{SHELL}\", {{ command: {command} }})")
-        }
-        None => "this run has no tool that runs commands".into(),
-    };
-    format!("this tool runs JavaScript, not shell commands like `{command}`; {how}")
 }

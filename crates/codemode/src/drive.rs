@@ -314,7 +314,7 @@ impl Driver {
                 () = tokio::time::sleep_until(wake.into()) => None,
             };
             if is_wanted {
-                self.put_aside();
+                self.put_aside().await;
             }
         }
         self.quick = began.elapsed() < SOON;

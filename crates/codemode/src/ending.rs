@@ -12,6 +12,9 @@ use crate::result::ErrorCode;
 use crate::telemetry::CapFailures;
 use crate::tools::RunTools;
 
+/// When a program that found no memory can be tried again, in milliseconds.
+const RETRY_MS: u64 = 1000;
+
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) enum Ending {
@@ -67,6 +70,16 @@ impl Ending {
         Self::Failed { code, error, caps: CapFailures::default(), retry: None }
     }
 
+    /// Other programs had the memory until the deadline. That is no fault of the program.
+    pub fn no_memory(budget: usize) -> Self {
+        let error = format!(
+            "other programs had all of the memory budget of {budget} bytes (tools.codeMode.memoryBudgetBytes) until the \
+             deadline: try again later, or keep less at a time"
+        );
+        let (code, caps) = (Some(ErrorCode::RuntimeUnavailable), CapFailures::default());
+        Self::Failed { code, error, caps, retry: Some(RETRY_MS) }
+    }
+
     pub fn of_limit(limit: Limit, timeout: Duration) -> Self {
         let mut caps = CapFailures::default();
         let (code, hint) = match limit {
@@ -79,6 +92,7 @@ impl Ending {
                 caps.memory = 1;
                 (Some(ErrorCode::MemoryLimitExceeded), ": keep less at a time".into())
             }
+            Limit::MemoryBudget { budget } => return Self::no_memory(budget),
             Limit::Output { .. } | Limit::Value { .. } => {
                 caps.output = 1;
                 (Some(ErrorCode::OutputLimitExceeded), ": return or print a summary instead".into())
@@ -122,7 +136,9 @@ impl Ending {
     pub fn of_error(error: &Error) -> Self {
         let mut caps = CapFailures::default();
         let code = match error {
-            Error::Load(_) | Error::Setup(_) | Error::Busy { .. } => ErrorCode::RuntimeUnavailable,
+            Error::Load(_) | Error::Setup(_) | Error::Busy { .. } | Error::NoMemory { .. } => {
+                ErrorCode::RuntimeUnavailable
+            }
             Error::MemoryLimit { .. } => ErrorCode::InvalidConfig,
             Error::SourceTooLong { .. } => ErrorCode::InvalidInput,
             Error::SnapshotTooLarge(_) => {

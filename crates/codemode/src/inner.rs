@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
 use crate::live::Live;
+use crate::memory::{Backstop, Memory};
 use crate::owner::Owner;
 use crate::places::Places;
 use crate::scope::RunScope;
@@ -37,6 +38,8 @@ pub(crate) struct Inner {
     pub places: Places,
     /// Programs wait here for the store, so that users take turns at it too.
     pub writers: Places,
+    pub memory: Memory,
+    pub backstop: Backstop,
     pub counting: Counting,
     pub live: Live,
     pub house: Arc<House>,

@@ -36,6 +36,8 @@ struct State {
     next_rest: u64,
     /// Places that were asked for and are not free yet.
     leaving: usize,
+    /// The memory of the cells in them.
+    leaving_bytes: usize,
 }
 
 struct Waiting {
@@ -46,6 +48,8 @@ struct Waiting {
 struct Resting {
     user: Arc<str>,
     wanted: CancellationToken,
+    /// The memory of the cell.
+    bytes: usize,
 }
 
 /// A place for one live cell. It is free again when this is dropped.
@@ -57,7 +61,7 @@ pub(crate) struct Place {
 
 enum Rest {
     Works,
-    Rests { number: u64, wanted: CancellationToken },
+    Rests { number: u64, wanted: CancellationToken, bytes: usize },
 }
 
 impl Places {
@@ -72,6 +76,7 @@ impl Places {
             resting: BTreeMap::new(),
             next_rest: 0,
             leaving: 0,
+            leaving_bytes: 0,
         })))
     }
 
@@ -107,6 +112,15 @@ impl Places {
         let state = self.lock();
         let ahead = state.waiting.count(user, |waiting| !waiting.tell.is_closed()) as u32;
         state.paces.get(user).map_or(Duration::ZERO, |pace| pace.each(Instant::now()) * ahead)
+    }
+
+    /// Asks programs that rest for their places, the longest first, until their cells have so many bytes of memory.
+    pub fn make_room(&self, bytes: usize) {
+        let mut state = self.lock();
+        while state.leaving_bytes < bytes {
+            let Some(number) = state.resting.keys().next().copied() else { return };
+            state.ask_for(number);
+        }
     }
 
     /// How many programs have a place and do not rest.
@@ -244,23 +258,28 @@ impl State {
         let may_have = of_user < self.most(self.free + self.leaving + 1 + of_user);
         let number = self.resting.iter().find(|(_, resting)| may_have || &*resting.user == user);
         let Some(number) = number.map(|(number, _)| *number) else { return false };
-        let Some(resting) = self.resting.remove(&number) else { return false };
+        self.ask_for(number);
+        true
+    }
+
+    fn ask_for(&mut self, number: u64) {
+        let Some(resting) = self.resting.remove(&number) else { return };
         resting.wanted.cancel();
         self.leaving += 1;
-        true
+        self.leaving_bytes += resting.bytes;
     }
 }
 
 impl Place {
-    /// The program has nothing to do: others may have the place.
-    pub fn rest(&mut self) {
+    /// The program has nothing to do: others may have the place, and the memory of its cell.
+    pub fn rest(&mut self, bytes: usize) {
         let places = self.places.clone();
         let mut state = places.lock();
         if let Rest::Works = self.rest {
             let (number, wanted) = (state.next_rest, CancellationToken::new());
             state.next_rest += 1;
-            state.resting.insert(number, Resting { user: Arc::clone(&self.user), wanted: wanted.clone() });
-            self.rest = Rest::Rests { number, wanted };
+            state.resting.insert(number, Resting { user: Arc::clone(&self.user), wanted: wanted.clone(), bytes });
+            self.rest = Rest::Rests { number, wanted, bytes };
             if !state.waiting.is_empty() {
                 state.serve(&places);
             }
@@ -286,10 +305,11 @@ impl Place {
     }
 
     fn stop_resting(&mut self, state: &mut State) {
-        if let Rest::Rests { number, .. } = std::mem::replace(&mut self.rest, Rest::Works)
+        if let Rest::Rests { number, bytes, .. } = std::mem::replace(&mut self.rest, Rest::Works)
             && state.resting.remove(&number).is_none()
         {
             state.leaving -= 1;
+            state.leaving_bytes -= bytes;
         }
     }
 
@@ -387,8 +407,8 @@ mod tests {
         let places = Places::new(2);
         let (mut a, mut b) = (now(places.place(&party("a"))).unwrap(), now(places.place(&party("a"))).unwrap());
         assert_eq!(places.working(), 2);
-        b.rest();
-        a.rest();
+        b.rest(0);
+        a.rest(0);
         assert_eq!(places.working(), 0);
         assert!(now(b.wanted()).is_none());
         let party = party("b");
@@ -413,8 +433,8 @@ mod tests {
         let mut of_a: Vec<Place> = std::iter::from_fn(|| now(places.place(&party("a")))).collect();
         let mut b = now(places.place(&party("b"))).unwrap();
         assert_eq!(of_a.len(), 6);
-        b.rest();
-        of_a[3].rest();
+        b.rest(0);
+        of_a[3].rest(0);
         let party = party("a");
         let mut waits = pin!(places.place(&party));
         assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -424,12 +444,30 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_rest_are_asked_for_as_much_memory_as_is_needed() {
+        let places = Places::new(8);
+        let mut all: Vec<Place> = (0..3).map(|_| now(places.place(&party("a"))).unwrap()).collect();
+        all.iter_mut().for_each(|place| place.rest(10));
+        places.make_room(11);
+        places.make_room(15);
+        assert_eq!([0, 1, 2].map(|n| now(all[n].wanted()).is_some()), [true, true, false]);
+        // One of them has something to do just now.
+        all[0].work();
+        places.make_room(15);
+        assert!(now(all[2].wanted()).is_some());
+        places.make_room(1000);
+        drop(all);
+        let state = places.lock();
+        assert_eq!((state.free, state.leaving, state.leaving_bytes), (8, 0, 0));
+    }
+
+    #[test]
     fn a_request_that_was_given_up_leaves_nothing_behind() {
         let places = Places::new(1);
         let mut a = now(places.place(&party("a"))).unwrap();
         assert!(now(places.place(&party("b"))).is_none());
         assert!(now(places.place(&party("c"))).is_none());
-        a.rest();
+        a.rest(0);
         assert!(now(a.wanted()).is_none(), "nobody waits any more");
         drop(a);
         let state = places.lock();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Answer, Cell};
+use pincer_sandbox::{Answer, Cell, Error};
 use pincer_store::{Call, CallState, Claim, Fence, Repeat, Run, RunState, Safety, StoreError, ToolSet};
 use pincer_tools::RunOwner;
 use tokio_util::sync::CancellationToken;
@@ -327,15 +327,23 @@ impl CodeMode {
         abort: &CancellationToken,
     ) -> Result<(Cell, Place), Ending> {
         let place = self.place(scope, deadline, abort).await?;
-        let (engine, limits) = (self.inner.engine.clone(), scope.settings.limits);
-        let restored = tokio::task::spawn_blocking(move || match parts.split_first() {
-            Some((base, deltas)) => engine.restore_chain(base, deltas, limits),
-            None => engine.restore(&[], limits),
-        })
-        .await;
-        let mut cell = match restored {
-            Ok(restored) => restored.map_err(|error| Ending::of_error(&error))?,
-            Err(_) => return Err(Ending::bug("restoring a snapshot broke down")),
+        let parts = Arc::new(parts);
+        let text = parts.iter().map(Vec::len).sum();
+        let mut memory = self.inner.engine.fresh_bytes();
+        let mut cell = loop {
+            let allotment = self.allotted(scope, memory, text, deadline, abort).await?;
+            let (engine, limits, parts) = (self.inner.engine.clone(), scope.settings.limits, Arc::clone(&parts));
+            let restored = tokio::task::spawn_blocking(move || match parts.split_first() {
+                Some((base, deltas)) => engine.restore_within(allotment, base, deltas, limits),
+                None => engine.restore(&[], limits),
+            });
+            match restored.await {
+                Ok(Ok(cell)) => break cell,
+                // Only its snapshot tells how large it is.
+                Ok(Err(Error::NoMemory { needed })) if needed > memory => memory = needed,
+                Ok(Err(error)) => return Err(Ending::of_error(&error)),
+                Err(_) => return Err(Ending::bug("restoring a snapshot broke down")),
+            }
         };
         cell.provide(scope.tools.clone());
         Ok((cell, place))

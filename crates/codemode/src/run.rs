@@ -11,7 +11,7 @@ use pincer_store::{
 use pincer_tools::{RunOwner, SyncNext};
 use uuid::Uuid;
 
-use crate::aside::Home;
+use crate::aside::{AsideError, Home};
 use crate::drive::Driver;
 use crate::ending::{Ending, told};
 use crate::flights::Flights;
@@ -246,7 +246,7 @@ impl Driver {
         let stored = match self.home.checkpoint() {
             Ok(stored) => stored,
             // Not the program's fault as long as it is not suspended: it goes on without checkpoints.
-            Err(Error::SnapshotTooLarge(_)) => {
+            Err(AsideError::Cell(Error::SnapshotTooLarge(_))) => {
                 self.record.too_large = true;
                 self.telemetry.durability = Some(Durability::Parked);
                 if let Some(run) = self.flights.run() {
@@ -255,7 +255,7 @@ impl Driver {
                 tracing::debug!(run = %self.record.id, "too large for checkpoints");
                 return Ok(());
             }
-            Err(error) => return Err(Ending::of_error(&error)),
+            Err(error) => return Err(error.ending()),
         };
         let (CellCheckpoint::Full(bytes) | CellCheckpoint::Delta { bytes, .. }) = &stored;
         self.telemetry.snapshot_bytes = bytes.len();
@@ -292,7 +292,7 @@ impl Driver {
     async fn park(&mut self) -> Result<CodeModeResult, Ending> {
         self.flights.send_off();
         let fence = self.record_run().await?;
-        let bytes = self.home.park().map_err(|error| Ending::of_error(&error))?;
+        let bytes = self.home.park().map_err(|error| error.ending())?;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
         let mut frontier = self.frontier();

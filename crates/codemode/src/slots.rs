@@ -70,7 +70,17 @@ thread_local! {
 
 /// What an engine does to turns that last.
 pub fn fair_turns() -> LongTurn {
-    LongTurn { after: LONG_TURN, may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())) }
+    LongTurn {
+        after: LONG_TURN,
+        may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())),
+        // A turn that waits needs no processor. It asks for one again when it goes on.
+        stand_still: Arc::new(|wait| {
+            spot::stand_still(|| {
+                step_back();
+                wait();
+            });
+        }),
+    }
 }
 
 /// Notes that a turn begins on this thread.
@@ -78,11 +88,16 @@ pub(crate) fn turn_begins(party: Party) {
     PARTY.set(Some(party));
 }
 
-/// Notes that the turn on this thread is over. Returns how long it has waited for others.
-pub(crate) fn turn_is_over() -> Duration {
+/// Gives up the processor that the turn on this thread has, or waits for.
+fn step_back() {
     if !matches!(STANDING.get(), Standing::Short) {
         SLOTS.leave();
     }
+}
+
+/// Notes that the turn on this thread is over. Returns how long it has waited for others.
+pub(crate) fn turn_is_over() -> Duration {
+    step_back();
     WAITED.take()
 }
 

@@ -48,16 +48,7 @@ pub(crate) fn run_turn(mut cell: Cell, party: Party, time: Duration, abort: &Can
 /// Asked every few milliseconds of a turn that lasts. Nobody but itself can tell that it is not wanted any more: the task that
 /// would hear of it is busy with it.
 pub(crate) fn may_go_on(has_place: impl FnOnce() -> bool) -> bool {
-    let wanted = HERE.with_borrow(|here| {
-        here.as_ref().map(|Here { abort, interrupter }| match abort.is_cancelled() {
-            true => {
-                interrupter.interrupt();
-                false
-            }
-            false => true,
-        })
-    });
-    match wanted {
+    match is_wanted() {
         // A thread of cells.
         None => has_place(),
         Some(true) => aside(has_place),
@@ -65,9 +56,32 @@ pub(crate) fn may_go_on(has_place: impl FnOnce() -> bool) -> bool {
     }
 }
 
+/// Does a short wait that a turn needs, while the runtime does without this thread. A turn that is not wanted any more is
+/// interrupted instead.
+pub(crate) fn stand_still(wait: impl FnOnce()) {
+    match is_wanted() {
+        None => wait(),
+        Some(true) => aside(wait),
+        Some(false) => {}
+    }
+}
+
+/// Whether the turn on this thread of the runtime is still wanted. One that is not is interrupted.
+fn is_wanted() -> Option<bool> {
+    HERE.with_borrow(|here| {
+        here.as_ref().map(|Here { abort, interrupter }| match abort.is_cancelled() {
+            true => {
+                interrupter.interrupt();
+                false
+            }
+            false => true,
+        })
+    })
+}
+
 /// Does something while the runtime does without this thread, and sees to it that it can: once a task has run that was this
 /// thread's, another thread is in its place, or has taken its tasks over.
-fn aside(has_place: impl FnOnce() -> bool) -> bool {
+fn aside<T>(work: impl FnOnce() -> T) -> T {
     let (tell, told) = channel();
     tokio::spawn(async move {
         let _ = tell.send(());
@@ -77,6 +91,6 @@ fn aside(has_place: impl FnOnce() -> bool) -> bool {
             // The runtime takes no tasks any more: it ends, and waits for us.
             HERE.with_borrow(|here| here.iter().for_each(|here| here.interrupter.interrupt()));
         }
-        has_place()
+        work()
     })
 }

@@ -6,6 +6,7 @@
 mod descendants;
 mod file_size;
 mod group;
+mod heap;
 mod keeper;
 mod open_files;
 mod session;
@@ -13,5 +14,6 @@ mod session;
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
+pub use heap::{give_memory_back, limit_heap_parts};
 pub use keeper::{Front, Half, Worker, split};
 pub use open_files::raise_open_files;

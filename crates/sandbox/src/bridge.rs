@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use wasmtime::{Caller, Linker, ResourceLimiter};
 
 use crate::failure::{parse_failure, site_of};
+use crate::growing::Growing;
 use crate::json::{JsonError, MAX_DEPTH};
 use crate::program::node_json;
 use crate::vm::{Exports, JsValue};
@@ -50,6 +51,8 @@ pub(crate) enum Stop {
     Limit(#[from] Limit),
     #[error("interrupted")]
     Interrupted,
+    #[error("the memory budget has no {needed} bytes for a cell")]
+    NoMemory { needed: usize },
     #[error("the guest broke the bridge: {0}")]
     Broken(&'static str),
     #[error("the prelude failed: {0}")]
@@ -102,6 +105,8 @@ pub(crate) struct Host {
     pub exports: Option<Arc<Exports>>,
     /// Fixed while an image is made, so that it is the same everywhere.
     pub clock: Clock,
+    /// The part of a budget that the cell has, if there is one.
+    pub growing: Option<Growing>,
 }
 
 #[derive(Clone, Copy)]
@@ -113,8 +118,20 @@ pub(crate) enum Clock {
 impl Host {
     pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
         let (pending, inbox) = (Pending::default(), Inbox::default());
-        let (deadline, lasting, library, exports) = (None, None, None, None);
-        Self { limits, pending, inbox, deadline, lasting, output_spent: 0, library, image_bytes, exports, clock }
+        let (deadline, lasting, library, exports, growing) = (None, None, None, None, None);
+        Self {
+            limits,
+            pending,
+            inbox,
+            deadline,
+            lasting,
+            output_spent: 0,
+            library,
+            image_bytes,
+            exports,
+            clock,
+            growing,
+        }
     }
 
     fn exports(&self) -> Result<Arc<Exports>, Stop> {
@@ -215,6 +232,9 @@ impl ResourceLimiter for Host {
         let limit = self.limits.memory_bytes;
         if desired > self.image_bytes.saturating_add(limit) {
             return Err(stopped(Limit::Memory { limit }.into()));
+        }
+        if let Some(growing) = &mut self.growing {
+            growing.grow(desired, self.deadline).map_err(stopped)?;
         }
         Ok(true)
     }

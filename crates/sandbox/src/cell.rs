@@ -6,15 +6,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pincer_snapshot::{Chain, Checkpoint, Checkpoints, Header, Unreadable, WASM_PAGE, read_chain, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
-use crate::bridge::{Clock, Ending, Host, Inbox, Op, Pending, Stop};
+use crate::bridge::{Ending, Host, Inbox, Op, Pending, Stop};
 use crate::engine::{Inner, STACK_BYTES};
 use crate::failure::keep_within;
+use crate::growing::Growing;
 use crate::image::Image;
 use crate::program::scope_json;
 use crate::vm::Exports;
 use crate::watchdog::{Signal, Watch};
 use crate::{
-    Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError, Turn, TurnEnd,
+    Allotment, Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError,
+    Turn, TurnEnd,
 };
 
 /// The most pages (512 KiB) of which a running cell keeps a copy to find what has changed. Beyond them it keeps hashes, which
@@ -63,11 +65,16 @@ impl Interrupter {
 }
 
 impl Cell {
-    pub(crate) fn start(engine: &Arc<Inner>, program: Program, limits: Limits) -> Result<Self, Error> {
+    pub(crate) fn start(
+        engine: &Arc<Inner>,
+        program: Program,
+        limits: Limits,
+        allotment: Option<Allotment>,
+    ) -> Result<Self, Error> {
         if program.source.len() > limits.source_bytes {
             return Err(Error::SourceTooLong { bytes: program.source.len(), limit: limits.source_bytes });
         }
-        let (mut cell, mut vm) = Self::instantiate(engine, &engine.image, limits)?;
+        let (mut cell, mut vm) = Self::instantiate(engine, &engine.image, limits, allotment)?;
         let mut seed = [0; 8];
         // Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
         if getrandom::fill(&mut seed).is_err() {
@@ -87,6 +94,7 @@ impl Cell {
         base: &[u8],
         deltas: &[impl AsRef<[u8]>],
         limits: Limits,
+        allotment: Option<Allotment>,
     ) -> Result<Self, Error> {
         let bytes = base.len() + deltas.iter().map(|delta| delta.as_ref().len()).sum::<usize>();
         over("bytes", bytes, limits.snapshot_bytes)?;
@@ -97,8 +105,8 @@ impl Cell {
         }
         let image = engine.image(header.image)?;
         let grown = check(&chain, &image, &limits)?;
-        let (mut cell, mut vm) = Self::instantiate(engine, &image, limits)?;
-        vm.exports.memory.grow(&mut vm.store, (grown / WASM_PAGE) as u64).map_err(Error::Setup)?;
+        let (mut cell, mut vm) = Self::instantiate(engine, &image, limits, allotment)?;
+        vm.exports.memory.grow(&mut vm.store, (grown / WASM_PAGE) as u64).map_err(|error| made(error, engine))?;
         let memory = vm.exports.memory.data_mut(&mut vm.store);
         chain.apply(memory, &image.memory, &image.dictionary).map_err(RestoreError::from)?;
         vm.store.data_mut().pending =
@@ -107,18 +115,23 @@ impl Cell {
         Ok(cell)
     }
 
-    fn instantiate(engine: &Arc<Inner>, image: &Arc<Image>, limits: Limits) -> Result<(Self, Vm), Error> {
+    fn instantiate(
+        engine: &Arc<Inner>,
+        image: &Arc<Image>,
+        limits: Limits,
+        allotment: Option<Allotment>,
+    ) -> Result<(Self, Vm), Error> {
         if limits.memory_bytes > MAX_MEMORY_BYTES {
             return Err(Error::MemoryLimit { asked: limits.memory_bytes, most: MAX_MEMORY_BYTES });
         }
-        let (mut store, exports) =
-            image.instantiate(&engine.wasmtime, limits, Clock::Real).map_err(|error| match error
-                .is::<PoolConcurrencyLimitError>(
-            ) {
-                true => Error::Busy { live_cells: engine.live_cells },
-                false => Error::Setup(error),
-            })?;
         let signal = Arc::new(Signal::default());
+        let growing = allotment.map(|allotment| Growing {
+            allotment,
+            signal: Arc::clone(&signal),
+            long_turn: engine.long_turn.clone(),
+        });
+        let (mut store, exports) =
+            image.instantiate(&engine.wasmtime, limits, growing).map_err(|error| made(error, engine))?;
         let (seen, long_turn) = (Arc::clone(&signal), engine.long_turn.clone());
         store.epoch_deadline_callback(move |context| {
             let Host { deadline, lasting, .. } = context.data();
@@ -139,6 +152,28 @@ impl Cell {
         let (engine, image, state) = (Arc::clone(engine), Arc::clone(image), State::Ended);
         let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(COPIED_PAGES) };
         Ok((cell, Vm { store, exports }))
+    }
+
+    /// Returns how much memory it has; 0 if it has ended.
+    pub fn memory_bytes(&self) -> usize {
+        match &self.state {
+            State::Fresh(vm, _) | State::Waiting(vm, _) => vm.exports.memory.data_size(&vm.store),
+            State::Ended => 0,
+        }
+    }
+
+    /// Claims the memory that it may need in its next turn: see [`Allotment::claim`].
+    pub fn claim(&mut self) -> bool {
+        let (State::Fresh(vm, _) | State::Waiting(vm, _)) = &mut self.state else { return true };
+        vm.store.data_mut().growing.as_mut().is_none_or(|growing| growing.allotment.claim())
+    }
+
+    /// Ends it, and returns its part of a budget. That still counts the memory which is free now.
+    pub fn into_allotment(mut self) -> Option<Allotment> {
+        match &mut self.state {
+            State::Fresh(vm, _) | State::Waiting(vm, _) => vm.store.data_mut().growing.take().map(|it| it.allotment),
+            State::Ended => None,
+        }
     }
 
     /// Whether turns that last are asked whether they may go on: see [`LongTurn`](crate::LongTurn).
@@ -228,6 +263,9 @@ impl Cell {
         let inbox = std::mem::take(&mut vm.store.data_mut().inbox);
         let end = result.unwrap_or_else(end_of);
         if !end.is_final() {
+            if let Some(growing) = &mut vm.store.data_mut().growing {
+                growing.allotment.rest();
+            }
             self.state = State::Waiting(vm, Vec::new());
         }
         Ok(Turn { output: inbox.output, requests: inbox.requests, cancelled: inbox.cancelled, end })
@@ -305,6 +343,15 @@ fn check(chain: &Chain<'_>, image: &Image, limits: &Limits) -> Result<usize, Res
 
 fn over(what: &'static str, needed: usize, limit: usize) -> Result<(), RestoreError> {
     if needed > limit { Err(RestoreError::OverLimit { what, needed, limit }) } else { Ok(()) }
+}
+
+/// Why a cell could not be made.
+fn made(error: wasmtime::Error, engine: &Inner) -> Error {
+    match error.downcast_ref::<Stop>() {
+        Some(Stop::NoMemory { needed }) => Error::NoMemory { needed: *needed },
+        _ if error.is::<PoolConcurrencyLimitError>() => Error::Busy { live_cells: engine.live_cells },
+        _ => Error::Setup(error),
+    }
 }
 
 /// What a turn begins with.
@@ -386,7 +433,7 @@ fn end_of(error: wasmtime::Error) -> TurnEnd {
         Some(Stop::Limit(limit)) => return TurnEnd::Limit(*limit),
         Some(Stop::Interrupted) => return TurnEnd::Interrupted,
         Some(spoilt @ Stop::Spoilt(_)) => return TurnEnd::Failed(Failure::of_program(spoilt.to_string())),
-        Some(Stop::Broken(_) | Stop::Prelude(_)) | None => {}
+        Some(Stop::Broken(_) | Stop::Prelude(_) | Stop::NoMemory { .. }) | None => {}
     }
     match error.downcast_ref::<Trap>() {
         Some(Trap::StackOverflow) => TurnEnd::Limit(Limit::Stack),

@@ -12,15 +12,17 @@ use crate::cache::{Cache, CacheProblem};
 use crate::cell::Cell;
 use crate::image::{ENGINE_WASM, Image};
 use crate::watchdog::Watchdog;
-use crate::{ContentHash, Error, ImageError, Limits, MAX_MEMORY_BYTES, Program, RestoreError, compile, image};
+use crate::{
+    Allotment, ContentHash, Error, ImageError, Limits, MAX_MEMORY_BYTES, Program, RestoreError, compile, image,
+};
 
 /// Native stack that guest code may use.
 const NATIVE_STACK_BYTES: usize = 1 << 20;
 /// What a turn needs: that, and what the host uses when the guest calls it from its deepest frame.
 pub(crate) const STACK_BYTES: usize = NATIVE_STACK_BYTES + (512 << 10);
 /// Dirty pages up to this size are reset by copying when a cell ends. Giving them back to the system instead would cost the
-/// next cell a page fault for each.
-const KEEP_RESIDENT_BYTES: usize = 4 << 20;
+/// next cell a page fault for each. A small program changes a quarter of this; every place that was ever used may keep so much.
+const KEEP_RESIDENT_BYTES: usize = 512 << 10;
 
 /// How to load an engine.
 pub struct Options {
@@ -42,7 +44,12 @@ pub struct LongTurn {
     /// Asked every few milliseconds from then on, on the thread of the turn, which stands still meanwhile. If it says no it is
     /// asked again, unless the turn is not wanted any more: so it should wait a little before it does.
     pub may_go_on: Arc<dyn Fn() -> bool + Send + Sync>,
+    /// Called with a short wait that a turn must do on its thread, and does it. The thread may do other things before and after.
+    pub stand_still: StandStill,
 }
+
+/// Does a wait on the thread of a turn: see [`LongTurn::stand_still`].
+pub type StandStill = Arc<dyn Fn(&mut dyn FnMut()) + Send + Sync>;
 
 impl Default for Options {
     fn default() -> Self {
@@ -134,7 +141,12 @@ impl Engine {
 
     /// Makes a cell. The program does not run before the cell's first turn.
     pub fn start(&self, program: Program, limits: Limits) -> Result<Cell, Error> {
-        Cell::start(&self.inner, program, limits)
+        Cell::start(&self.inner, program, limits, None)
+    }
+
+    /// Like [`start`](Self::start), within a budget. The allotment must have [`fresh_bytes`](Self::fresh_bytes).
+    pub fn start_within(&self, allotment: Allotment, program: Program, limits: Limits) -> Result<Cell, Error> {
+        Cell::start(&self.inner, program, limits, Some(allotment))
     }
 
     /// Makes a cell out of a snapshot, as it was when it was parked.
@@ -145,7 +157,29 @@ impl Engine {
     /// Makes a cell out of its checkpoints: the last full one, and the deltas after it that were not replaced, oldest first.
     /// All of them are checked before a VM is made.
     pub fn restore_chain(&self, base: &[u8], deltas: &[impl AsRef<[u8]>], limits: Limits) -> Result<Cell, Error> {
-        Cell::restore(&self.inner, base, deltas, limits)
+        Cell::restore(&self.inner, base, deltas, limits, None)
+    }
+
+    /// Like [`restore_chain`](Self::restore_chain), within a budget. Returns [`Error::NoMemory`], and does not wait, if the
+    /// allotment cannot have as much as the cell needs.
+    pub fn restore_within(
+        &self,
+        allotment: Allotment,
+        base: &[u8],
+        deltas: &[impl AsRef<[u8]>],
+        limits: Limits,
+    ) -> Result<Cell, Error> {
+        Cell::restore(&self.inner, base, deltas, limits, Some(allotment))
+    }
+
+    /// Returns how much memory a cell has when it is started.
+    pub fn fresh_bytes(&self) -> usize {
+        self.inner.image.memory.len()
+    }
+
+    /// Returns how much memory the pool keeps for the next cells, of those that are gone.
+    pub fn kept_bytes(&self) -> usize {
+        self.inner.wasmtime.pooling_allocator_metrics().map_or(0, |metrics| metrics.unused_memory_bytes_resident())
     }
 
     /// Names the image that this build's cells start from.

@@ -19,6 +19,12 @@ pub enum Error {
         /// How many the engine has.
         live_cells: u32,
     },
+    /// The cell's [`Allotment`](crate::Allotment) does not have the memory it needs. Grow it first.
+    #[error("the cell needs {needed} bytes of memory, which its memory budget does not have now")]
+    NoMemory {
+        /// How much memory the cell needs.
+        needed: usize,
+    },
     /// The cell's memory limit is larger than the engine can give.
     #[error("a memory limit of {asked} bytes is more than an engine can give: set `memory_bytes` to at most {most}")]
     MemoryLimit {
@@ -58,7 +64,7 @@ impl Error {
     /// The code-mode error code that this is reported under.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Load(_) | Self::Setup(_) | Self::Busy { .. } => "runtime_unavailable",
+            Self::Load(_) | Self::Setup(_) | Self::Busy { .. } | Self::NoMemory { .. } => "runtime_unavailable",
             Self::MemoryLimit { .. } => "invalid_config",
             Self::SourceTooLong { .. } => "invalid_input",
             Self::SnapshotTooLarge(_) => "snapshot_limit_exceeded",

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use wasmtime::{Engine, Instance, InstancePre, Linker, Module, Store};
 
 use crate::bridge::{Clock, Host, Op, Stop, add_imports};
+use crate::growing::Growing;
 use crate::program::{FILE_NAME, scope_json};
 use crate::rewrite::{RewriteError, State, read_state, rewrite};
 use crate::vm::{ExportTable, Exports, FUNCTIONS, JsValue, Roots, SCRATCH_BYTES};
@@ -101,9 +102,9 @@ impl Image {
         &self,
         engine: &Engine,
         limits: Limits,
-        clock: Clock,
+        growing: Option<Growing>,
     ) -> Result<(Store<Host>, Arc<Exports>), wasmtime::Error> {
-        let mut store = Store::new(engine, Host::new(limits, self.memory.len(), clock));
+        let mut store = Store::new(engine, Host { growing, ..Host::new(limits, self.memory.len(), Clock::Real) });
         store.limiter(|host| host);
         store.set_epoch_deadline(u64::MAX / 2);
         let instance = self.pre.instantiate(&mut store)?;

@@ -39,12 +39,14 @@
 //! ```
 
 mod bridge;
+mod budget;
 mod cache;
 mod cell;
 mod compile;
 mod engine;
 mod error;
 mod failure;
+mod growing;
 mod image;
 mod json;
 mod limits;
@@ -54,9 +56,10 @@ mod turn;
 mod vm;
 mod watchdog;
 
+pub use budget::{Allotment, Growth, MemoryBudget};
 pub use cache::CacheProblem;
 pub use cell::{Cell, Interrupter};
-pub use engine::{Engine, LongTurn, Options, Progress};
+pub use engine::{Engine, LongTurn, Options, Progress, StandStill};
 pub use error::{Error, RestoreError};
 pub use image::ImageError;
 pub use json::{Json, JsonError, MAX_DEPTH};

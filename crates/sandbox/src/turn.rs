@@ -209,6 +209,12 @@ pub enum Limit {
         /// The cap.
         limit: usize,
     },
+    /// It waited until its deadline for memory that other cells have.
+    #[error("other programs had all of the memory budget of {budget} bytes until the deadline")]
+    MemoryBudget {
+        /// The [`MemoryBudget`](crate::MemoryBudget).
+        budget: usize,
+    },
     /// It recursed too deeply for the engine to report as a guest error.
     #[error("the program recursed too deeply")]
     Stack,

@@ -12,15 +12,22 @@ use crate::measure::{Summary, milliseconds, progress, reported, summary};
 use crate::print::{bytes, line};
 use crate::usage::LoadArguments;
 
-/// How many clients there are at a time.
-const CLIENTS: [usize; 3] = [1, 50, 200];
-const PROGRAMS: [(&str, &str); 2] = [
-    ("trivial", "return 1"),
+/// Each program, and how many clients run it at a time.
+const PROGRAMS: [(&str, &[usize], &str); 3] = [
+    ("trivial", &[1, 50, 200], "return 1"),
     (
         "ten calls",
+        &[1, 50, 200],
         "let n = 0; for (let i = 0; i < 10; i++) n += (await tools.read({ path: 'small.txt' })).content.length; return 1",
     ),
+    (
+        "55 MB",
+        &[20, 100],
+        "const held = []; for (let i = 0; i < 55; i++) held.push(new Uint8Array(1e6).fill(1)); return held[54][0]",
+    ),
 ];
+/// The server gives memory back when it has had nothing to do for a while. It is waited for so long at most.
+const CALM: Duration = Duration::from_secs(20);
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -41,6 +48,8 @@ struct Step {
     per_second: f64,
     ms: Summary,
     failed: usize,
+    /// The resident memory of the server at the end of the step.
+    resident: usize,
 }
 
 pub(crate) fn run(arguments: &LoadArguments) -> u8 {
@@ -54,14 +63,20 @@ async fn measure(time: Duration) -> Outcome<Report> {
     load(&served, 10, "return 1", Duration::from_secs(1)).await?;
     let resident_before = served.resident_bytes();
     let (mut steps, mut resident_most) = (Vec::new(), resident_before);
-    for (program, code) in PROGRAMS {
-        for clients in CLIENTS {
+    for (program, clients, code) in PROGRAMS {
+        for clients in clients.iter().copied() {
             progress(&format!("{program}, {clients} clients"));
             let (times, failed, took) = load(&served, clients, code, time).await?;
-            resident_most = resident_most.max(served.resident_bytes());
+            let resident = served.resident_bytes();
+            resident_most = resident_most.max(served.most_resident_bytes());
             let per_second = times.len() as f64 / took.as_secs_f64();
-            steps.push(Step { program, clients, per_second, ms: summary(times, milliseconds), failed });
+            steps.push(Step { program, clients, per_second, ms: summary(times, milliseconds), failed, resident });
         }
+    }
+    progress("memory that comes back");
+    let since = Instant::now();
+    while since.elapsed() < CALM && served.resident_bytes() > resident_before + resident_before / 5 {
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
     progress("");
     let resident_after = served.resident_bytes();
@@ -108,10 +123,12 @@ async fn load(
 }
 
 fn show(report: &Report) {
-    line(&format!("{:<12}{:>9}{:>14}{:>12}{:>12}{:>9}", "program", "clients", "per second", "p50", "p95", "failed"));
-    for Step { program, clients, per_second, ms, failed } in &report.steps {
-        let Summary { p50, p95 } = ms;
-        line(&format!("{program:<12}{clients:>9}{per_second:>14.0}{p50:>9.2} ms{p95:>9.2} ms{failed:>9}"));
+    let head = ["clients", "per second", "p50", "p95", "failed", "memory"];
+    let [clients, rate, p50, p95, failed, memory] = head;
+    line(&format!("{:<12}{clients:>9}{rate:>14}{p50:>12}{p95:>12}{failed:>9}{memory:>12}", "program"));
+    for Step { program, clients, per_second, ms, failed, resident } in &report.steps {
+        let (Summary { p50, p95 }, memory) = (ms, bytes(*resident));
+        line(&format!("{program:<12}{clients:>9}{per_second:>14.0}{p50:>9.2} ms{p95:>9.2} ms{failed:>9}{memory:>12}"));
     }
     let Report { resident_before, resident_most, resident_after, .. } = *report;
     let shown = [resident_before, resident_most, resident_after].map(bytes);

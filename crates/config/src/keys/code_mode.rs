@@ -57,6 +57,12 @@ pub struct CodeModeFields {
     #[schemars(range(min = 1_048_576, max = 1_073_741_824), extend("default" = 67_108_864))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_limit_bytes: Option<u64>,
+    /// How much memory all programs of this process may have together; not for one agent. By default half of what the machine
+    /// or its container has, and at least as much as one program may use. A program that needs more than is free waits for it
+    /// until its deadline.
+    #[schemars(range(min = 16_777_216, max = 1_099_511_627_776_u64))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_budget_bytes: Option<u64>,
     /// How much text, JSON and value may come back.
     #[schemars(range(min = 1024, max = 10_485_760), extend("default" = 65_536))]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +121,7 @@ impl CodeModeFields {
             languages: self.languages.or(others.languages),
             timeout_ms: self.timeout_ms.or(others.timeout_ms),
             memory_limit_bytes: self.memory_limit_bytes.or(others.memory_limit_bytes),
+            memory_budget_bytes: self.memory_budget_bytes.or(others.memory_budget_bytes),
             max_output_bytes: self.max_output_bytes.or(others.max_output_bytes),
             max_snapshot_bytes: self.max_snapshot_bytes.or(others.max_snapshot_bytes),
             max_journal_bytes: self.max_journal_bytes.or(others.max_journal_bytes),

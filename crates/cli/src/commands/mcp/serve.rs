@@ -23,7 +23,11 @@ const LIVE_CELLS: u32 = 64;
 /// How long tools that are in the middle of something have when the client has gone.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// The parts of the heap that threads share.
+const HEAP_PARTS: u8 = 4;
+
 pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
+    pincer_process::limit_heap_parts(HEAP_PARTS);
     let runtime = if arguments.http.is_some() { crate::runtime::large() } else { crate::runtime::for_stdio() };
     let runtime = match runtime {
         Ok(runtime) => runtime,

@@ -1,0 +1,172 @@
+//! The memory of all programs of this process: one budget, the resident size as a backstop, and giving memory back after a peak.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pincer_sandbox::{Allotment, MemoryBudget};
+use tokio_util::sync::CancellationToken;
+
+use crate::codemode::CodeMode;
+use crate::ending::Ending;
+use crate::scope::RunScope;
+
+/// What a program needs besides its cell: its tools, its requests, the pages that its checkpoints are compared with.
+const HOST_BYTES: usize = 256 << 10;
+/// The text of a program is kept as it was sent and as it runs, and is read into a tree.
+const COPIES_OF_TEXT: usize = 4;
+/// How old a reading of the resident size may be.
+const READ_AGAIN: Duration = Duration::from_millis(20);
+/// How long a program that is held back waits before it looks again.
+const HELD_BACK: Duration = Duration::from_millis(50);
+/// How often memory is given back at most while the process has too much of it.
+const GIVE_BACK_AGAIN: Duration = Duration::from_secs(1);
+/// Memory is given back when no program has begun for so long.
+const CALM: Duration = Duration::from_secs(2);
+
+/// The memory that all programs may have together.
+pub struct Memory {
+    /// Counts the memory of cells, and estimates the rest.
+    pub budget: MemoryBudget,
+    /// Where large cells go that are put aside. Without it they stay in memory.
+    pub scratch: Option<PathBuf>,
+    /// The resident size of the process, and its bound.
+    pub resident: Option<Resident>,
+}
+
+/// The resident size of the process: a backstop for what the budget does not count.
+#[derive(Clone, Copy)]
+pub struct Resident {
+    /// While the process has more, no program begins beside others.
+    pub most: usize,
+    /// Reads the resident size.
+    pub read: fn() -> Option<usize>,
+    /// Returns free memory to the system. It may take milliseconds.
+    pub give_back: fn(),
+}
+
+impl Memory {
+    /// Memory without any bound.
+    pub fn unlimited() -> Self {
+        Self { budget: MemoryBudget::unlimited(), scratch: None, resident: None }
+    }
+}
+
+/// Watches the resident size.
+#[derive(Default)]
+pub(crate) struct Backstop {
+    state: Mutex<Reading>,
+    begun: AtomicU64,
+    is_watched: AtomicBool,
+}
+
+#[derive(Default)]
+struct Reading {
+    at: Option<Instant>,
+    is_over: bool,
+    given_back: Option<Instant>,
+}
+
+/// What there is to do about the resident size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pressure {
+    None,
+    /// Nothing new may begin beside other programs.
+    Over,
+    /// The same, and memory should be given back.
+    GiveBack,
+}
+
+impl Backstop {
+    fn pressure(&self, resident: &Resident, now: Instant) -> Pressure {
+        let mut reading = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_older = |time: Option<Instant>, age| time.is_none_or(|time| now.saturating_duration_since(time) >= age);
+        if is_older(reading.at, READ_AGAIN) {
+            reading.at = Some(now);
+            reading.is_over = (resident.read)().is_some_and(|bytes| bytes > resident.most);
+        }
+        match reading.is_over {
+            true if is_older(reading.given_back, GIVE_BACK_AGAIN) => {
+                (reading.given_back, reading.at) = (Some(now), None);
+                Pressure::GiveBack
+            }
+            true => Pressure::Over,
+            false => Pressure::None,
+        }
+    }
+}
+
+impl CodeMode {
+    /// Takes the memory that a program needs to begin or to go on, when there is enough: `cell` bytes for its cell, and
+    /// an estimate for its text.
+    pub(crate) async fn allotted(
+        &self,
+        scope: &RunScope,
+        cell: usize,
+        text: usize,
+        deadline: Instant,
+        abort: &CancellationToken,
+    ) -> Result<Allotment, Ending> {
+        let budget = &self.inner.memory.budget;
+        let most = self.inner.engine.fresh_bytes().saturating_add(scope.settings.limits.memory_bytes);
+        let host = HOST_BYTES.saturating_add(text.saturating_mul(COPIES_OF_TEXT));
+        let mut allotment = budget.open(&scope.caller.as_str().into(), host, most);
+        let taking = async {
+            self.held_back().await;
+            allotment.grow(cell).await;
+        };
+        tokio::select! {
+            biased;
+            () = taking => {}
+            () = abort.cancelled() => return Err(Ending::aborted()),
+            () = tokio::time::sleep_until(deadline.into()) => return Err(Ending::no_memory(budget.bytes())),
+        }
+        Ok(allotment)
+    }
+
+    /// Waits while the process has more memory than it should. A program that is alone always begins.
+    async fn held_back(&self) {
+        let Some(resident) = &self.inner.memory.resident else { return };
+        self.inner.backstop.begun.fetch_add(1, Ordering::Relaxed);
+        self.watch_memory(*resident);
+        loop {
+            match self.inner.backstop.pressure(resident, Instant::now()) {
+                Pressure::None => return,
+                Pressure::GiveBack => {
+                    self.inner.places.make_room(usize::MAX);
+                    give_back(*resident).await;
+                }
+                Pressure::Over if self.inner.memory.budget.used() == 0 => return,
+                Pressure::Over => tokio::time::sleep(HELD_BACK).await,
+            }
+        }
+    }
+
+    /// Gives memory back to the system as soon as no program runs and none has begun for a while.
+    fn watch_memory(&self, resident: Resident) {
+        if self.inner.backstop.is_watched.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let inner = std::sync::Arc::clone(&self.inner);
+        tokio::spawn(async move {
+            loop {
+                let begun = inner.backstop.begun.load(Ordering::Acquire);
+                tokio::time::sleep(CALM).await;
+                if inner.places.working() == 0 && inner.backstop.begun.load(Ordering::Acquire) == begun {
+                    break;
+                }
+            }
+            // From here on the next program starts a new watch.
+            inner.backstop.is_watched.store(false, Ordering::Release);
+            give_back(resident).await;
+        });
+    }
+}
+
+async fn give_back(resident: Resident) {
+    let before = (resident.read)();
+    // It breaks down only with the runtime.
+    let _ = tokio::task::spawn_blocking(resident.give_back).await;
+    tracing::debug!(?before, after = ?(resident.read)(), "gave memory back");
+}

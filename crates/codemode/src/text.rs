@@ -1,0 +1,92 @@
+//! From the text that a model wrote to the text that the engine runs.
+
+use std::borrow::Cow;
+
+use pincer_source::{Prepared, SourceError, prepare};
+
+use crate::ending::Ending;
+use crate::input::ExecInput;
+use crate::result::ErrorCode;
+use crate::scope::RunScope;
+
+/// Returns the text that the engine runs.
+pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
+    if !scope.settings.languages.contains(&input.language) {
+        return Err(Ending::failed(
+            ErrorCode::UnsupportedLanguage,
+            format!("code mode {} input is disabled by tools.codeMode.languages.", input.kind()),
+        ));
+    }
+    let limit = scope.settings.limits.source_bytes;
+    if input.code.len() > limit {
+        return Err(Ending::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
+    }
+    let language = match input.language {
+        pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
+        pincer_config::keys::Language::Typescript => pincer_source::Language::TypeScript,
+    };
+    let code = without_fence(&input.code);
+    prepare(&code, language).map_err(|error| {
+        let code = match &error {
+            SourceError::Syntax(_) if looks_like_typescript(&code) => {
+                let hint = "if this is TypeScript, say so: language: \"typescript\"";
+                return Ending::failed(ErrorCode::InvalidInput, format!("{error}\n{hint}"));
+            }
+            SourceError::Syntax(_) => ErrorCode::InvalidInput,
+            SourceError::TypeScript(_) => ErrorCode::TypescriptTransformFailed,
+            SourceError::ModuleAccess { .. } => ErrorCode::ModuleAccessDenied,
+            SourceError::Shell { command } => return Ending::failed(ErrorCode::InvalidInput, shell(command, scope)),
+        };
+        Ending::failed(code, error.to_string())
+    })
+}
+
+/// A program in a Markdown fence, as models like to write it, with the fence blanked: the lines stay where they are.
+fn without_fence(code: &str) -> Cow<'_, str> {
+    const FENCE: &str = "```";
+    let text = code.trim();
+    let inner = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));
+    match inner.and_then(|inner| inner.split_once('\n')) {
+        Some((tag, program)) if tag.trim().chars().all(char::is_alphanumeric) && !program.contains(FENCE) => {
+            let before = code.len() - code.trim_start().len();
+            let lines = code[..before].matches('\n').count() + 1;
+            Cow::Owned("\n".repeat(lines) + program)
+        }
+        _ => Cow::Borrowed(code),
+    }
+}
+
+/// Whether a text that is no JavaScript has the looks of TypeScript. Only for a hint: nothing is parsed.
+fn looks_like_typescript(code: &str) -> bool {
+    const SIGNS: [&str; 14] = [
+        ": string",
+        ": number",
+        ": boolean",
+        ": any",
+        ": unknown",
+        ": void",
+        "[]>",
+        "Record<",
+        "Array<",
+        "Promise<",
+        "interface ",
+        "enum ",
+        " as const",
+        " as any",
+    ];
+    SIGNS.iter().any(|sign| code.contains(sign))
+}
+
+/// The tool that runs commands.
+const SHELL: &str = "openclaw:core:exec";
+
+fn shell(command: &str, scope: &RunScope) -> String {
+    let how = match scope.tools.catalog().get(SHELL) {
+        Some(_) => {
+            let command = serde_json::Value::from(command);
+            format!("a command is run by the tool {SHELL}: await tools.call(\"{SHELL}\", {{ command: {command} }})")
+        }
+        None => "this run has no tool that runs commands".into(),
+    };
+    format!("this tool runs JavaScript, not shell commands like `{command}`; {how}")
+}
