@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Allotment, MemoryBudget};
+use pincer_sandbox::{Allotment, Engine, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
@@ -24,6 +24,8 @@ const HELD_BACK: Duration = Duration::from_millis(50);
 const GIVE_BACK_AGAIN: Duration = Duration::from_secs(1);
 /// Memory is given back when no program has begun for so long.
 const CALM: Duration = Duration::from_secs(2);
+/// The pool of cells may keep so much for the next ones: enough for a few at a time.
+const KEPT: usize = 4 << 20;
 
 /// The memory that all programs may have together.
 pub struct Memory {
@@ -135,7 +137,7 @@ impl CodeMode {
                 Pressure::None => return,
                 Pressure::GiveBack => {
                     self.inner.places.make_room(usize::MAX);
-                    give_back(*resident).await;
+                    give_back(*resident, &self.inner.engine).await;
                 }
                 Pressure::Over if self.inner.memory.budget.used() == 0 => return,
                 Pressure::Over => tokio::time::sleep(HELD_BACK).await,
@@ -159,14 +161,20 @@ impl CodeMode {
             }
             // From here on the next program starts a new watch.
             inner.backstop.is_watched.store(false, Ordering::Release);
-            give_back(resident).await;
+            give_back(resident, &inner.engine).await;
         });
     }
 }
 
-async fn give_back(resident: Resident) {
-    let before = (resident.read)();
+async fn give_back(resident: Resident, engine: &Engine) {
+    let (before, engine) = ((resident.read)(), engine.clone());
+    let work = move || {
+        if engine.kept_bytes() > KEPT {
+            engine.give_back();
+        }
+        (resident.give_back)();
+    };
     // It breaks down only with the runtime.
-    let _ = tokio::task::spawn_blocking(resident.give_back).await;
+    let _ = tokio::task::spawn_blocking(work).await;
     tracing::debug!(?before, after = ?(resident.read)(), "gave memory back");
 }

@@ -204,7 +204,9 @@ async fn nothing_begins_beside_others_while_the_process_has_too_much_memory() {
     static RESIDENT: AtomicUsize = AtomicUsize::new(101);
     static GIVEN_BACK: AtomicUsize = AtomicUsize::new(0);
     let read = || Some(RESIDENT.load(Ordering::SeqCst));
-    let give_back = || drop(GIVEN_BACK.fetch_add(1, Ordering::SeqCst));
+    let give_back = || {
+        GIVEN_BACK.fetch_add(1, Ordering::SeqCst);
+    };
     let house = house_within(Memory { resident: Some(Resident { most: 100, read, give_back }), ..Memory::unlimited() });
     // One that is alone begins all the same.
     let mut running = JoinSet::new();

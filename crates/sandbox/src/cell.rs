@@ -74,7 +74,7 @@ impl Cell {
         if program.source.len() > limits.source_bytes {
             return Err(Error::SourceTooLong { bytes: program.source.len(), limit: limits.source_bytes });
         }
-        let (mut cell, mut vm) = Self::instantiate(engine, &engine.image, limits, allotment)?;
+        let (mut cell, mut vm) = Self::instantiate(engine, &engine.current(), limits, allotment)?;
         let mut seed = [0; 8];
         // Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
         if getrandom::fill(&mut seed).is_err() {

@@ -15,15 +15,20 @@ pub(crate) fn module(
     image: &[u8],
     compiling: impl FnOnce(),
 ) -> wasmtime::Result<(Module, Option<CacheProblem>)> {
-    let name = file_name(engine, hash);
-    if let Some(module) = cache.and_then(|cache| cache.read(&name)).and_then(|code| load(engine, &code)) {
+    if let Some(module) = cache.and_then(|cache| cached(engine, cache, hash)) {
         return Ok((module, None));
     }
+    let name = file_name(engine, hash);
     compiling();
     let code = engine.precompile_module(image)?;
     let problem = cache.and_then(|cache| cache.write(&name, &code).err());
     let module = load(engine, &code).ok_or_else(|| wasmtime::Error::msg("freshly compiled code was refused"))?;
     Ok((module, problem))
+}
+
+/// A compiled image, if it is in the cache.
+pub(crate) fn cached(engine: &Engine, cache: &Cache, hash: ContentHash) -> Option<Module> {
+    cache.read(&file_name(engine, hash)).and_then(|code| load(engine, &code))
 }
 
 /// Compiled code belongs to one image, one version of wasmtime, one configuration and one kind of processor.

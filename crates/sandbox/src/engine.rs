@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use wasmtime::{Config, Enabled, InstanceAllocationStrategy, OptLevel, PoolingAllocationConfig};
@@ -84,7 +84,8 @@ pub struct Engine {
 pub(crate) struct Inner {
     pub wasmtime: wasmtime::Engine,
     pub watchdog: Watchdog,
-    pub image: Arc<Image>,
+    /// The image of this build. The pool keeps pages for its next cells as long as it is there.
+    current: RwLock<Arc<Image>>,
     pub live_cells: u32,
     pub long_turn: Option<LongTurn>,
     pub hash: ContentHash,
@@ -124,11 +125,10 @@ impl Engine {
             }
         };
         problems.extend(problem);
-        let image = Arc::new(image);
         let inner = Inner {
             wasmtime,
             watchdog,
-            image,
+            current: RwLock::new(Arc::new(image)),
             live_cells: options.live_cells,
             long_turn: options.long_turn,
             hash: ContentHash::of(ENGINE_WASM),
@@ -174,7 +174,24 @@ impl Engine {
 
     /// Returns how much memory a cell has when it is started.
     pub fn fresh_bytes(&self) -> usize {
-        self.inner.image.memory.len()
+        self.inner.current().memory.len()
+    }
+
+    /// Lets the pool give back what it keeps for the next cells: their first pages are then mapped again. It takes milliseconds,
+    /// and memory of cells that are live is kept until they end. Without a cache it does nothing, because it would have to compile.
+    pub fn give_back(&self) {
+        let Inner { wasmtime, cache: Some(cache), current, .. } = &*self.inner else { return };
+        // wasmtime lets go of pages when the module is gone that they belong to. So the same image takes its own place.
+        let Some((bytes, hash)) = stored_image(cache).filter(|(_, hash)| *hash == self.image_hash()) else { return };
+        let opened =
+            compile::cached(wasmtime, cache, hash).and_then(|module| Image::open(wasmtime, &bytes, &module).ok());
+        if let Some(image) = opened {
+            let earlier = {
+                let mut current = current.write().unwrap_or_else(PoisonError::into_inner);
+                std::mem::replace(&mut *current, Arc::new(image))
+            };
+            drop(earlier);
+        }
     }
 
     /// Returns how much memory the pool keeps for the next cells, of those that are gone.
@@ -184,7 +201,7 @@ impl Engine {
 
     /// Names the image that this build's cells start from.
     pub fn image_hash(&self) -> ContentHash {
-        self.inner.image.hash
+        self.inner.current().hash
     }
 
     /// Names the build of the JavaScript engine.
@@ -199,10 +216,16 @@ impl Engine {
 }
 
 impl Inner {
+    /// The image of this build. No panic can leave the lock with half of one.
+    pub fn current(&self) -> Arc<Image> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// The image a snapshot was parked against: ours, or one that an earlier build left in the cache.
     pub fn image(&self, hash: ContentHash) -> Result<Arc<Image>, RestoreError> {
-        if hash == self.image.hash {
-            return Ok(Arc::clone(&self.image));
+        let current = self.current();
+        if hash == current.hash {
+            return Ok(current);
         }
         let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(image) = others.get(&hash) {
