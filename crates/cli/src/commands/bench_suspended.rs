@@ -116,7 +116,8 @@ impl Bench {
             }
             self.suspend().await?;
         }
-        Ok(())
+        // What was written must not be on its way to the disk still while something else is measured.
+        Ok(self.store.fold()?)
     }
 
     /// Suspends a program more, and continues it, again and again.
