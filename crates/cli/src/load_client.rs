@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 use crate::cells::Outcome;
-use crate::measure::{most_resident_bytes_of, resident_bytes_of};
+use crate::measure::{peak_bytes_of, resident_bytes_of};
 
 /// `pincer mcp serve --http` as a process. It ends with this.
 pub(crate) struct Served {
@@ -47,12 +47,17 @@ impl Served {
 
     /// Returns the resident memory of the server.
     pub fn resident_bytes(&self) -> usize {
-        self.child.id().map_or(0, resident_bytes_of)
+        resident_bytes_of(self.pid())
+    }
+
+    /// Returns the id of its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id().unwrap_or(0)
     }
 
     /// Returns the most resident memory that the server ever had.
     pub fn most_resident_bytes(&self) -> usize {
-        self.child.id().map_or(0, most_resident_bytes_of)
+        self.child.id().map_or(0, peak_bytes_of)
     }
 }
 

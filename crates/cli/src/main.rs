@@ -99,6 +99,8 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Mcp(arguments) } => commands::bench_mcp::run(&arguments),
         Command::Bench { command: BenchCommand::Load(arguments) } => commands::bench_load::run(&arguments),
         Command::Bench { command: BenchCommand::Fair(arguments) } => commands::bench_fair::run(&arguments),
+        Command::Bench { command: BenchCommand::Memory(arguments) } => commands::bench_memory::run(&arguments),
+        Command::Bench { command: BenchCommand::MemoryServer } => commands::bench_memory_server::run(),
         Command::Bench { command: BenchCommand::TrivialServer } => commands::bench_trivial::run(),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };

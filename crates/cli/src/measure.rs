@@ -24,17 +24,22 @@ pub(crate) fn resident_bytes() -> usize {
 
 /// The same of another process.
 pub(crate) fn resident_bytes_of(pid: u32) -> usize {
-    status(pid, "VmRSS:")
+    status_bytes(pid, "VmRSS:")
 }
 
-/// The most that a process ever had in memory.
-pub(crate) fn most_resident_bytes_of(pid: u32) -> usize {
-    status(pid, "VmHWM:")
+/// Returns the most that a process had in memory since [`forget_peak_of`]; 0 where the system does not tell.
+pub(crate) fn peak_bytes_of(pid: u32) -> usize {
+    status_bytes(pid, "VmHWM:")
 }
 
-fn status(pid: u32, key: &str) -> usize {
+/// Sets the peak of a process to what it has in memory now.
+pub(crate) fn forget_peak_of(pid: u32) -> std::io::Result<()> {
+    fs::write(format!("/proc/{pid}/clear_refs"), "5")
+}
+
+fn status_bytes(pid: u32, figure: &str) -> usize {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(key));
+    let line = status.lines().find_map(|line| line.strip_prefix(figure));
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
 }
 

@@ -428,9 +428,15 @@ pub(crate) enum BenchCommand {
     /// The programs of one user beside programs of another that sleep, loop, hoard or suspend
     #[command(after_help = "Examples:\n  pincer bench fair\n  pincer bench fair --json --seconds 20")]
     Fair(LoadArguments),
+    /// Peak memory of the host for each megabyte of JSON: arguments, results of MCP servers, listings, output
+    #[command(after_help = "Examples:\n  pincer bench memory\n  pincer bench memory --json --megabytes 6")]
+    Memory(MemoryArguments),
     /// The server that `bench mcp` measures with
     #[command(hide = true)]
     TrivialServer,
+    /// The server that `bench memory` measures with
+    #[command(hide = true)]
+    MemoryServer,
     /// How well catalog search finds what is asked for
     #[command(after_help = "\
 Example:
@@ -491,4 +497,17 @@ pub(crate) struct BenchArguments {
     /// How often each program runs
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub rounds: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct MemoryArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How much JSON crosses in each case
+    #[arg(long, value_name = "MB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=7))]
+    pub megabytes: u32,
+    /// Measures this case in this process, and prints its figures as JSON
+    #[arg(long, hide = true)]
+    pub case: Option<String>,
 }
