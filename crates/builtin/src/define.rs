@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{Entry, Flags, IdError, Source, ToolId};
-use pincer_tools::{BoxFuture, Context, Tool, ToolCall, ToolError, UpdateSink};
+use pincer_tools::{BoxFuture, Context, Payload, Tool, ToolCall, ToolError, UpdateSink};
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, Schema};
 use serde::Serialize;
@@ -105,13 +105,14 @@ fn tidy(schema: &mut Value, contract: &Contract) {
 pub(crate) struct Typed<T>(pub T);
 
 impl<T: Core> Tool for Typed<T> {
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
         Box::pin(async move {
             let ToolCall { input, context, updates, abort } = call;
             let input = serde_json::from_value(input)
                 .map_err(|error| ToolError::before(format!("the input cannot be used: {error}")))?;
             let output = self.0.run(input, Running { context, updates, abort }).await?;
-            serde_json::to_value(output).map_err(|error| ToolError {
+            // A tree, because it is checked against the schema of its type.
+            serde_json::to_value(output).map(Payload::Value).map_err(|error| ToolError {
                 message: format!("the result is no JSON: {error}"),
                 effect: pincer_tools::Effect::Done,
                 detail: None,

@@ -84,10 +84,10 @@ impl From<&Entry> for CompactEntry {
 
 impl Catalog {
     /// A catalog of these tools, whatever order they come in. Direct-only tools are left out: they have no place here.
-    pub fn new(entries: impl IntoIterator<Item = Entry>) -> Result<Self, DuplicateTool> {
+    pub fn new(entries: impl IntoIterator<Item: Into<Arc<Entry>>>) -> Result<Self, DuplicateTool> {
         let mut catalog = Self::default();
-        for entry in entries.into_iter().filter(|entry| !entry.flags.direct_only) {
-            if let Some(previous) = catalog.entries.insert(entry.id.to_string(), Arc::new(entry)) {
+        for entry in entries.into_iter().map(Into::into).filter(|entry| !entry.flags.direct_only) {
+            if let Some(previous) = catalog.entries.insert(entry.id.to_string(), entry) {
                 return Err(DuplicateTool { id: previous.id.clone() });
             }
         }

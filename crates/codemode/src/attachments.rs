@@ -1,11 +1,10 @@
 //! Images and other binary data in results of MCP servers. A program gets references; the data stays in the journal until
 //! somebody is given the reference who can use what it stands for.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use pincer_catalog::Source;
-use pincer_sandbox::Output;
+use pincer_sandbox::{Json, JsonError, Output};
 use pincer_store::StoreError;
 use serde_json::{Map, Value};
 
@@ -19,13 +18,22 @@ const PREFIX: &str = "blob:";
 /// Where blocks are in results: of tools, of `resources.read`, and of `prompts.get`.
 const LISTS: [&str; 3] = ["content", "contents", "messages"];
 
+/// Words one of which every block with binary data has.
+const MARKS: [&str; 3] = ["image", "audio", "blob"];
+
 /// A result with references in place of its binary data.
-pub(crate) fn referred<'v>(value: &'v Value, run: &str, call: &StoredCall) -> Cow<'v, Value> {
+pub(crate) fn referred(result: Json, run: &str, call: &StoredCall) -> Result<Json, JsonError> {
     let is_mcp = call.tool.strip_prefix(Source::Mcp.as_str()).is_some_and(|rest| rest.starts_with(':'));
-    if !is_mcp || !has_binary(value) {
-        return Cow::Borrowed(value);
+    // Most results have none, and stay text. In a text with escapes a word may be spelt in another way.
+    let may_have = |text: &str| text.contains("\\u") || MARKS.iter().any(|mark| text.contains(mark));
+    if !is_mcp || !may_have(result.as_str()) {
+        return Ok(result);
     }
-    let mut value = value.clone();
+    let mut value: Value = result.to()?;
+    if !has_binary(&value) {
+        return Ok(result);
+    }
+    drop(result);
     let mut count = 0;
     for block in blocks_mut(&mut value) {
         if let Some((holder, key)) = binary_mut(block) {
@@ -36,7 +44,7 @@ pub(crate) fn referred<'v>(value: &'v Value, run: &str, call: &StoredCall) -> Co
             count += 1;
         }
     }
-    Cow::Owned(value)
+    Json::of(&value)
 }
 
 fn has_binary(value: &Value) -> bool {
@@ -161,7 +169,7 @@ impl CodeMode {
                 }
                 let outcome = store.call(&id, seq)?.and_then(|call| call.outcome);
                 let read = outcome.and_then(|outcome| pincer_tools::recorded(&outcome).ok());
-                Ok(read.and_then(|(result, _)| nth_binary(&result.ok()?, index)))
+                Ok(read.and_then(|(result, _)| nth_binary(&result.ok()?.to().ok()?, index)))
             });
             blocks.extend(block.await?);
         }

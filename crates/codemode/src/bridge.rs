@@ -4,7 +4,7 @@
 use pincer_catalog::{Entry, Flags, Source, shortened};
 use pincer_sandbox::{Answer, Fault, Json, Request};
 use pincer_tools::{CallError, Effect, ErrorCode};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::attachments;
 use crate::flights::StoredCall;
@@ -26,7 +26,8 @@ pub(crate) enum Asked {
 pub(crate) struct ToolCall {
     /// The tool's id.
     pub tool: String,
-    pub input: Value,
+    /// As the program passed it.
+    pub input: Json,
     pub method: Method,
     pub flags: Flags,
 }
@@ -76,33 +77,34 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
             Ok(Asked::Describe { tool })
         }
         "call" => {
-            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
-            let Some(Value::String(tool)) = arguments.next() else {
+            let mut arguments = items(request)?.into_iter();
+            let Some(Ok(tool)) = arguments.next().map(|tool| tool.to::<String>()) else {
                 return Err(wrong("tools.call needs the id of a tool and an input: tools.call(id, { … })"));
             };
-            let input = arguments.next().filter(|input| !input.is_null()).unwrap_or_else(|| Map::new().into());
+            let input = arguments.next().filter(|input| !input.is_null()).unwrap_or_else(Json::empty_object);
             let entry = tools.find(&tool).map_err(|message| missing(&tool, &message, tools, known))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Call)))
         }
         "namespace" => {
-            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?;
-            let place = if arguments.is_empty() { Value::Null } else { arguments.remove(0) };
-            let (id, path) = serde_json::from_value::<(String, String)>(place)
-                .map_err(|_| wrong("unknown namespace: its name cannot be read"))?;
+            let mut arguments = items(request)?.into_iter();
+            let place = arguments.next().and_then(|place| place.to::<(String, String)>().ok());
+            let (id, path) = place.ok_or_else(|| wrong("unknown namespace: its name cannot be read"))?;
             let namespace = tools.namespaces().iter().find(|namespace| namespace.id == id);
             let namespace =
                 namespace.ok_or_else(|| wrong(format!("unknown namespace {}", shortened(&id, MOST_NAME))))?;
             let shown = || shortened(&path.replace('\0', "."), MOST_NAME);
             let (tool, input) = namespace
-                .call(&path, arguments)
+                .call(&path, arguments.collect())
                 .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?;
             let missing = || missing(&tool, &format!("Unknown tool: {tool}."), tools, known);
             let entry = tools.catalog().get(&tool).ok_or_else(missing)?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
         }
         mcp::CALL => {
-            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
-            let Some(Value::String(id)) = arguments.next() else { return Err(wrong("the tool cannot be told")) };
+            let mut arguments = items(request)?.into_iter();
+            let Some(Ok(id)) = arguments.next().map(|id| id.to::<String>()) else {
+                return Err(wrong("the tool cannot be told"));
+            };
             let entry = tools.catalog().get(&id).filter(|entry| entry.id.source() == Source::Mcp);
             let missing = || missing(&id, &format!("Unknown tool: {id}. It has been taken back."), tools, known);
             let entry = entry.ok_or_else(missing)?;
@@ -135,8 +137,13 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
     }
 }
 
+/// The arguments of a request, each as text: those of a call may be large, and only pass through.
+fn items(request: &Request) -> Result<Vec<Json>, Fault> {
+    request.args.items().ok_or_else(|| wrong("the arguments cannot be read"))
+}
+
 impl ToolCall {
-    fn new(entry: &Entry, input: Value, method: Method) -> Self {
+    fn new(entry: &Entry, input: Json, method: Method) -> Self {
         Self { tool: entry.id.to_string(), input, method, flags: entry.flags }
     }
 }
@@ -185,13 +192,13 @@ pub(crate) fn interrupted(tool: &str) -> Fault {
 }
 
 /// What a call of a run has come to, as its program gets it.
-pub(crate) fn answer(run: &str, call: &StoredCall, result: &Result<Value, CallError>, effect: Effect) -> Answer {
+pub(crate) fn answer(run: &str, call: &StoredCall, result: Result<Json, CallError>, effect: Effect) -> Answer {
     let outcome = match result {
-        Ok(value) => Json::of(&attachments::referred(value, run, call)).map_err(|error| {
+        Ok(value) => attachments::referred(value, run, call).map_err(|error| {
             let message = format!("the value of {} cannot be passed on: {error}", call.tool);
             fault(&call.tool, &CallError::new(ErrorCode::InvalidOutput, message), effect)
         }),
-        Err(error) => Err(fault(&call.tool, error, effect)),
+        Err(error) => Err(fault(&call.tool, &error, effect)),
     };
     Answer { id: call.id, outcome }
 }
@@ -200,7 +207,7 @@ pub(crate) fn answer(run: &str, call: &StoredCall, result: &Result<Value, CallEr
 pub(crate) fn recorded(run: &str, call: &StoredCall, outcome: Option<&str>) -> Answer {
     let read = outcome.and_then(|outcome| pincer_tools::recorded(outcome).ok());
     match read {
-        Some((result, effect)) => answer(run, call, &result, effect),
+        Some((result, effect)) => answer(run, call, result, effect),
         None => Answer::fault(call.id, interrupted(&call.tool)),
     }
 }

@@ -344,7 +344,7 @@ impl Driver {
     }
 
     fn arrive(&mut self, Settled { call, outcome, at }: Settled) {
-        self.arrived.push((at, bridge::answer(&self.record.id, &call, &outcome.result, outcome.effect)));
+        self.arrived.push((at, bridge::answer(&self.record.id, &call, outcome.result, outcome.effect)));
     }
 
     /// The moment of a store time, as far back as this machine can tell.

@@ -98,6 +98,14 @@ impl Ending {
                 (Some(ErrorCode::OutputLimitExceeded), ": return or print a summary instead".into())
             }
             Limit::Depth { .. } => (Some(ErrorCode::OutputLimitExceeded), ": return a flatter value".into()),
+            Limit::OutputItems { .. } => {
+                caps.output = 1;
+                (Some(ErrorCode::OutputLimitExceeded), ": print several lines as one text".into())
+            }
+            Limit::Nodes { .. } => {
+                caps.output = 1;
+                (Some(ErrorCode::OutputLimitExceeded), ": pass, print or return less at a time".into())
+            }
             Limit::Requests { .. } => {
                 let hint = ": await some before starting more; none of the last batch was begun";
                 (Some(ErrorCode::TooManyPendingToolCalls), hint.into())

@@ -8,7 +8,7 @@ use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Flags;
-use pincer_sandbox::RequestId;
+use pincer_sandbox::{Json, RequestId};
 use pincer_store::Millis;
 use pincer_tools::{
     BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Fingerprint, Outcome, Request, RunOwner, Unwound,
@@ -32,7 +32,8 @@ pub(crate) struct StoredCall {
     /// Its number in the journal.
     pub seq: u32,
     pub tool: String,
-    pub input: Value,
+    /// As the program passed it: it becomes a tree when the call begins.
+    pub input: Json,
     pub method: Method,
     pub line: Option<u32>,
     pub since: Millis,
@@ -434,7 +435,7 @@ fn make(
         id: format!("{parent}/{}", call.seq),
         seq: call.seq,
         tool: call.tool.clone(),
-        input: call.input.clone(),
+        input: call.input.clone().into(),
         line: call.line,
         flags: Some(call.flags),
         fingerprint: call.fingerprint,

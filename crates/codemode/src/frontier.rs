@@ -146,3 +146,37 @@ pub(crate) fn others(timers: &[StoredTimer], yields: &[StoredYield]) -> Vec<Pend
     let timers = timers.iter().map(|timer| shown("sleep", timer.id, timer.since));
     timers.chain(yields.iter().map(|pending| shown("yield", pending.id, pending.since))).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    /// As it was stored when an input was a tree: inline JSON, its keys sorted.
+    const STORED_BEFORE: &str = r#"{"version":1,"at":1760000000000,"calls":[{"id":3,"seq":2,"tool":"openclaw:core:echo",
+        "input":{"a":[1,{"b":null}],"text":"x"},"method":"call","line":4,"since":1760000000000,"approval":null,"sequential":false,
+        "flags":{}}],"timers":[],"yields":[],"answers":[{"id":1,"value":{"ok":true}}],"next_seq":3,
+        "output":[{"type":"text","text":"hi"}],"positions":POSITIONS,"telemetry":TELEMETRY,"parent":"exec_1"}"#;
+
+    #[test]
+    fn a_frontier_of_an_earlier_build_is_read_and_written_in_the_same_form() {
+        let positions = serde_json::to_string(&Positions::default()).unwrap();
+        let telemetry = serde_json::to_string(&Telemetry::default()).unwrap();
+        let stored = STORED_BEFORE.replace("POSITIONS", &positions).replace("TELEMETRY", &telemetry);
+        let frontier = Frontier::parse(&stored).unwrap();
+        let input = r#"{"a":[1,{"b":null}],"text":"x"}"#;
+        assert_eq!(frontier.calls[0].input.as_str(), input);
+        let written = serde_json::to_string(&frontier).unwrap();
+        assert!(written.contains(&format!(r#""input":{input},"#)), "an earlier build could read it: {written}");
+    }
+
+    #[test]
+    fn an_input_of_a_hostile_shape_is_not_read_from_the_store() {
+        let zeros = format!("[{}0]", "0,".repeat(pincer_sandbox::MAX_NODES));
+        let stored = STORED_BEFORE.replace(r#"{"a":[1,{"b":null}],"text":"x"}"#, &zeros);
+        let stored = stored.replace("POSITIONS", "{}").replace("TELEMETRY", "{}");
+        let error = Frontier::parse(&stored).unwrap_err().to_string();
+        assert!(error.contains("made of more than 1000000 values and keys"), "{error}");
+    }
+}

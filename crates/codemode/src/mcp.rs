@@ -7,6 +7,7 @@ use pincer_catalog::names::camel_names;
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId, declare, nearest, shortened};
 use pincer_sandbox::{File, Json, Scope};
 use pincer_tools::{OPERATIONS, ServerState};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
 /// Members of a server that are not its tools.
@@ -180,27 +181,34 @@ impl McpServers {
 
     /// An input for a tool, out of what a program passed: one object or nothing, with the defaults of the schema filled in.
     /// What is wrong with it otherwise, before anybody is bothered with it.
-    pub fn input(&self, entry: &Entry, arguments: Vec<Value>) -> Result<Value, String> {
+    pub fn input(&self, entry: &Entry, arguments: Vec<Json>) -> Result<Json, String> {
         let called = || self.called(entry);
         let mut arguments = arguments.into_iter();
-        let mut input = match (arguments.next(), arguments.next()) {
-            (None | Some(Value::Null), None) => Map::new(),
-            (Some(Value::Object(input)), None) => input,
-            _ => return Err(format!("{} takes one object: {}({{ … }})", called(), called())),
+        let input = match (arguments.next(), arguments.next()) {
+            (None, None) => Json::empty_object(),
+            (Some(input), None) if input.is_null() => Json::empty_object(),
+            (Some(input), None) => input,
+            _ => Json::null(),
+        };
+        // Only its own members are looked at: what is in them stays text.
+        let Ok(mut members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(input.as_str()) else {
+            return Err(format!("{} takes one object: {}({{ … }})", called(), called()));
         };
         let schema = &entry.input_schema;
-        if let Some(properties) = schema.get("properties").and_then(Value::as_object) {
-            for (key, property) in properties.iter().filter(|(_, property)| property.get("default").is_some()) {
-                if !input.contains_key(key) {
-                    input.insert(key.clone(), property["default"].clone());
-                }
-            }
-        }
+        let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
+        let defaults: Vec<(&String, Box<RawValue>)> = properties
+            .filter(|(key, _)| !members.contains_key(*key))
+            .filter_map(|(key, property)| Some((key, to_raw_value(property.get("default")?).ok()?)))
+            .collect();
+        members.extend(defaults.iter().map(|(key, default)| ((*key).clone(), &**default)));
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
-        let missing: Vec<String> =
-            required.filter(|key| !input.contains_key(*key)).map(|key| format!("`{}`", shortened(key, 100))).collect();
+        let missing: Vec<String> = required
+            .filter(|key| !members.contains_key(*key))
+            .map(|key| format!("`{}`", shortened(key, 100)))
+            .collect();
         match &missing[..] {
-            [] => Ok(Value::Object(input)),
+            [] if defaults.is_empty() => Ok(input),
+            [] => Json::of(&members).map_err(|error| format!("{} cannot take this input: it is {error}", called())),
             missing => {
                 Err(format!("{} needs {}. Expected input: {}", called(), missing.join(" and "), declare::hint(schema)))
             }

@@ -1,8 +1,8 @@
 //! The namespaces of one run: which it has, how its programs see them, and which tool a call of one means.
 
 use pincer_catalog::{Catalog, Source, ToolId};
-use pincer_sandbox::{Json, Scope as GuestScope};
-use pincer_tools::{Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
+use pincer_sandbox::{Json, JsonError, Scope as GuestScope};
+use pincer_tools::{Arguments, Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
 use serde_json::Value;
 
 /// A namespace that a run has.
@@ -83,7 +83,7 @@ impl Visible {
     }
 
     /// The tool that the function at this path means, and its input for these arguments.
-    pub fn call(&self, path: &str, arguments: Vec<Value>) -> Option<(String, Value)> {
+    pub fn call(&self, path: &str, arguments: Vec<Json>) -> Option<(String, Json)> {
         let parts = path.split(PATH_SEPARATOR);
         let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
             Scope::Object(members) => members.get(part),
@@ -91,6 +91,13 @@ impl Visible {
             Scope::Value(_) | Scope::Tool(_) => None,
         })?;
         let Scope::Tool(ScopeTool { tool, arguments: arrange }) = found else { return None };
-        Some((id_of(&self.plugin, tool)?, arrange.input(arguments)))
+        let input = match arrange {
+            Arguments::First => arguments.into_iter().next().filter(|first| !first.is_null()),
+            _ => {
+                let arguments: Result<Vec<Value>, JsonError> = arguments.iter().map(Json::to).collect();
+                Some(Json::of(&arrange.input(arguments.ok()?)).ok()?)
+            }
+        };
+        Some((id_of(&self.plugin, tool)?, input.unwrap_or_else(Json::empty_object)))
     }
 }

@@ -1,5 +1,7 @@
 //! What a model sees: its tools as they are, or `exec` and `wait` for all of them.
 
+use std::borrow::Borrow;
+
 use pincer_catalog::{Entry, Policy};
 use pincer_config::keys::CodeModeFields;
 use serde::Serialize;
@@ -55,13 +57,13 @@ pub struct SurfaceError {
 
 /// Decides what a model sees of these tools under this policy. `tools` are the same ones as programs would have them.
 pub fn expose(
-    entries: &[Entry],
+    entries: &[impl Borrow<Entry>],
     policy: &Policy,
     code_mode: &CodeModeFields,
     settings: &Settings,
     tools: &RunTools,
 ) -> Exposure {
-    let effective: Vec<&Entry> = entries.iter().filter(|entry| policy.admits(entry)).collect();
+    let effective: Vec<&Entry> = entries.iter().map(Borrow::borrow).filter(|entry| policy.admits(entry)).collect();
     if effective.is_empty() {
         return Exposure::None;
     }

@@ -25,6 +25,7 @@ fn push(house: &House, change: impl FnOnce(&mut Entry)) -> (Entry, Arc<dyn Tool>
 }
 
 fn serve(house: &House, tools: Vec<(Entry, Arc<dyn Tool>)>) {
+    let tools = tools.into_iter().map(|(entry, tool)| (Arc::new(entry), tool)).collect();
     house.door.set_server(Server { name: "git".into(), state: ServerState::Available, tools });
 }
 

@@ -13,7 +13,7 @@ use common::{House, code_of, entry, house, house_with, says, tamper};
 use pincer_catalog::Flags;
 use pincer_codemode::{ExecInput, RunScope, Settings};
 use pincer_store::{CallState, Journal, RunState, Runs, Snapshots};
-use pincer_tools::{BoxFuture, FnTool, Tool, ToolCall, ToolError};
+use pincer_tools::{BoxFuture, FnTool, Payload, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 fn state(house: &House, run: &Value) -> RunState {
@@ -75,7 +75,7 @@ async fn a_database_that_another_process_has_locked_is_waited_for() {
 struct Deaf(Arc<AtomicU32>);
 
 impl Tool for Deaf {
-    fn call(&self, _: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn call(&self, _: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
         self.0.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::pending())
     }

@@ -55,21 +55,21 @@ fn house() -> House {
         name: "git-hub".into(),
         state: ServerState::Available,
         tools: vec![
-            (tool("mcp:git-hub:create_issue", issue), says()),
-            (tool("mcp:git-hub:create-issue", any()), says()),
-            (tool("mcp:git-hub:delete", any()), says()),
-            (tool("mcp:git-hub:$api", any()), says()),
-            (tool("mcp:git-hub:resources", any()), says()),
-            (found, gives(json!({ "structuredContent": { "count": 3 } }))),
+            (tool("mcp:git-hub:create_issue", issue).into(), says()),
+            (tool("mcp:git-hub:create-issue", any()).into(), says()),
+            (tool("mcp:git-hub:delete", any()).into(), says()),
+            (tool("mcp:git-hub:$api", any()).into(), says()),
+            (tool("mcp:git-hub:resources", any()).into(), says()),
+            (found.into(), gives(json!({ "structuredContent": { "count": 3 } }))),
             (
-                tool("mcp:git-hub:wrong", any()),
+                tool("mcp:git-hub:wrong", any()).into(),
                 gives(json!({ "content": [{ "type": "text", "text": "no such repo" }], "isError": true })),
             ),
-            (tool("mcp:git-hub:draw", any()), gives(image)),
-            (tool("mcp:git-hub:resources/read", json!({ "type": "object", "required": ["uri"] })), says()),
-            (tool("mcp:git-hub:resources/list", any()), gives(json!({ "resources": [] }))),
-            (tool("mcp:git-hub:prompts/get", any()), says()),
-            (tool("mcp:git-hub:hidden", any()), says()),
+            (tool("mcp:git-hub:draw", any()).into(), gives(image)),
+            (tool("mcp:git-hub:resources/read", json!({ "type": "object", "required": ["uri"] })).into(), says()),
+            (tool("mcp:git-hub:resources/list", any()).into(), gives(json!({ "resources": [] }))),
+            (tool("mcp:git-hub:prompts/get", any()).into(), says()),
+            (tool("mcp:git-hub:hidden", any()).into(), says()),
         ],
     });
     let down = |name: &str, tools| Server {
@@ -78,7 +78,7 @@ fn house() -> House {
         tools,
     };
     house.door.set_server(down("lost", Vec::new()));
-    house.door.set_server(down("away", vec![(tool("mcp:away:look", any()), says())]));
+    house.door.set_server(down("away", vec![(tool("mcp:away:look", any()).into(), says())]));
     house.door.set_server(Server { name: "young".into(), state: ServerState::Starting, tools: Vec::new() });
     house
 }
@@ -352,7 +352,7 @@ async fn a_list_that_changes_in_the_middle_of_a_program_harms_only_what_is_gone(
             try { await MCP.gitHub.delete2({}) } catch (e) { return [kept.structuredContent.count, e.code, e.message, e.effect] }";
         tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await })
     };
-    let find = (tool("mcp:git-hub:find", any()), gives(json!({ "structuredContent": { "count": 4 } })));
+    let find = (tool("mcp:git-hub:find", any()).into(), gives(json!({ "structuredContent": { "count": 4 } })));
     house.door.set_server(Server { name: "git-hub".into(), state: ServerState::Available, tools: vec![find] });
     house.gates.open("go");
     let CodeModeResult::Completed(done) = running.await.unwrap() else { panic!("it completes") };
@@ -369,7 +369,11 @@ async fn a_read_only_hint_loosens_no_rule() {
     });
     let mut look = tool("mcp:vault:look", any());
     look.flags = Flags { claims_read_only: true, idempotent: true, ..Flags::default() };
-    house.door.set_server(Server { name: "vault".into(), state: ServerState::Available, tools: vec![(look, says())] });
+    house.door.set_server(Server {
+        name: "vault".into(),
+        state: ServerState::Available,
+        tools: vec![(look.into(), says())],
+    });
     let code = house.value("try { await MCP.vault.look({}) } catch (e) { return e.code }").await;
     assert_eq!(code, "denied");
 }

@@ -4,6 +4,7 @@ use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, InputError, People, RunScope, Surface as CodeSurface, WaitInput,
     result_schema,
 };
+use pincer_process::give_back_memory;
 use pincer_tools::Context;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -16,7 +17,10 @@ use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;
-use crate::text::text;
+use crate::text::{size, text};
+
+/// The room that a larger output took is given back to the system before the answer is written.
+const LARGE_OUTPUT_BYTES: usize = 1 << 20;
 
 /// The entry of `_meta` with the caller's own id of an `exec`: sent again, it is the same run.
 const KEY: &str = "pincer/idempotencyKey";
@@ -48,14 +52,14 @@ impl Connection {
     pub(crate) async fn exec(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
         let input = match ExecInput::parse(arguments) {
             Ok(input) => input,
-            Err(error) => return shown(&wrong(&error), Vec::new()),
+            Err(error) => return shown(wrong(&error), Vec::new()),
         };
         let input = match request.meta.get(KEY) {
             None => input,
             Some(Value::String(key)) if !key.is_empty() => input.with_key(Some(key.clone())),
             Some(_) => {
                 let error = format!("_meta[\"{KEY}\"] must be a non-empty string");
-                return shown(&CodeModeResult::refused(ErrorCode::InvalidInput, error), Vec::new());
+                return shown(CodeModeResult::refused(ErrorCode::InvalidInput, error), Vec::new());
             }
         };
         self.face.parts.servers.ready_for(&input.code).await;
@@ -66,7 +70,7 @@ impl Connection {
     pub(crate) async fn wait(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
         let input = match WaitInput::parse(arguments) {
             Ok(input) => input,
-            Err(error) => return shown(&wrong(&error), Vec::new()),
+            Err(error) => return shown(wrong(&error), Vec::new()),
         };
         let (mode, run) = (&self.face.parts.mode, input.run_id.clone());
         self.attended(request, Some(&run), |scope| async move { mode.wait(&scope, &input).await }).await
@@ -116,7 +120,7 @@ impl Connection {
             Ended::Unanswered(id) => CodeModeResult::refused(ErrorCode::Aborted, format!("nobody could answer {id}")),
         };
         let attachments = parts.mode.attachments(&scope, &result).await.unwrap_or_default();
-        shown(&result, attachments)
+        shown(result, attachments)
     }
 }
 
@@ -129,11 +133,16 @@ fn wrong(error: &InputError) -> CodeModeResult {
 }
 
 /// A result as clients get it: for models to read, for programs to use, and with what its references stand for.
-fn shown(result: &CodeModeResult, attachments: Vec<Value>) -> CallToolResult {
-    let mut content = vec![ContentBlock::text(text(result))];
+fn shown(result: CodeModeResult, attachments: Vec<Value>) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(text(&result))];
     content.extend(attachments.into_iter().filter_map(|block| serde_json::from_value::<ContentBlock>(block).ok()));
     let mut shown = CallToolResult::success(content);
-    shown.structured_content = serde_json::to_value(result).ok();
     shown.is_error = Some(matches!(result, CodeModeResult::Failed(_)));
+    shown.structured_content = serde_json::to_value(&result).ok();
+    let bytes: usize = result.output().iter().map(size).sum();
+    drop(result);
+    if bytes > LARGE_OUTPUT_BYTES {
+        give_back_memory();
+    }
     shown
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pincer_catalog::{Entry, Source};
 use pincer_codemode::RunTools;
+use pincer_mcp::ListedTool;
 use pincer_tools::{Call, CallError, Context, ErrorCode as DoorCode, Outcome};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
@@ -41,8 +42,8 @@ impl Face {
 }
 
 /// A tool under the name that clients see.
-fn named(name: &str, entry: &Entry, original: Option<&Value>) -> Value {
-    let mut shown = original.cloned().unwrap_or_else(|| definition(entry));
+fn named(name: &str, entry: &Entry, original: Option<&ListedTool>) -> Value {
+    let mut shown = original.map_or_else(|| definition(entry), ListedTool::value);
     shown["name"] = name.into();
     shown
 }
@@ -97,7 +98,7 @@ impl Connection {
             abort: abort.clone(),
             ..Context::default()
         };
-        let call = Call { id, tool: tool.to_owned(), input, ..Call::default() };
+        let call = Call { id, tool: tool.to_owned(), input: input.into(), ..Call::default() };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
         let client = people::can(&request);
         let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));
@@ -110,8 +111,7 @@ impl Connection {
 /// What a call came to, as clients get it.
 pub(crate) fn call_result(entry: &Entry, ended: Ended<Outcome>) -> Result<CallToolResult, ErrorData> {
     match ended {
-        Ended::With(Outcome { result: Ok(value), .. }) => Ok(result_of(entry, value)),
-        Ended::With(Outcome { result: Err(error), .. }) => failed(error),
+        Ended::With(outcome) => outcome.value().map_or_else(failed, |value| Ok(result_of(entry, value))),
         Ended::Unanswered(id) => Ok(CallToolResult::error(vec![ContentBlock::text(unanswered(entry, &id))])),
     }
 }

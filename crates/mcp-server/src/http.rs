@@ -12,6 +12,7 @@ use http_body_util::{BodyExt, Full, LengthLimitError, Limited, StreamBody};
 use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
+use pincer_json::{MAX_NODES, has_too_many_nodes};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -185,7 +186,14 @@ async fn admit(front: Arc<Front>, request: Request<Incoming>) -> Answer {
     let (parts, body) = request.into_parts();
     let whole = Limited::new(body, MOST_REQUEST_BYTES).collect();
     match tokio::time::timeout(REQUEST_TIME, whole).await {
-        Ok(Ok(body)) => gathered(service.handle(Request::from_parts(parts, Full::new(body.to_bytes()))).await).await,
+        Ok(Ok(body)) => {
+            let body = body.to_bytes();
+            if has_too_many_nodes(&body) {
+                let why = format!("a request is made of at most {MAX_NODES} JSON values and keys: send less at a time");
+                return told(StatusCode::PAYLOAD_TOO_LARGE, &why);
+            }
+            gathered(service.handle(Request::from_parts(parts, Full::new(body))).await).await
+        }
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
             told(StatusCode::PAYLOAD_TOO_LARGE, &format!("a request has at most {MOST_REQUEST_BYTES} bytes"))
         }
@@ -217,8 +225,10 @@ async fn gathered(answer: Answer) -> Answer {
             StreamBody::new(stream::iter(frames).chain(body.into_data_stream().map(|data| data.map(Frame::data))));
         return Response::from_parts(parts, BodyExt::boxed(body));
     }
-    let data: Vec<u8> = frames.into_iter().flatten().filter_map(|frame| frame.into_data().ok()).flatten().collect();
-    Response::from_parts(parts, Full::new(Bytes::from(data)).boxed())
+    let mut data: Vec<Bytes> = frames.into_iter().flatten().filter_map(|frame| frame.into_data().ok()).collect();
+    // Most have one piece, which is not copied.
+    let whole = if data.len() == 1 { data.pop().unwrap_or_default() } else { data.concat().into() };
+    Response::from_parts(parts, Full::new(whole).boxed())
 }
 
 #[cfg(test)]

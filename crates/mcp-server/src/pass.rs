@@ -39,7 +39,7 @@ impl Connection {
     ) -> Result<Value, ErrorData> {
         let id = format!("{}:{}:{}", Source::Mcp, server.name(), operation.name());
         match self.call_at_the_door(&self.face.tools(), &id, input, request.clone()).await {
-            Ended::With(outcome) => outcome.result.map_err(error_of),
+            Ended::With(outcome) => outcome.value().map_err(error_of),
             Ended::Unanswered(question) => {
                 let why =
                     format!("a person must approve this: `pincer approvals allow {question}`, and then ask again");

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::{Catalog, Entry, Index, Source};
 use pincer_codemode::RunTools;
-use pincer_mcp::{Listing, Servers};
-use serde_json::Value;
+use pincer_mcp::{ListedTool, Listing, Servers};
 
 use crate::names::{is_tool, keeps, unique};
 
@@ -54,21 +53,18 @@ impl Originals {
     }
 
     /// By server and name.
-    pub fn index(&self) -> HashMap<(&str, &str), &Value> {
+    pub fn index(&self) -> HashMap<(&str, &str), &ListedTool> {
         self.0
             .iter()
             .flat_map(|(server, listing)| {
-                listing
-                    .tools
-                    .iter()
-                    .filter_map(move |tool| Some(((server.as_str(), tool.get("name")?.as_str()?), tool)))
+                listing.tools.iter().map(move |tool| ((server.as_str(), tool.name.as_str()), tool))
             })
             .collect()
     }
 
     /// One of them.
-    pub fn get(&self, entry: &Entry) -> Option<&Value> {
+    pub fn get(&self, entry: &Entry) -> Option<&ListedTool> {
         let listing = (entry.id.source() == Source::Mcp).then(|| self.0.get(entry.id.owner()))??;
-        listing.tools.iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(entry.id.name()))
+        listing.tools.iter().find(|tool| tool.name == entry.id.name())
     }
 }

@@ -2,34 +2,46 @@
 
 use pincer_codemode::{CodeModeResult, Output, PendingState, Waiting};
 
-/// The text of a result.
+/// The text of a result, written into one buffer.
 pub(crate) fn text(result: &CodeModeResult) -> String {
-    let mut lines: Vec<String> = result.output().iter().map(printed).collect();
+    let bytes: usize = result.output().iter().map(|item| size(item) + 1).sum();
+    let mut text = String::with_capacity(bytes);
+    for item in result.output() {
+        match item {
+            Output::Text { text: printed } => text.push_str(printed),
+            Output::Json { value } => push_plain(&mut text, value.as_str()),
+        }
+        text.push('\n');
+    }
     match result {
-        CodeModeResult::Completed(done) => lines.push(plain(done.value.as_str())),
-        CodeModeResult::Waiting(waiting) => lines.push(waits(waiting)),
+        CodeModeResult::Completed(done) => push_plain(&mut text, done.value.as_str()),
+        CodeModeResult::Waiting(waiting) => text.push_str(&waits(waiting)),
         CodeModeResult::Failed(failed) => {
             let code = failed.code.and_then(|code| serde_json::to_value(code).ok());
             let code = code.and_then(|code| code.as_str().map(|code| format!(" ({code})"))).unwrap_or_default();
             let run = failed.run_id.as_deref();
             let hint =
                 run.map(|id| format!(" Call wait with {{\"runId\": \"{id}\"}} to continue.")).unwrap_or_default();
-            lines.push(format!("failed{code}: {}{hint}", failed.error));
+            text.push_str(&format!("failed{code}: {}{hint}", failed.error));
         }
     }
-    lines.join("\n")
+    text
 }
 
-fn printed(item: &Output) -> String {
+/// Returns how many bytes an item of output has.
+pub(crate) fn size(item: &Output) -> usize {
     match item {
-        Output::Text { text } => text.clone(),
-        Output::Json { value } => plain(value.as_str()),
+        Output::Text { text } => text.len(),
+        Output::Json { value } => value.as_str().len(),
     }
 }
 
-/// A text without its quotes; everything else as the JSON it is.
-fn plain(json: &str) -> String {
-    serde_json::from_str::<String>(json).unwrap_or_else(|_| json.to_owned())
+/// Writes a text without its quotes; everything else as the JSON it is.
+fn push_plain(text: &mut String, json: &str) {
+    match serde_json::from_str::<String>(json) {
+        Ok(plain) => text.push_str(&plain),
+        Err(_) => text.push_str(json),
+    }
 }
 
 fn waits(waiting: &Waiting) -> String {

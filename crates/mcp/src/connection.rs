@@ -4,6 +4,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_json::Json;
 use pincer_process::{Group, Start};
 use pincer_tools::clean_environment;
 use rmcp::ClientServiceExt;
@@ -11,7 +12,6 @@ use rmcp::model::{ClientRequest, ErrorData, ServerPeerInfo, ServerResult};
 use rmcp::service::{
     ClientInitializeError, Peer, PeerRequestOptions, RequestHandle, RoleClient, RunningService, ServiceError,
 };
-use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +20,7 @@ use crate::handler::Handler;
 use crate::inflight::{Caller, InFlight, UnderWay};
 use crate::lines::{Ends, Lines, Notes, is_ours};
 use crate::log::{LastWords, listen};
+use crate::sealed;
 use crate::server::Host;
 use crate::settings::ServerSettings;
 
@@ -137,7 +138,7 @@ impl Connection {
         timeout: Duration,
         caller: Option<Caller>,
         abort: &CancellationToken,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Json, Failure> {
         let late = tokio::time::sleep(timeout);
         tokio::pin!(late);
         let sent = tokio::select! {
@@ -170,9 +171,9 @@ impl Connection {
         Some((handle, under_way))
     }
 
-    async fn outcome(&self, settled: Result<ServerResult, ServiceError>) -> Result<Value, Failure> {
+    async fn outcome(&self, settled: Result<ServerResult, ServiceError>) -> Result<Json, Failure> {
         match settled {
-            Ok(result) => Ok(raw(result)),
+            Ok(result) => sealed::open(result),
             Err(ServiceError::McpError(error)) if is_ours(&error) => Err(Failure::Garbled(error.message.into())),
             Err(ServiceError::McpError(error)) => Err(Failure::Refused(error)),
             // A program that cannot be written to is over, or about to be: how says more.
@@ -206,14 +207,6 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.end.cancel();
-    }
-}
-
-/// A result as it was sent, as far as the wire has kept it.
-fn raw(result: ServerResult) -> Value {
-    match result {
-        ServerResult::CustomResult(result) => result.0,
-        other => serde_json::to_value(other).unwrap_or_default(),
     }
 }
 

@@ -9,20 +9,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pincer_json::{JsonError, has_too_many_nodes};
 use rmcp::model::{
-    CustomResult, ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProgressNotificationParam, RequestId,
-    ServerNotification, ServerResult,
+    ErrorData, JsonRpcError, JsonRpcResponse, JsonRpcVersion2_0, ProgressNotificationParam, RequestId,
+    ServerNotification,
 };
 use rmcp::service::{RoleClient, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::Mutex as AsyncMutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::inflight::InFlight;
 use crate::limits::{MOST_MESSAGE_BYTES, MOST_UNREAD};
+use crate::sealed;
 
 /// How much of a message that cannot be kept is looked at, at either end, to find out whose answer it was.
 const EXCERPT: usize = 1024;
@@ -166,12 +169,17 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         if line.is_empty() {
             return Ok(None);
         }
+        let tail = &line[line.len().saturating_sub(EXCERPT)..];
+        // Before anything is made of it: whatever it is, it would take more memory than it may.
+        if has_too_many_nodes(line) {
+            return failed_request(line, tail, sealed::wrong(&JsonError::TooManyNodes)).map(Some);
+        }
         if !self.greeted {
             return Ok(self.greeting(line));
         }
-        match serde_json::from_slice::<Answer>(line) {
+        match serde_json::from_slice::<Answer<'_>>(line) {
             Ok(Answer { id, result: Some(result), .. }) => {
-                let result = ServerResult::CustomResult(CustomResult::new(result));
+                let result = sealed::seal(result.get());
                 Ok(Some(Message::Response(JsonRpcResponse { jsonrpc: JsonRpcVersion2_0, id, result })))
             }
             Ok(Answer { id, error: Some(error), .. }) => {
@@ -182,7 +190,6 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             // What was meant as a message and is none has an addressee.
             Err(error) if (error.is_syntax() || error.is_eof()) && contains(line, b"\"jsonrpc\"") => {
                 let excerpt = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
-                let tail = &line[line.len().saturating_sub(EXCERPT)..];
                 failed_request(line, tail, format!("sent a message that is not JSON ({error}): {excerpt}")).map(Some)
             }
             Err(_) => match serde_json::from_slice::<Message>(line) {
@@ -239,10 +246,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
 
 /// An answer, taken as it is.
 #[derive(Deserialize)]
-struct Answer {
+struct Answer<'a> {
     id: RequestId,
-    #[serde(default, deserialize_with = "present")]
-    result: Option<Value>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
     #[serde(default)]
     error: Option<Value>,
     /// A request has one.
@@ -260,8 +267,8 @@ impl<'de> Deserialize<'de> for Never {
 }
 
 /// A result that is `null` is one.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
+fn present<'de: 'a, 'a, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
 }
 
 /// Servers put all sorts of things there.
@@ -416,6 +423,18 @@ mod tests {
         }
     }
 
+    /// A message, its result opened.
+    fn shown(message: Message) -> String {
+        match message {
+            Message::Response(JsonRpcResponse { id, result, .. }) => {
+                let result =
+                    sealed::open(result).map_or_else(|wrong| format!("{wrong:?}"), |result| result.to_string());
+                format!(r#"{{"id":{id},"result":{result}}}"#)
+            }
+            other => serde_json::to_string(&other).unwrap_or_default(),
+        }
+    }
+
     async fn received(text: &str) -> (Vec<String>, Option<String>) {
         let notes = Arc::new(Notes::default());
         let (in_flight, closed) = (Arc::default(), CancellationToken::new());
@@ -424,7 +443,7 @@ mod tests {
         lines.greeted = true;
         let mut found = Vec::new();
         while let Some(message) = lines.receive().await {
-            found.push(serde_json::to_string(&message).unwrap_or_default());
+            found.push(shown(message));
         }
         (found, notes.wrong())
     }
@@ -466,9 +485,16 @@ mod tests {
         assert_eq!((found.len(), wrong), (3, None), "{found:?}");
         assert!(found[0].contains(r#""id":7"#) && found[0].contains("not JSON"), "{}", found[0]);
         assert!(found[1].contains(r#""id":8"#) && found[1].contains("are the most"), "{}", found[1]);
-        let deep = "[".repeat(500);
-        let (found, wrong) = received(&format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{deep}\n")).await;
-        assert!(wrong.is_none() && found[0].contains("recursion limit"), "{found:?}");
+        let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
+        let (found, wrong) = received(&format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{deep}}}\n")).await;
+        assert!(wrong.is_none() && found[0].contains("nested deeper than 100 levels"), "{found:?}");
+        // Whatever the message is: a tree of this would take 32 MB.
+        for hostile in ["\"result\":[", "\"error\":[", "\"method\":\"x\",\"params\":["] {
+            let zeros = format!("{{\"jsonrpc\":\"2.0\",\"id\":6,{hostile}{}0]}}\n", "0,".repeat(1_000_000));
+            let (found, wrong) = received(&zeros).await;
+            let told = "sent a message made of more than 1000000 values and keys: ask it for less";
+            assert!(wrong.is_none() && found[0].contains(r#""id":6"#) && found[0].contains(told), "{found:?}");
+        }
         let (found, wrong) =
             received("{\"jsonrpc\":\"2.0\",\"result\":{\n{\"jsonrpc\":\"2.0\",\"id\":9,\"result\":1}\n").await;
         assert!(found.is_empty() && wrong.is_some_and(|wrong| wrong.contains("not JSON")));

@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use pincer_json::{Json, JsonError};
+use pincer_process::give_back_memory;
 use pincer_tools::OPERATIONS;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -27,11 +30,46 @@ pub struct Listing {
     pub at: u64,
     /// What the server says of itself.
     pub info: ServerPeerInfo,
-    /// Its tools as it describes them. Each has a name, and no name is there twice.
-    pub tools: Vec<Value>,
+    /// Its tools. No name is there twice.
+    pub tools: Vec<ListedTool>,
     /// What was wrong with the list, for people.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
+}
+
+/// A tool as its server describes it, as text: it is kept for as long as Pincer runs, and seldom looked at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedTool {
+    /// Its name.
+    pub name: String,
+    text: Json,
+}
+
+impl ListedTool {
+    fn new(text: Json) -> Result<Self, JsonError> {
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        Ok(Self { name: text.to::<Named>()?.name, text })
+    }
+
+    /// The whole description.
+    pub fn value(&self) -> Value {
+        self.text.to().unwrap_or_default()
+    }
+}
+
+impl Serialize for ListedTool {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.text.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for ListedTool {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(Json::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Listing {
@@ -48,6 +86,9 @@ impl Listing {
         }
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let remarks = tools.remarks();
+        if tools.bytes > LARGE_LISTING_BYTES {
+            give_back_memory();
+        }
         Ok(Self { digest: settings.digest(), at, info, tools: tools.found, remarks })
     }
 
@@ -84,10 +125,16 @@ fn file(state: &Path, server: &str) -> PathBuf {
     state.join("mcp").join(format!("{server}.json"))
 }
 
+/// After a larger listing has been read, the room that its pages took is given back to the system: it is needed for the entries.
+const LARGE_LISTING_BYTES: usize = 1 << 20;
+
+/// A longer description of a tool is not looked at. It may be spelt with more spaces than it is kept with.
+const MOST_SENT_BYTES: usize = 2 * MOST_TOOL_BYTES;
+
 /// Tools on their way in.
 #[derive(Default)]
 struct Tools {
-    found: Vec<Value>,
+    found: Vec<ListedTool>,
     names: HashSet<String>,
     bytes: usize,
     pages: usize,
@@ -107,18 +154,24 @@ fn tools_request(cursor: Option<String>) -> ClientRequest {
 
 impl Tools {
     /// Whether there is room for more.
-    fn take(&mut self, page: &Value) -> ControlFlow<()> {
+    fn take(&mut self, page: &Page<'_>) -> ControlFlow<()> {
         self.pages += 1;
-        let Some(tools) = page.get("tools").and_then(Value::as_array) else {
+        let tools = page.tools.and_then(|tools| serde_json::from_str::<Vec<&RawValue>>(tools.get()).ok());
+        let Some(tools) = tools else {
             self.no_pages += 1;
             return ControlFlow::Continue(());
         };
         for tool in tools {
-            let Some((name, tool)) = usable(tool) else {
+            // One after the other: the tree of a whole page would take ten times its size.
+            if tool.get().len() > MOST_SENT_BYTES {
+                self.large += 1;
+                continue;
+            }
+            let Some(tool) = usable(tool.get()) else {
                 self.bad += 1;
                 continue;
             };
-            let bytes = tool.to_string().len();
+            let (name, bytes) = (tool.name.clone(), tool.text.as_str().len());
             if self.names.contains(&name) {
                 self.twice += 1;
             } else if OPERATIONS.iter().any(|(operation, _)| *operation == name) {
@@ -139,7 +192,7 @@ impl Tools {
     /// Leaves out tools whose `x-mcp-header` cannot be followed.
     fn drop_misleading(&mut self) {
         let all = self.found.len();
-        self.found.retain(|tool| tool.get("inputSchema").is_none_or(|schema| mirrored(schema).is_ok()));
+        self.found.retain(|tool| tool.value().get("inputSchema").is_none_or(|schema| mirrored(schema).is_ok()));
         self.misleading = all - self.found.len();
     }
 
@@ -166,28 +219,45 @@ impl Tools {
     }
 }
 
-/// A tool's name, and the tool with a schema that is at least an object.
-fn usable(tool: &Value) -> Option<(String, Value)> {
+/// A tool with a schema that is at least an object.
+fn usable(tool: &str) -> Option<ListedTool> {
+    let mut tool: Value = serde_json::from_str(tool).ok()?;
     let name = tool.get("name")?.as_str()?;
     let fits = !name.is_empty() && name.chars().count() <= MOST_NAME_CHARS && !name.chars().any(char::is_control);
     if !fits {
         return None;
     }
-    let mut tool = tool.clone();
     if !tool.get("inputSchema").is_some_and(Value::is_object) {
         tool["inputSchema"] = json!({ "type": "object" });
     }
     if tool.get("outputSchema").is_some_and(|schema| !schema.is_object()) {
         tool.as_object_mut().map(|tool: &mut Map<String, Value>| tool.remove("outputSchema"));
     }
-    Some((name.to_owned(), tool))
+    ListedTool::new(Json::of(&tool).ok()?).ok()
+}
+
+/// A page of a list. What is in it stays text.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page<'a> {
+    #[serde(default, borrow)]
+    tools: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    next_cursor: Option<&'a RawValue>,
+}
+
+impl Page<'_> {
+    fn next_cursor(&self) -> Option<String> {
+        let next: String = serde_json::from_str(self.next_cursor?.get()).ok()?;
+        (!next.is_empty()).then_some(next)
+    }
 }
 
 /// Asks for page after page, as long as there is room and time. A server that says the same cursor again would go on for ever.
 async fn pages(
     connection: &Connection,
     settings: &ServerSettings,
-    mut take: impl FnMut(&Value) -> ControlFlow<()>,
+    mut take: impl FnMut(&Page<'_>) -> ControlFlow<()>,
     request: &mut impl FnMut(Option<String>) -> ClientRequest,
 ) -> Result<(), Failure> {
     let (mut cursor, mut seen) = (None, HashSet::new());
@@ -200,11 +270,12 @@ async fn pages(
                 Failure::Late(_) => Failure::Late(settings.connect_timeout()),
                 failure => failure,
             })?;
+        let page: Page<'_> = serde_json::from_str(page.as_str()).unwrap_or_default();
         if take(&page).is_break() {
             return Ok(());
         }
-        match page.get("nextCursor").and_then(Value::as_str) {
-            Some(next) if !next.is_empty() && seen.insert(next.to_owned()) => cursor = Some(next.to_owned()),
+        match page.next_cursor() {
+            Some(next) if seen.insert(next.clone()) => cursor = Some(next),
             _ => return Ok(()),
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pincer_json::Json;
 use rmcp::model::{ClientRequest, InputResponses};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,6 +18,13 @@ use crate::settings::ServerSettings;
 
 /// How often a server may ask before it has to have a result.
 const MOST_ROUNDS: usize = 8;
+
+/// What a result says it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Kind {
+    result_type: String,
+}
 
 /// What a server wants to know before it goes on.
 #[derive(Deserialize)]
@@ -43,7 +51,10 @@ pub(crate) async fn request(
     mut request: ClientRequest,
     caller: Option<Caller>,
     abort: &CancellationToken,
-) -> Result<Value, Failure> {
+) -> Result<Json, Failure> {
+    if Greeting::of(connection.info()) == Greeting::Initialize {
+        return connection.request(request, settings.call_timeout(), caller, abort).await;
+    }
     let asks = Asks { settings, caller: caller.as_ref().map(|caller| Arc::clone(&caller.updates)) };
     for round in 0..=MOST_ROUNDS {
         let made = connection.request(request.clone(), settings.call_timeout(), caller.clone(), abort).await;
@@ -52,10 +63,11 @@ pub(crate) async fn request(
             Err(Failure::NotMade(why) | Failure::TurnedAway(why)) if round > 0 => return Err(Failure::Lost(why)),
             made => made?,
         };
-        if Greeting::of(connection.info()) == Greeting::Initialize || result["resultType"] != "input_required" {
+        if !result.to::<Kind>().is_ok_and(|kind| kind.result_type == "input_required") {
             return Ok(result);
         }
-        let needed = Needed::deserialize(result)
+        let needed = result
+            .to::<Needed>()
             .map_err(|error| Failure::Lost(format!("asked for input in a way that makes no sense ({error})")))?;
         let answers = tokio::select! {
             biased;

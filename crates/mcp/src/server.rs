@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
+use pincer_catalog::Entry;
+use pincer_json::Json;
 use pincer_tools::{Door, Effect, ServerState, ToolError};
 use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData};
 use serde_json::Value;
@@ -19,7 +21,7 @@ use crate::listing::Listing;
 use crate::outage::Outage;
 use crate::settings::ServerSettings;
 use crate::told::Hub;
-use crate::tool::registered;
+use crate::tool::{entries, registered};
 
 /// The second start after a fall waits so long, the next ones twice as long each.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
@@ -60,11 +62,14 @@ pub struct Server {
     seen: RwLock<Seen>,
     /// Changes with `seen`.
     news: watch::Sender<u64>,
-    /// Held while what is known is taken to the door, so that nobody brings something older.
-    registering: std::sync::Mutex<()>,
+    /// The entries at the door, with the listing they were made of. Held while they are taken there, so that nobody brings
+    /// something older.
+    registering: std::sync::Mutex<Option<Registered>>,
     /// Cancelled, and replaced, when it is to end: whoever is connecting gives up.
     ending: RwLock<CancellationToken>,
 }
+
+type Registered = (Arc<Listing>, Vec<Arc<Entry>>);
 
 #[derive(Default)]
 struct Life {
@@ -171,7 +176,7 @@ impl Server {
         request: ClientRequest,
         caller: Option<Caller>,
         abort: &CancellationToken,
-    ) -> Result<Value, ToolError> {
+    ) -> Result<Json, ToolError> {
         let made = self.attempt(request.clone(), caller.clone(), abort).await;
         // A connection that was found over when it was needed has done nothing.
         let made = match made {
@@ -186,7 +191,7 @@ impl Server {
         request: ClientRequest,
         caller: Option<Caller>,
         abort: &CancellationToken,
-    ) -> Result<Value, Failure> {
+    ) -> Result<Json, Failure> {
         let connecting = self.connection(Purpose::Call);
         let connection = tokio::select! {
             biased;
@@ -403,14 +408,18 @@ impl Server {
     /// Registers what it has at the door.
     pub(crate) fn register(self: &Arc<Self>) {
         let Some(door) = self.host.door.get().and_then(Weak::upgrade) else { return };
-        let _registering = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.registering.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = self.seen();
         let state = match &seen.health {
             Health::Down(why) => ServerState::Down(why.clone()),
             Health::Cold | Health::Connecting if seen.listing.is_none() => ServerState::Starting,
             _ => ServerState::Available,
         };
-        let tools = seen.listing.as_deref().map(|listing| registered(self, listing)).unwrap_or_default();
+        let is_known = |(of, _): &Registered| seen.listing.as_ref().is_some_and(|listing| Arc::ptr_eq(of, listing));
+        if !known.as_ref().is_some_and(is_known) {
+            *known = seen.listing.map(|listing| (Arc::clone(&listing), entries(&self.settings, &listing)));
+        }
+        let tools = known.as_ref().map(|(_, entries)| registered(self, entries)).unwrap_or_default();
         door.set_server(pincer_tools::Server { name: self.name().to_owned(), state, tools });
     }
 

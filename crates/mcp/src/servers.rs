@@ -15,7 +15,7 @@ use crate::mention::{Mention, mentioned};
 use crate::server::{Host, Server, Wanted};
 use crate::settings::ServerSettings;
 use crate::told::Notice;
-use crate::tool::registered;
+use crate::tool::entries;
 
 /// Programs that ask about all servers wait at most so long for those that nobody has heard of yet.
 const FOR_ALL: Duration = Duration::from_secs(5);
@@ -150,9 +150,9 @@ impl Servers {
     }
 
     /// The tools of all of them, as far as they are known.
-    pub fn entries(&self) -> Vec<Entry> {
-        let of = |server: &Arc<Server>| server.seen().listing.map(|listing| registered(server, &listing));
-        self.servers.values().filter_map(of).flatten().map(|(entry, _)| entry).collect()
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        let of = |server: &Arc<Server>| server.seen().listing.map(|listing| entries(server.settings(), &listing));
+        self.servers.values().filter_map(of).flatten().collect()
     }
 
     /// Asks all of them at once, and waits for the slowest.

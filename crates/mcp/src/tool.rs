@@ -1,21 +1,25 @@
 //! A server's tools, resources and prompts as tools at the door.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{Entry, Flags, Source, ToolId};
-use pincer_tools::{BoxFuture, Tool, ToolCall, ToolError};
+use pincer_json::Json;
+use pincer_tools::{BoxFuture, Payload, Tool, ToolCall, ToolError};
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, CustomRequest, GetPromptRequest, GetPromptRequestParams,
     ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ReadResourceRequest, ReadResourceRequestParams,
 };
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::params::{Mirrored, ParamHeaders, mirrored};
 use crate::server::Server;
+use crate::settings::ServerSettings;
 
 /// How much longer the door waits than the call may take, so that the server is named when it is late.
 const MARGIN: Duration = Duration::from_secs(5);
@@ -136,37 +140,51 @@ fn string_schema(key: &str) -> Value {
     json!({ "type": "object", "properties": { key: { "type": "string" } }, "required": [key], "additionalProperties": false })
 }
 
-/// What a server brings to the door.
-pub(crate) fn registered(server: &Arc<Server>, listing: &Listing) -> Vec<(Entry, Arc<dyn Tool>)> {
-    let timeout = server.settings().call_timeout() + MARGIN + server.settings().connect_timeout();
-    let id = |name: &str| ToolId::new(Source::Mcp, server.name(), name).ok();
-    let operations =
-        Operation::ALL.into_iter().filter(|operation| operation.is_offered(listing)).filter_map(|operation| {
-            let tool = RemoteTool { server: Arc::clone(server), what: What::Operation(operation), timeout };
-            let mut entry = operation.entry(id(operation.name())?);
-            entry.flags.read_only = server.settings().is_read_only(operation.name());
-            Some((entry, Arc::new(tool) as Arc<dyn Tool>))
-        });
-    let tools = listing.tools.iter().filter_map(|tool| {
-        let name = tool.get("name")?.as_str()?;
-        let entry = entry(id(name)?, tool, server.settings().is_read_only(name));
-        let mirrored = tool.get("inputSchema").and_then(|schema| mirrored(schema).ok()).unwrap_or_default();
-        let what = What::Tool { name: name.to_owned(), mirrored };
-        let remote = RemoteTool { server: Arc::clone(server), what, timeout };
-        server.settings().admits(name).then(|| (entry, Arc::new(remote) as Arc<dyn Tool>))
+/// Makes the catalog entries of what a server has. They are trees, and made once for each listing.
+pub(crate) fn entries(settings: &ServerSettings, listing: &Listing) -> Vec<Arc<Entry>> {
+    let id = |name: &str| ToolId::new(Source::Mcp, settings.name.as_str(), name).ok();
+    let offered = Operation::ALL.into_iter().filter(|operation| operation.is_offered(listing));
+    let operations = offered.filter_map(|operation| {
+        let mut entry = operation.entry(id(operation.name())?);
+        entry.flags.read_only = settings.is_read_only(operation.name());
+        Some(Arc::new(entry))
     });
+    let admitted = listing.tools.iter().filter(|tool| settings.admits(&tool.name));
+    let tools = admitted
+        .filter_map(|tool| Some(Arc::new(entry(id(&tool.name)?, tool.value(), settings.is_read_only(&tool.name)))));
     operations.chain(tools).collect()
+}
+
+/// What a server brings to the door.
+pub(crate) fn registered(server: &Arc<Server>, entries: &[Arc<Entry>]) -> Vec<(Arc<Entry>, Arc<dyn Tool>)> {
+    let timeout = server.settings().call_timeout() + MARGIN + server.settings().connect_timeout();
+    let tool = |entry: &Arc<Entry>| {
+        // No tool of a listing has the name of an operation.
+        let operation = Operation::ALL.into_iter().find(|operation| operation.name() == entry.id.name());
+        let what = operation.map_or_else(
+            || {
+                let mirrored = mirrored(&entry.input_schema).unwrap_or_default();
+                What::Tool { name: entry.id.name().to_owned(), mirrored }
+            },
+            What::Operation,
+        );
+        let remote = RemoteTool { server: Arc::clone(server), what, timeout };
+        (Arc::clone(entry), Arc::new(remote) as Arc<dyn Tool>)
+    };
+    entries.iter().map(tool).collect()
 }
 
 /// Makes a catalog entry of a listed tool. What the server says of itself is a hint: it may allow a repetition, and never
 /// loosens a rule or spares a checkpoint. `read_only` is the operator's word.
-fn entry(id: ToolId, tool: &Value, read_only: bool) -> Entry {
+fn entry(id: ToolId, mut tool: Value, read_only: bool) -> Entry {
+    let mut schema = |key: &str| tool.get_mut(key).map(Value::take);
+    let (input_schema, output_schema) = (schema("inputSchema"), schema("outputSchema"));
     let text = |value: Option<&Value>| value.and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned);
     let hint = |key: &str| tool.pointer(&format!("/annotations/{key}")).and_then(Value::as_bool) == Some(true);
     Entry {
         label: text(tool.get("title")).or_else(|| text(tool.pointer("/annotations/title"))),
-        input_schema: tool.get("inputSchema").cloned().unwrap_or_else(|| json!({ "type": "object" })),
-        output_schema: tool.get("outputSchema").cloned(),
+        input_schema: input_schema.unwrap_or_else(|| json!({ "type": "object" })),
+        output_schema,
         flags: Flags {
             read_only,
             claims_read_only: hint("readOnlyHint"),
@@ -174,6 +192,22 @@ fn entry(id: ToolId, tool: &Value, read_only: bool) -> Entry {
             ..Flags::default()
         },
         ..Entry::new(id, text(tool.get("description")).unwrap_or_default())
+    }
+}
+
+/// Leaves out `resultType` of later revisions: it says that this is a result, which everybody knows.
+fn without_type(result: Json) -> Json {
+    const KEY: &str = "resultType";
+    if !result.as_str().contains(KEY) {
+        return result;
+    }
+    let mut members: BTreeMap<String, &RawValue> = match serde_json::from_str(result.as_str()) {
+        Ok(members) => members,
+        Err(_) => return result,
+    };
+    match members.remove(KEY) {
+        Some(_) => Json::of(&members).unwrap_or_else(|_| result.clone()),
+        None => result,
     }
 }
 
@@ -190,7 +224,7 @@ struct RemoteTool {
 }
 
 impl Tool for RemoteTool {
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
         Box::pin(async move {
             let request = match &self.what {
                 What::Operation(operation) => operation.request(call.input)?,
@@ -209,12 +243,11 @@ impl Tool for RemoteTool {
                 }
             };
             let caller = Caller::new(Arc::clone(&call.updates), &call.context);
-            let mut result = self.server.request(request, Some(caller), &call.abort).await?;
-            if let (What::Tool { .. }, Some(result)) = (&self.what, result.as_object_mut()) {
-                // Of later revisions: it says that this is a result, which everybody knows.
-                result.remove("resultType");
-            }
-            Ok(result)
+            let result = self.server.request(request, Some(caller), &call.abort).await?;
+            Ok(match &self.what {
+                What::Tool { .. } => without_type(result).into(),
+                What::Operation(_) => result.into(),
+            })
         })
     }
 

@@ -18,7 +18,7 @@ fn of(session: &str) -> Context {
 /// What the server was answered.
 async fn answer(house: &House, person: Arc<dyn UpdateSink>) -> Value {
     let outcome = house.call_as(of("one"), "mcp:liar:echo", json!({}), person).await;
-    serde_json::from_str(&text(&outcome.result.unwrap())).unwrap()
+    serde_json::from_str(&text(&outcome.value().unwrap())).unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,7 +79,7 @@ async fn nobody_is_asked_when_it_could_be_the_wrong_one() {
         let house = &house;
         async move {
             let call = house.call_as(of(session), "mcp:good:test_elicitation", json!({ "message": "Who?" }), person);
-            text(&call.await.result.unwrap())
+            text(&call.await.value().unwrap())
         }
     };
     let abort = CancellationToken::new();

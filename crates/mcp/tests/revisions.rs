@@ -139,10 +139,11 @@ impl House {
         self.server().refresh().await.unwrap();
         self.servers.ready().await;
         let scope = RunCatalog::new(&Catalog::new(self.door.entries()).unwrap(), &Policy::open());
-        let call = Call { id: "1".into(), tool: "mcp:new:ask".into(), input, ..Call::default() };
+        let call = Call { id: "1".into(), tool: "mcp:new:ask".into(), input: input.into(), ..Call::default() };
         let person: Arc<dyn UpdateSink> = Arc::clone(person) as _;
         let outcome = self.door.call(&scope, &Context::default(), call, person).await;
-        outcome.result.map_err(|error| (error, outcome.effect))
+        let effect = outcome.effect;
+        outcome.value().map_err(|error| (error, effect))
     }
 }
 

@@ -7,7 +7,7 @@ use pincer_catalog::PolicyError;
 use pincer_tools::hooks::{
     AfterHook, AfterToolCall, BeforeHook, BeforeToolCall, BeforeVerdict, Hook, HookError, Observer,
 };
-use pincer_tools::{BoxFuture, Matcher, Plugin, Tool, ToolCall, ToolError};
+use pincer_tools::{BoxFuture, Matcher, Payload, Plugin, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 use crate::manifest::HookEvent;
@@ -61,7 +61,7 @@ struct PluginTool {
 }
 
 impl Tool for PluginTool {
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
         Box::pin(async move {
             let context = &call.context;
             let params = json!({
@@ -84,7 +84,7 @@ impl Tool for PluginTool {
             };
             match answered {
                 Value::Object(mut members) if members.contains_key("value") => {
-                    Ok(members.remove("value").unwrap_or_default())
+                    Ok(members.remove("value").unwrap_or_default().into())
                 }
                 other => {
                     let shown: String = other.to_string().chars().take(120).collect();

@@ -49,7 +49,7 @@ fn house(found: &Found, config: Value, directory: TempDir) -> House {
 impl House {
     async fn outcome(&self, context: &Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
         let scope = RunCatalog::new(&Catalog::new(self.door.entries()).unwrap(), &Policy::open());
-        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
         self.door.call(&scope, context, call, updates).await
     }
 
@@ -58,7 +58,7 @@ impl House {
     }
 
     async fn ok(&self, tool: &str, input: Value) -> Value {
-        self.call(tool, input).await.result.unwrap()
+        self.call(tool, input).await.value().unwrap()
     }
 
     async fn error(&self, tool: &str, input: Value) -> String {
@@ -131,7 +131,7 @@ async fn the_rust_sample_reports_is_cancelled_and_asks() {
     let updates = Arc::new(Updates::default());
     let outcome =
         house.outcome(&Context::default(), "count_down", json!({ "ticks": 3, "tickMs": 1 }), updates.clone()).await;
-    assert_eq!(outcome.result.unwrap(), json!({ "ticks": 3 }));
+    assert_eq!(outcome.value().unwrap(), json!({ "ticks": 3 }));
     assert_eq!(*updates.0.lock().unwrap(), [json!({ "left": 2 }), json!({ "left": 1 }), json!({ "left": 0 })]);
 
     let abort = CancellationToken::new();
@@ -253,7 +253,7 @@ async fn an_answer_too_many_ends_the_process_and_the_next_call_has_a_new_one() {
     let first = house.ok("act", json!({})).await;
     let second = loop {
         // The second answer may break the call that is made while it is read: then it says so.
-        match house.call("act", json!({})).await.result {
+        match house.call("act", json!({})).await.value() {
             Ok(pid) if pid != first => break pid,
             Ok(_) => {}
             Err(error) => assert!(error.message.contains("which nobody has made or which had its answer"), "{error}"),

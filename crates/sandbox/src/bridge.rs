@@ -11,10 +11,12 @@ use wasmtime::{Caller, Linker, ResourceLimiter};
 
 use crate::failure::{parse_failure, site_of};
 use crate::growing::Growing;
-use crate::json::{JsonError, MAX_DEPTH};
 use crate::program::node_json;
 use crate::vm::{Exports, JsValue};
-use crate::{Failure, Json, Library, Limit, Limits, Output, Request, RequestId};
+use crate::{
+    Failure, Json, JsonError, Library, Limit, Limits, MAX_DEPTH, MAX_NODES, MAX_OUTPUT_ITEMS, Output, Request,
+    RequestId,
+};
 
 /// What `dispatch` in `guest/prelude.js` may be asked to do. The same numbers are there.
 #[derive(Clone, Copy)]
@@ -139,6 +141,9 @@ impl Host {
     }
 
     fn spend_output(&mut self, bytes: usize) -> Result<usize, Limit> {
+        if self.inbox.output.len() >= MAX_OUTPUT_ITEMS {
+            return Err(Limit::OutputItems { limit: MAX_OUTPUT_ITEMS });
+        }
         self.output_spent = self.output_with(bytes.saturating_add(OUTPUT_ITEM_BYTES))?;
         Ok(bytes)
     }
@@ -438,6 +443,7 @@ fn read_json(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> was
     Json::parse(text).map_err(|error| {
         stopped(match error {
             JsonError::TooDeep => Limit::Depth { limit: MAX_DEPTH }.into(),
+            JsonError::TooManyNodes => Limit::Nodes { limit: MAX_NODES }.into(),
             // Only a program that has changed what its values are made of gets here.
             JsonError::Syntax(_) | JsonError::ReservedKey => Stop::Spoilt(format!("a value is {error}")),
         })

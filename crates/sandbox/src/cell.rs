@@ -377,7 +377,7 @@ impl Vm {
             // One after the other, each with all that follows from it: a timer must be able to clear the next one.
             Step::Settle(answers) => {
                 for answer in answers {
-                    exports.dispatch_text(&mut *store, Op::Settle, &answer_json(&answer))?;
+                    exports.dispatch_text(&mut *store, Op::Settle, &answer_json(answer))?;
                     run_jobs(store, exports)?;
                 }
             }
@@ -416,12 +416,12 @@ fn run_jobs(store: &mut Store<Host>, exports: &Exports) -> wasmtime::Result<()> 
 }
 
 /// `[[id, 1, value]]` or `[[id, 0, fault]]`, as the prelude reads it.
-fn answer_json(Answer { id, outcome }: &Answer) -> String {
+fn answer_json(Answer { id, outcome }: Answer) -> String {
     match outcome {
         Ok(value) => format!("[[{id},1,{value}]]"),
         Err(fault) => {
             // A map of strings and JSON values always has a JSON form.
-            let fault = serde_json::to_string(fault).unwrap_or_else(|_| "{}".into());
+            let fault = serde_json::to_string(&fault).unwrap_or_else(|_| "{}".into());
             format!("[[{id},0,{fault}]]")
         }
     }

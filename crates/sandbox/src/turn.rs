@@ -226,6 +226,12 @@ pub enum Limit {
         /// The cap.
         limit: usize,
     },
+    /// It printed more often than [`MAX_OUTPUT_ITEMS`](crate::MAX_OUTPUT_ITEMS).
+    #[error("the program printed more than {limit} times")]
+    OutputItems {
+        /// The cap.
+        limit: usize,
+    },
     /// A value, or the requests of one turn, are larger than `value_bytes`.
     #[error("a value of at least {bytes} bytes passes the limit of {limit}")]
     Value {
@@ -237,6 +243,12 @@ pub enum Limit {
     /// More requests are unanswered than `pending_requests`.
     #[error("more than {limit} requests are pending")]
     Requests {
+        /// The cap.
+        limit: usize,
+    },
+    /// A value is made of too many values and keys to be read by others.
+    #[error("a value is made of more than {limit} values and keys")]
+    Nodes {
         /// The cap.
         limit: usize,
     },

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::{LONG, end, engine, finish, json, limit, move_house, start, start_with, value};
 use pincer_sandbox::{
-    Answer, Engine, Error, FailureKind, Json, Limit, Limits, MAX_MEMORY_BYTES, Options, Output, Program, RequestId,
-    TurnEnd,
+    Answer, Engine, Error, FailureKind, Json, Limit, Limits, MAX_MEMORY_BYTES, MAX_NODES, MAX_OUTPUT_ITEMS, Options,
+    Output, Program, RequestId, TurnEnd,
 };
 
 fn ends_with(source: &str, limits: Limits) -> TurnEnd {
@@ -387,4 +387,30 @@ fn all_places_taken_is_an_error_that_says_so_and_a_free_place_can_be_used_again(
     drop(first);
     start().expect("a cell").run_turn(LONG).expect("a turn");
     drop(second);
+}
+
+#[test]
+fn values_of_a_hostile_shape_are_refused_by_their_count() {
+    let limits = Limits { memory_bytes: 256 << 20, output_bytes: 64 << 20, value_bytes: 64 << 20, ..Limits::default() };
+    for shape in ["0", "[]", "{ a: 0 }"] {
+        let list = format!("const all = Array.from({{ length: {MAX_NODES} }}, () => ({shape}));");
+        for cross in ["await call(all)", "return all", "json(all)"] {
+            let end = ends_with(&format!("{list} {cross}"), limits);
+            assert_eq!(limit(end), Limit::Nodes { limit: MAX_NODES }, "{shape}: {cross}");
+        }
+    }
+    let told = Limit::Nodes { limit: MAX_NODES }.to_string();
+    assert_eq!(told, "a value is made of more than 1000000 values and keys");
+}
+
+#[test]
+fn printing_nothing_without_end_is_refused_by_its_count_whatever_the_output_may_have() {
+    let limits = Limits { output_bytes: 1 << 30, ..Limits::default() };
+    for print in ["text('')", "json(0)", "console.log()"] {
+        let turn = start_with(&format!("for (;;) {print}"), limits).run_turn(LONG).expect("a turn");
+        assert_eq!(turn.output.len(), MAX_OUTPUT_ITEMS, "{print}");
+        assert_eq!(limit(turn.end), Limit::OutputItems { limit: MAX_OUTPUT_ITEMS }, "{print}");
+    }
+    let told = Limit::OutputItems { limit: MAX_OUTPUT_ITEMS }.to_string();
+    assert_eq!(told, "the program printed more than 100000 times");
 }

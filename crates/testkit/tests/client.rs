@@ -56,9 +56,10 @@ async fn tools_that_ask_for_input_get_it() {
     ];
     for (seq, (tool, expected)) in (0..).zip(cases) {
         let tool = format!("mcp:fixture:test_input_required_result_{tool}");
-        let call = Call { id: format!("call-{seq}"), seq, tool: tool.clone(), input: json!({}), ..Call::default() };
+        let call =
+            Call { id: format!("call-{seq}"), seq, tool: tool.clone(), input: json!({}).into(), ..Call::default() };
         let outcome = door.call(&scope, &Context::default(), call, Arc::new(Person)).await;
-        let value = outcome.result.unwrap();
+        let value = outcome.value().unwrap();
         let text = value["content"][0]["text"].as_str().unwrap();
         assert!(text.starts_with(expected), "{tool}: {text}");
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_json::Payload;
 use pincer_store::{
     Approval, ApprovalState, Asked, Decision, Grant, GrantKind, Millis, NewApproval, NewGrant, StoreError,
 };
@@ -23,7 +24,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(250);
 pub(crate) struct Question<'a> {
     pub tool: String,
     pub fingerprint: Fingerprint,
-    pub input: &'a Value,
+    pub input: &'a Payload,
     pub call: &'a Call,
     pub demand: &'a ApprovalDemand,
     pub standing: &'a Standing,
@@ -112,7 +113,16 @@ impl Door {
 
     /// Returns the question about this very call: one that stands already, perhaps with its answer, or a new one.
     async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
-        let digest = call_digest(&of.tool, of.input);
+        // A person who decides must see what will be done: nothing is left out of the input here.
+        let (digest, request) = {
+            // It was read before the hooks were asked.
+            let input = of.input.as_value().unwrap_or_default();
+            let request = json!({
+                "call": of.call.id, "tool": of.tool, "input": input, "line": of.call.line, "demand": of.demand,
+                "grants": of.standing.keys(&of.tool),
+            });
+            (call_digest(&of.tool, &input), request.to_string())
+        };
         let fingerprint = of.fingerprint.0;
         let _asking = self.asking.lock().await;
         let call = context.run.as_ref().map(|run| (run.id().to_owned(), of.call.seq));
@@ -128,12 +138,7 @@ impl Door {
         }
         let id = format!("ap_{}", Uuid::now_v7());
         let lifetime = self.parts.approval_lifetime;
-        // A person who decides must see what will be done: nothing is left out of the input here.
-        let request = json!({
-            "call": of.call.id, "tool": of.tool, "input": of.input, "line": of.call.line, "demand": of.demand,
-            "grants": of.standing.keys(&of.tool),
-        });
-        let (asked_id, session, request) = (id.clone(), context.session.clone(), request.to_string());
+        let (asked_id, session) = (id.clone(), context.session.clone());
         let tool = of.tool.clone();
         let asked = self.stored(move |store| {
             let created_at = store.now();

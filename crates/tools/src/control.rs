@@ -11,6 +11,7 @@ use crate::door::Door;
 use crate::hooks::{BeforeToolCall, Merged, ask_all};
 use crate::journal::NotDispatched;
 use crate::telling::Teller;
+use crate::values::noted;
 use crate::{Call, CallError, Context, ErrorCode, UpdateSink, fingerprint};
 
 /// A call of a control tool.
@@ -54,9 +55,9 @@ impl Door {
         match merged {
             Merged::Block(reason) => Err(CallError::new(ErrorCode::Blocked, reason)),
             Merged::Go { params, approval: None, .. } => Ok(params),
-            Merged::Go { params, approval: Some(demand), standing } => {
+            Merged::Go { params, approval: Some(demand), standing, .. } => {
                 let tool = entry.id.to_string();
-                let call = Call { id: id.clone(), tool: tool.clone(), input: params, ..Call::default() };
+                let call = Call { id: id.clone(), tool: tool.clone(), input: params.into(), ..Call::default() };
                 let (input, standing) = (&call.input, &standing);
                 let fingerprint = fingerprint(&entry);
                 let question = Question { tool, fingerprint, input, call: &call, demand: &demand, standing };
@@ -64,13 +65,13 @@ impl Door {
                 loop {
                     let allowed = self.approve(&question, context, &teller, updates).await;
                     let allowed = allowed.map_err(|failed| failed.error)?;
-                    match self.dispatch(context, &entry, &call, &call.input, &allowed).await {
+                    match self.dispatch(context, &entry, &call, || noted(&call.input), &allowed).await {
                         Ok(()) => break,
                         Err(NotDispatched::NotPermitted) => {}
                         Err(NotDispatched::Failed(failed)) => return Err(failed.error),
                     }
                 }
-                Ok(call.input)
+                call.input.into_value().map_err(|error| CallError::new(ErrorCode::InvalidInput, error.to_string()))
             }
         }
     }

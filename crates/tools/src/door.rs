@@ -1,11 +1,11 @@
 //! The function through which any tool runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Entry, Flags};
+use pincer_json::{Json, Payload};
 use pincer_store::{Approvals, Clock, Grants, Journal, StoreError};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
@@ -18,6 +18,7 @@ use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::telling::{Teller, TellingSink};
 use crate::under_way::UnderWay;
+use crate::values::{Given, checked, give_back, noted};
 use crate::{
     ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace, Outcome, Plugin,
     Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, Unwound, UpdateSink,
@@ -25,9 +26,6 @@ use crate::{
 
 /// How long a tool has to end by itself when its call is aborted or late.
 const GRACE: Duration = Duration::from_millis(500);
-
-/// What a tool's value may have, as JSON: it is journalled, shown and handed to programs.
-const MOST_VALUE_BYTES: usize = 8 << 20;
 
 /// What the door needs of a store.
 pub trait DoorStore: Journal + Approvals + Grants + Clock + Send + Sync {}
@@ -42,8 +40,8 @@ pub struct Call {
     pub seq: u32,
     /// The tool's id, or a name that only one tool has.
     pub tool: String,
-    /// The input.
-    pub input: Value,
+    /// The input. Text becomes a tree when the call begins, not before.
+    pub input: Payload,
     /// The line of the program that asks, if a program does: a person who is asked for an approval sees it.
     pub line: Option<u32>,
     /// The flags of the tool when the call was queued, if that was earlier.
@@ -111,7 +109,7 @@ impl Door {
     }
 
     /// The entries of all registered tools.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
         self.registry().entries()
     }
 
@@ -196,20 +194,38 @@ impl Door {
                 return Outcome { result: Err(error), effect: Effect::None, duration: started.elapsed() };
             }
         };
+        let mut call = call;
+        let (text, input) = match std::mem::take(&mut call.input) {
+            Payload::Text(text) => {
+                give_back(Some(&text));
+                (Some(text.clone()), text.to())
+            }
+            Payload::Value(value) => (None, Ok(value)),
+        };
         let teller = Teller { door: self, call: call.id.clone(), entry: Arc::clone(&entry), context: context.clone() };
         let shown = |value: &Value| match self.parts.events.wants_values() {
             true => self.parts.redactor.redact(value),
             false => Value::Null,
         };
-        teller.tell(EventKind::Start { input: shown(&call.input) });
+        teller.tell(EventKind::Start { input: input.as_ref().map_or(Value::Null, shown) });
         let registry = self.registry();
-        let (result, effect) = match self.attempt(&registry, scope, context, &entry, call, updates, &teller).await {
+        let attempted = match input {
+            Ok(input) => {
+                let input = Given { text, value: input };
+                self.attempt(&registry, scope, context, &entry, &call, input, updates, &teller).await
+            }
+            Err(error) => Err(Failed::before(ErrorCode::InvalidInput, format!("the input cannot be read: {error}"))),
+        };
+        let (result, effect) = match attempted {
             Ok(value) => (Ok(value), Effect::Done),
             Err(Failed { error, effect }) => (Err(error), effect),
         };
         let duration = started.elapsed();
         teller.tell(EventKind::End {
-            output: result.as_ref().ok().map(shown),
+            output: result.as_ref().ok().map(|value| match self.parts.events.wants_values() {
+                true => value.to().map_or(Value::Null, |value| shown(&value)),
+                false => Value::Null,
+            }),
             error: result
                 .as_ref()
                 .err()
@@ -232,10 +248,11 @@ impl Door {
         scope: &RunCatalog,
         context: &Context,
         entry: &Arc<Entry>,
-        call: Call,
+        call: &Call,
+        given: Given,
         updates: Arc<dyn UpdateSink>,
         teller: &Teller<'_>,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Json, Failed> {
         let id = entry.id.to_string();
         // It was in the catalog when the run began.
         let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}. It has been taken back."));
@@ -247,10 +264,11 @@ impl Door {
             );
             return Err(Failed::before(ErrorCode::ToolChanged, message));
         }
-        if let Some(complaint) = registered.input().and_then(|input| input.input_complaint(&id, &call.input)) {
+        if let Some(complaint) = registered.input().and_then(|input| input.input_complaint(&id, &given.value)) {
             return Err(Failed::before(ErrorCode::InvalidInput, complaint));
         }
-        let (input, demand, standing) = self.hooks_say(registry, entry, registered, &call, context).await?;
+        let (given, demand, standing) = self.hooks_say(registry, entry, registered, call, given, context).await?;
+        let (text, input) = given.held();
         let demand = match decide(&self.parts.rules, entry) {
             RuleDecision::Deny => {
                 return Err(Failed::before(ErrorCode::Denied, format!("a rule denies calls of {id}")));
@@ -260,7 +278,7 @@ impl Door {
         };
         let question = demand.as_ref().map(|demand| {
             let (tool, fingerprint) = (id.clone(), registered.fingerprint());
-            Question { tool, fingerprint, input: &input, call: &call, demand, standing: &standing }
+            Question { tool, fingerprint, input: &input, call, demand, standing: &standing }
         });
         // From before it is noted until what came of it is: what is noted and not made here is made by nobody.
         let _making = context.run.as_ref().map(|run| self.under_way.begin(run.id(), call.seq));
@@ -273,7 +291,10 @@ impl Door {
             if context.abort.is_cancelled() || !updates.may_dispatch() {
                 return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
             }
-            match self.dispatch(context, entry, &call, &input, &allowed).await {
+            match self
+                .dispatch(context, entry, call, || text.as_ref().map_or_else(|| noted(&input), Json::shared), &allowed)
+                .await
+            {
                 Ok(()) => break turn,
                 Err(NotDispatched::NotPermitted) => updates.not_dispatched(),
                 Err(NotDispatched::Failed(failed)) => return Err(failed),
@@ -286,13 +307,17 @@ impl Door {
             event: teller.event(EventKind::Update { update: Value::Null }),
             updates,
         });
-        let result = self.run(registered, entry, input, &call.id, context, updates).await;
-        let result = result.and_then(|value| match complaint(registered, &value) {
-            Some(complaint) => {
-                let error = CallError::new(ErrorCode::InvalidOutput, format!("{id} returned {complaint}"));
-                Err(Failed { error, effect: Effect::Done })
-            }
-            None => Ok(value),
+        let result = match input.into_value() {
+            Ok(input) => self.run(registered, entry, input, &call.id, context, updates).await,
+            // It could be read a moment ago.
+            Err(error) => Err(Failed::before(ErrorCode::InvalidInput, format!("the input cannot be read: {error}"))),
+        };
+        give_back(text.as_ref());
+        let result = result.and_then(|value| {
+            checked(registered, value).map_err(|complaint| Failed {
+                error: CallError::new(ErrorCode::InvalidOutput, format!("{id} returned {complaint}")),
+                effect: Effect::Done,
+            })
         });
         self.settle(context, call.seq, &result).await?;
         result
@@ -304,26 +329,26 @@ impl Door {
         entry: &Entry,
         registered: &Registered,
         call: &Call,
+        given: Given,
         context: &Context,
-    ) -> Result<(Value, Option<ApprovalDemand>, Standing), Failed> {
-        let event = BeforeToolCall::new(entry, &call.id, call.input.clone(), context);
+    ) -> Result<(Given, Option<ApprovalDemand>, Standing), Failed> {
+        let Given { text, value } = given;
+        let event = BeforeToolCall::new(entry, &call.id, value, context);
         let merged = tokio::select! {
             biased;
             () = context.abort.cancelled() => return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started")),
             merged = ask_all(registry.hooks(), entry, event) => merged,
         };
-        let (params, approval, standing) = match merged {
+        let (params, rewritten, approval, standing) = match merged {
             Merged::Block(reason) => return Err(Failed::before(ErrorCode::Blocked, reason)),
-            Merged::Go { params, approval, standing } => (params, approval, standing),
+            Merged::Go { params, rewritten, approval, standing } => (params, rewritten, approval, standing),
         };
         // What the hooks made of the input must fit as well.
-        if params != call.input
-            && let Some(complaint) = registered.input().and_then(|input| input.complaint(&params))
-        {
+        if rewritten && let Some(complaint) = registered.input().and_then(|input| input.complaint(&params)) {
             let message = format!("the hooks changed the input of {} to one that does not fit: {complaint}", entry.id);
             return Err(Failed::before(ErrorCode::Blocked, message));
         }
-        Ok((params, approval, standing))
+        Ok((Given { text: text.filter(|_| !rewritten), value: params }, approval, standing))
     }
 
     /// Waits for the sequential calls before this one.
@@ -351,7 +376,7 @@ impl Door {
         call: &str,
         context: &Context,
         updates: Arc<dyn UpdateSink>,
-    ) -> Result<Value, Failed> {
+    ) -> Result<Payload, Failed> {
         let looks_only = |effect| if entry.flags.read_only { Effect::None } else { effect };
         let abort = context.abort.child_token();
         let mut inner = context.clone();
@@ -415,29 +440,4 @@ impl Door {
             },
         }
     }
-}
-
-/// What is wrong with a tool's value, if something is.
-fn complaint(registered: &Registered, value: &Value) -> Option<String> {
-    if is_larger(value, MOST_VALUE_BYTES) {
-        return Some(format!("more than the {MOST_VALUE_BYTES} bytes that a value may have: ask it for less"));
-    }
-    let complaint = registered.output.as_ref()?.complaint(value)?;
-    Some(format!("what it does not declare: {complaint}"))
-}
-
-/// Whether a value has more than so many bytes as JSON. Stops counting there.
-fn is_larger(value: &Value, bytes: usize) -> bool {
-    struct Counter(usize);
-    impl io::Write for Counter {
-        fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-            self.0 = self.0.checked_sub(part.len()).ok_or(io::ErrorKind::WriteZero)?;
-            Ok(part.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-    serde_json::to_writer(Counter(bytes), value).is_err()
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{Entry, Flags};
+use pincer_json::Json;
 use pincer_store::{Commit, Cover, NewCall, Patience, Permission, Repeat, Safety, StoreError};
-use serde_json::Value;
 
 use crate::door::{Door, DoorStore, Failed};
 use crate::outcome::record;
@@ -51,13 +51,13 @@ fn repeat(flags: Flags) -> Repeat {
 }
 
 impl Door {
-    /// Notes that the tool is called now, and uses up its permission. A call that cannot be noted is not made.
+    /// Notes that the tool is called now with this input, and uses up its permission. A call that cannot be noted is not made.
     pub(crate) async fn dispatch(
         &self,
         context: &Context,
         entry: &Entry,
         call: &Call,
-        input: &Value,
+        input: impl FnOnce() -> Arc<String>,
         allowed: &Allowed,
     ) -> Result<(), NotDispatched> {
         let Some(run) = context.run.clone() else { return Ok(()) };
@@ -66,14 +66,13 @@ impl Door {
             true => (Cover::None, Safety::Process),
             false => (run.needs(), run.dispatch_safety()),
         };
-        let (seq, tool, input) = (call.seq, entry.id.to_string(), input.to_string());
+        let (seq, tool, input) = (call.seq, entry.id.to_string(), input());
         run.journaled(input.len());
         let proof = run.proof().await;
         let (id, owner, fence) = (run.id().to_owned(), Arc::clone(run.owner()), *proof);
         let allowed = allowed.clone();
         let noted = self.committed(safety, move |store, commit| {
-            let (tool, input, repeat, permission) =
-                (tool.as_str(), input.as_str(), repeat(flags), allowed.permission());
+            let (tool, input, repeat, permission) = (tool.as_str(), &*input, repeat(flags), allowed.permission());
             let call = NewCall { seq, tool, input, repeat, cover, permission };
             store.dispatch(&id, fence, &owner, &call, commit)
         });
@@ -90,11 +89,12 @@ impl Door {
         &self,
         context: &Context,
         seq: u32,
-        result: &Result<Value, Failed>,
+        result: &Result<Json, Failed>,
     ) -> Result<(), Failed> {
         let Some(run) = context.run.clone() else { return Ok(()) };
         let effect = result.as_ref().map_or_else(|failed| failed.effect, |_| Effect::Done);
-        let outcome: Arc<str> = record(result.as_ref().map_err(|failed| &failed.error), effect).into();
+        // Not `Arc<str>`: that would be a copy.
+        let outcome = Arc::new(record(result.as_ref().map_err(|failed| &failed.error), effect));
         run.journaled(outcome.len());
         let mut pause = FIRST_PAUSE;
         loop {
@@ -116,7 +116,7 @@ impl Door {
         }
     }
 
-    async fn settle_once(&self, run: &RunOwner, seq: u32, outcome: Arc<str>) -> Result<(), StoreError> {
+    async fn settle_once(&self, run: &RunOwner, seq: u32, outcome: Arc<String>) -> Result<(), StoreError> {
         let (id, owner) = (run.id().to_owned(), Arc::clone(run.owner()));
         // A power cut may take it with what was done since: then it is not known what came of the call, as its row says.
         let settled = self.committed(Safety::Process, move |store, commit| {

@@ -31,6 +31,9 @@ mod telling;
 mod tool;
 mod under_way;
 mod unwound;
+mod values;
+
+pub use pincer_json::{Json, JsonError, Payload};
 
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
 pub use asking::{answer_question, granted_always};

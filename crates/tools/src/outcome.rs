@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pincer_json::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::Effect;
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The tool's value, or why there is none.
-    pub result: Result<Value, CallError>,
+    pub result: Result<Json, CallError>,
     /// What it may have changed.
     pub effect: Effect,
     /// From asking to answering, waiting for a person included.
@@ -61,16 +62,33 @@ pub enum ErrorCode {
     Store,
 }
 
-/// What came of a call, as the journal has it.
+impl Outcome {
+    /// The tool's value as a tree.
+    pub fn value(self) -> Result<Value, CallError> {
+        let unreadable = |error: pincer_json::JsonError| CallError::new(ErrorCode::InvalidOutput, error.to_string());
+        self.result?.to().map_err(unreadable)
+    }
+}
+
+/// What came of a call, as the journal has it. Not an untagged enum: serde would read the value into a tree to find out which it
+/// is.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Recorded {
-    Value { ok: Value },
-    Failed { error: CallError, effect: Effect },
+struct Recorded {
+    #[serde(default, deserialize_with = "present")]
+    ok: Option<Json>,
+    #[serde(default)]
+    error: Option<CallError>,
+    #[serde(default)]
+    effect: Option<Effect>,
+}
+
+/// A value that is `null` is one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(deserializer).map(Some)
 }
 
 /// The form in which the journal keeps what came of a call.
-pub(crate) fn record(result: Result<&Value, &CallError>, effect: Effect) -> String {
+pub(crate) fn record(result: Result<&Json, &CallError>, effect: Effect) -> String {
     match result {
         // Written as it is: a large value is not copied only to be written.
         Ok(value) => format!("{{\"ok\":{value}}}"),
@@ -79,11 +97,12 @@ pub(crate) fn record(result: Result<&Value, &CallError>, effect: Effect) -> Stri
 }
 
 /// Reads what came of a call out of the journal.
-pub fn recorded(outcome: &str) -> Result<(Result<Value, CallError>, Effect), serde_json::Error> {
-    Ok(match serde_json::from_str(outcome)? {
-        Recorded::Value { ok } => (Ok(ok), Effect::Done),
-        Recorded::Failed { error, effect } => (Err(error), effect),
-    })
+pub fn recorded(outcome: &str) -> Result<(Result<Json, CallError>, Effect), serde_json::Error> {
+    match serde_json::from_str(outcome)? {
+        Recorded { ok: Some(ok), .. } => Ok((Ok(ok), Effect::Done)),
+        Recorded { error: Some(error), effect: Some(effect), .. } => Ok((Err(error), effect)),
+        _ => Err(serde::de::Error::custom("neither a value nor an error with its effect")),
+    }
 }
 
 impl CallError {

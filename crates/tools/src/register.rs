@@ -85,7 +85,7 @@ impl DoorBuilder {
     }
 
     /// The entries of all registered tools.
-    pub fn entries(&self) -> Vec<Entry> {
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
         self.registry.entries()
     }
 

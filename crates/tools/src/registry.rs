@@ -43,7 +43,7 @@ pub enum RegisterError {
 
 /// A tool, ready to be called.
 pub(crate) struct Registered {
-    pub entry: Entry,
+    pub entry: Arc<Entry>,
     pub tool: Arc<dyn Tool>,
     input: Input,
     pub output: Option<Checked>,
@@ -65,11 +65,12 @@ impl Registered {
         };
         let input = schema("input", &entry.input_schema)?;
         let output = entry.output_schema.as_ref().map(|output| schema("output", output)).transpose()?;
+        let entry = Arc::new(entry);
         Ok(Self { entry, tool, input: Input::Known(input), output, fingerprint: OnceLock::new() })
     }
 
     /// A tool of somebody else: its schemas are never an error of ours.
-    fn of_stranger(entry: Entry, tool: Arc<dyn Tool>) -> Self {
+    fn of_stranger(entry: Arc<Entry>, tool: Arc<dyn Tool>) -> Self {
         let input = Input::Stranger(OnceLock::new());
         Self { entry, tool, input, output: None, fingerprint: OnceLock::new() }
     }
@@ -150,7 +151,7 @@ impl Registry {
     /// Gives a plugin a further namespace.
     pub fn add_namespace(&mut self, plugin: &str, namespace: Namespace) -> Result<(), RegisterError> {
         let theirs = self.order.iter().filter(|tool| tool.plugin.as_deref() == Some(plugin));
-        let tools: Vec<&Entry> = theirs.filter_map(|tool| Some(&self.tools.get(&tool.it)?.entry)).collect();
+        let tools: Vec<&Entry> = theirs.filter_map(|tool| Some(&*self.tools.get(&tool.it)?.entry)).collect();
         check_namespaces(plugin, tools.into_iter(), std::slice::from_ref(&namespace), self.namespaces())?;
         self.namespaces.push(Owned { plugin: Some(plugin.to_owned()), it: namespace });
         Ok(())
@@ -219,8 +220,8 @@ impl Registry {
         self.tools.get(id)
     }
 
-    pub fn entries(&self) -> Vec<Entry> {
-        self.order.iter().filter_map(|id| Some(self.tools.get(&id.it)?.entry.clone())).collect()
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.order.iter().filter_map(|id| Some(Arc::clone(&self.tools.get(&id.it)?.entry))).collect()
     }
 
     pub fn hooks(&self) -> impl Iterator<Item = &Hook> {

@@ -13,7 +13,7 @@ pub struct Server {
     /// How it is.
     pub state: ServerState,
     /// Its tools. Their ids are `mcp:<name>:<tool>`.
-    pub tools: Vec<(Entry, Arc<dyn Tool>)>,
+    pub tools: Vec<(Arc<Entry>, Arc<dyn Tool>)>,
 }
 
 /// What can be done with an MCP server besides calling its tools: the names in ids, and where programs find them.

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_json::Payload;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -16,8 +17,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Something that can be done. Only the door calls it.
 pub trait Tool: Send + Sync {
     /// Does it. When the call is aborted or takes too long, `call.abort` says so, and half a second later the future is
-    /// dropped.
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>>;
+    /// dropped. A tool that has its value as text returns the text.
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>>;
 
     /// How long it may take. `None` leaves it to the caller's abort.
     fn timeout(&self) -> Option<Duration> {
@@ -121,12 +122,14 @@ pub enum Effect {
 /// A closure as a tool, for tests and small things.
 pub struct FnTool<F>(pub F);
 
-impl<F, Fut> Tool for FnTool<F>
+impl<F, Fut, T> Tool for FnTool<F>
 where
     F: Fn(ToolCall) -> Fut + Send + Sync,
-    Fut: Future<Output = Result<Value, ToolError>> + Send + 'static,
+    Fut: Future<Output = Result<T, ToolError>> + Send + 'static,
+    T: Into<Payload>,
 {
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
-        Box::pin((self.0)(call))
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
+        let done = (self.0)(call);
+        Box::pin(async move { done.await.map(Into::into) })
     }
 }

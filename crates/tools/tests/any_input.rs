@@ -85,7 +85,7 @@ proptest! {
         runtime.block_on(async {
             let house = house(|door| door.tool(strange, echo()).unwrap());
             let outcome = house.call("openclaw:core:strange", input.clone()).await;
-            if let Ok(value) = outcome.result {
+            if let Ok(value) = outcome.value() {
                 assert_eq!(value, input);
             }
         });
@@ -100,7 +100,7 @@ proptest! {
             let outcome = house.call(&name, input.clone()).await;
             let fits = input["text"].is_string()
                 && input.as_object().is_some_and(|members| members.keys().all(|key| key == "text"));
-            match outcome.result {
+            match outcome.value() {
                 Ok(value) => assert!(fits && value == input, "{input} is not what the tool takes"),
                 Err(error) => assert!(matches!(error.code, ErrorCode::InvalidInput | ErrorCode::UnknownTool), "{error:?}"),
             }

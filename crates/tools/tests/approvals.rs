@@ -229,7 +229,7 @@ async fn a_hook_may_demand_a_question_and_from_then_on_the_input_is_frozen() {
         house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered");
         request
     });
-    assert_eq!(outcome.result.expect("a value"), json!({ "text": "shown" }));
+    assert_eq!(outcome.value().expect("a value"), json!({ "text": "shown" }));
     assert!(request.contains("\"line\":7"), "{request}");
     assert!(request.contains("really?") && request.contains("shown") && !request.contains("late"), "{request}");
 }

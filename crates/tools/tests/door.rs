@@ -10,7 +10,8 @@ use std::time::Duration;
 use common::{call, echo, entry, house};
 use pincer_store::{CallState, Claim, Journal, NewRun, Repeat, RunState, Runs, Safety};
 use pincer_tools::{
-    BoxFuture, Context, Door, Effect, ErrorCode, EventKind, FnTool, RegisterError, RunOwner, Tool, ToolCall, ToolError,
+    BoxFuture, Call, Context, Door, Effect, ErrorCode, EventKind, FnTool, Json, Payload, RegisterError, RunOwner, Tool,
+    ToolCall, ToolError,
 };
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -19,7 +20,7 @@ use tokio::sync::Notify;
 async fn a_call_goes_through() {
     let house = house(|door| door);
     let outcome = house.call("openclaw:core:echo", json!({ "text": "hi" })).await;
-    assert_eq!((outcome.result, outcome.effect), (Ok(json!({ "text": "hi" })), Effect::Done));
+    assert_eq!((outcome.effect, outcome.value()), (Effect::Done, Ok(json!({ "text": "hi" }))));
     let kinds: Vec<String> = house
         .events
         .lock()
@@ -71,6 +72,39 @@ async fn a_value_that_is_not_what_the_tool_declares_is_refused_though_it_was_don
     assert_eq!((outcome.result.expect_err("refused").code, outcome.effect), (ErrorCode::InvalidOutput, Effect::Done));
 }
 
+#[tokio::test]
+async fn a_value_of_a_hostile_shape_is_refused_by_its_count_as_text_and_as_a_tree() {
+    let zeros = format!("[{}0]", "0,".repeat(1_000_000));
+    assert!(Json::parse(zeros.as_str()).is_err(), "no tool could return this as text");
+    let house = house(|door| {
+        let tool = FnTool(move |_: ToolCall| {
+            let value = serde_json::from_str::<Value>(&zeros).map_err(|error| ToolError::unknown(error.to_string()));
+            async move { value }
+        });
+        door.tool(entry("openclaw:core:zeros"), Arc::new(tool)).expect("registered")
+    });
+    let outcome = house.call("zeros", json!({ "text": "x" })).await;
+    let error = outcome.result.expect_err("refused");
+    assert_eq!((error.code, outcome.effect), (ErrorCode::InvalidOutput, Effect::Done));
+    let told = "openclaw:core:zeros returned a value made of more than 1000000 values and keys: ask it for less";
+    assert_eq!(error.message, told);
+}
+
+#[tokio::test]
+async fn an_input_that_is_text_is_what_its_tool_gets_whatever_its_size() {
+    let house = house(|door| door);
+    // The second is not kept as a tree while the call waits.
+    for text in ["short".to_owned(), "long ".repeat(20_000)] {
+        let input = json!({ "text": text });
+        let call = Call { input: Json::of(&input).expect("JSON").into(), ..common::call("echo", Value::Null) };
+        let outcome = house.door.call(&house.scope, &Context::default(), call, Arc::new(())).await;
+        assert_eq!(outcome.value(), Ok(input));
+    }
+    let wrong = Call { input: Json::parse("[1]").expect("JSON").into(), ..common::call("echo", Value::Null) };
+    let outcome = house.door.call(&house.scope, &Context::default(), wrong, Arc::new(())).await;
+    assert_eq!(outcome.value().expect_err("refused").code, ErrorCode::InvalidInput);
+}
+
 /// Waits until it is told, and notes whether it was dropped before its end.
 struct Waits {
     started: Arc<Notify>,
@@ -86,7 +120,7 @@ impl Drop for SetOnDrop {
 }
 
 impl Tool for Waits {
-    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Value, ToolError>> {
+    fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>> {
         let (started, guard) = (Arc::clone(&self.started), SetOnDrop(Arc::clone(&self.dropped)));
         Box::pin(async move {
             let _guard = guard;
@@ -237,7 +271,7 @@ async fn a_sequential_tool_that_calls_another_does_not_wait_for_itself() {
     *shared.lock().unwrap() = Some((made.door.clone(), scope.clone()));
     let outcome =
         made.door.call(&scope, &Context::default(), call("outer", json!({ "text": "x" })), Arc::new(())).await;
-    assert_eq!(outcome.result, Ok(json!("reentrant")));
+    assert_eq!(outcome.value(), Ok(json!("reentrant")));
     let nested = made.events.lock().unwrap().iter().any(|event| event.parent.as_deref() == Some("call-1"));
     assert!(nested, "the nested call does not name its parent");
 }

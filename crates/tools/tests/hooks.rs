@@ -36,7 +36,7 @@ fn with(hooks: Vec<Hook>) -> House {
 }
 
 async fn echoed(house: &House) -> Value {
-    house.call("openclaw:core:echo", json!({ "text": "" })).await.result.expect("a value")["text"].clone()
+    house.call("openclaw:core:echo", json!({ "text": "" })).await.value().expect("a value")["text"].clone()
 }
 
 async fn blocked(house: &House) -> String {

@@ -90,13 +90,13 @@ impl House {
     }
 
     pub async fn outcome(&self, context: &Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
-        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
         self.door.call(&self.scope, context, call, updates).await
     }
 
     pub async fn call(&self, tool: &str, input: Value) -> Result<Value, String> {
         let outcome = self.outcome(&context(), tool, input, Arc::new(())).await;
-        outcome.result.map_err(|error| {
+        outcome.value().map_err(|error| {
             assert_ne!(error.code, ErrorCode::InvalidOutput, "{error}");
             error.message
         })

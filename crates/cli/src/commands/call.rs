@@ -114,7 +114,7 @@ async fn attend(
         ..Context::default()
     };
     let id = format!("call_{}", Uuid::now_v7());
-    let call = Call { id, tool: asked.tool.into(), input, ..Call::default() };
+    let call = Call { id, tool: asked.tool.into(), input: input.into(), ..Call::default() };
     let call = door.call(scope, &context, call, Arc::new(()));
     tokio::pin!(call);
     loop {
@@ -179,7 +179,8 @@ fn report(ended: Ended, json: bool) -> u8 {
             WAITING
         }
         Ended::Outcome(outcome) => {
-            match outcome.result {
+            let effect = outcome.effect;
+            match outcome.value() {
                 Ok(value) => {
                     line(&match (&value, json) {
                         (Value::String(text), false) => text.clone(),
@@ -190,7 +191,10 @@ fn report(ended: Ended, json: bool) -> u8 {
                 }
                 Err(error) => {
                     if json {
-                        line(&json!({ "error": { "code": error.code, "message": error.message, "effect": outcome.effect } }).to_string());
+                        line(
+                            &json!({ "error": { "code": error.code, "message": error.message, "effect": effect } })
+                                .to_string(),
+                        );
                     }
                     note(&format!("error: {}", error.message));
                     if matches!(error.code, ErrorCode::UnknownTool | ErrorCode::InvalidInput) {

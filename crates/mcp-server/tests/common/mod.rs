@@ -204,6 +204,7 @@ impl House {
 
     /// Brings tools of a server to the door, as if it had listed them.
     pub fn serves(&self, name: &str, tools: Vec<(Entry, Arc<dyn Tool>)>) {
+        let tools = tools.into_iter().map(|(entry, tool)| (Arc::new(entry), tool)).collect();
         self.door.set_server(Server { name: name.into(), state: ServerState::Available, tools });
     }
 

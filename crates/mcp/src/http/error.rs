@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use pincer_json::JsonError;
+
 use crate::auth::AuthError;
 
 /// Why there is no answer. The messages go on from the server's name, which the caller says.
@@ -94,6 +96,9 @@ pub enum HttpError {
         /// Why.
         reason: String,
     },
+    /// A message of a hostile shape.
+    #[error("answered with a message {}: ask it for less", JsonError::TooManyNodes)]
+    TooManyNodes,
     /// An old server that does not say where it wants messages.
     #[error("did not say where it wants messages to be sent")]
     NoEndpoint,

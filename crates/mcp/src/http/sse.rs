@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use pincer_json::JsonError;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
 use rmcp::RoleClient;
@@ -46,11 +47,11 @@ impl Sse {
         })
     }
 
-    fn read(&mut self, text: &str) -> Result<ServerJsonRpcMessage, serde_json::Error> {
+    fn read(&mut self, text: &str) -> Result<ServerJsonRpcMessage, JsonError> {
         if self.greeted {
-            return raw::message(text);
+            return raw::sealed(text);
         }
-        let message = serde_json::from_str(text)?;
+        let message = serde_json::from_str(text).map_err(JsonError::Syntax)?;
         self.greeted = matches!(message, JsonRpcMessage::Response(_));
         Ok(message)
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use pincer_json::JsonError;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
@@ -23,9 +24,10 @@ use super::client::{Call, EXCERPT_CHARS, HttpClient, MOST_ANSWER_BYTES, failure_
 use super::error::HttpError;
 use super::events::{EventError, events};
 use super::excerpt::excerpt;
-use super::raw::{Opening, sealed, sealed_text};
+use super::raw::{sealed, sealed_text};
 use super::wire::Trouble;
 use crate::params::ParamHeaders;
+use crate::sealed::wrong;
 
 const BOTH: &str = "application/json, text/event-stream";
 const EVENTS: &str = "text/event-stream";
@@ -42,7 +44,7 @@ const MOST_CONCURRENT: usize = 64;
 type Failure = StreamableHttpError<HttpError>;
 
 /// The transport of a server that speaks streamable HTTP.
-pub(super) fn transport(http: HttpClient, trouble: Trouble) -> Opening<StreamableHttpClientTransport<Streamable>> {
+pub(super) fn transport(http: HttpClient, trouble: Trouble) -> StreamableHttpClientTransport<Streamable> {
     let mut backoff = ExponentialBackoff::default();
     backoff.max_delay = Some(LONGEST_BACKOFF);
     let mut config = StreamableHttpClientTransportConfig::with_uri(http.remote().url.as_str())
@@ -54,7 +56,7 @@ pub(super) fn transport(http: HttpClient, trouble: Trouble) -> Opening<Streamabl
         oversized: AtomicBool::new(false),
         answered: watch::channel(false).0,
     });
-    Opening(StreamableHttpClientTransport::with_client(Streamable { http, trouble, streams }, config))
+    StreamableHttpClientTransport::with_client(Streamable { http, trouble, streams }, config)
 }
 
 /// What rmcp's worker sends with.
@@ -130,12 +132,13 @@ impl Streamable {
                 let body = read(&self.http, response).await.map_err(Failure::Client)?;
                 // The greeting is rmcp's to read.
                 let answer = if begins(&message) {
-                    serde_json::from_slice(&body)
+                    serde_json::from_slice(&body).map_err(JsonError::Syntax)
                 } else {
                     sealed(&String::from_utf8_lossy(&body))
                 };
                 match answer {
                     Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, id)),
+                    Err(JsonError::TooManyNodes) => Err(Failure::Client(HttpError::TooManyNodes)),
                     Err(error) => Err(Failure::Client(HttpError::NoMessage { reason: told(&error) })),
                 }
             }
@@ -183,8 +186,9 @@ impl Streamable {
         let failed = awaited.clone();
         let events = self.greeting(response, awaited);
         let sealed = events.map(move |event| match event {
-            Ok(event) if carries_message(&event) => match sealed_text(event.data.clone().unwrap_or_default()) {
+            Ok(mut event) if carries_message(&event) => match sealed_text(event.data.take().unwrap_or_default()) {
                 Ok(data) => Ok(Sse { data: Some(data), ..event }),
+                Err(error @ JsonError::TooManyNodes) => instead(&failed, wrong(&error)),
                 Err(error) => instead(&failed, format!("sent what is not an MCP message: {}", told(&error))),
             },
             event => event,
@@ -351,8 +355,13 @@ fn instead(request: &RequestId, why: String) -> Result<Sse, SseError> {
     Ok(Sse::default().data(answer))
 }
 
-fn told(error: &serde_json::Error) -> String {
-    excerpt(&error.to_string(), EXCERPT_CHARS)
+fn told(error: &JsonError) -> String {
+    // What it is not is said by whoever says this.
+    let told = match error {
+        JsonError::Syntax(error) => error.to_string(),
+        error => error.to_string(),
+    };
+    excerpt(&told, EXCERPT_CHARS)
 }
 
 fn awaited(message: &ClientJsonRpcMessage) -> Option<RequestId> {

@@ -18,6 +18,7 @@ use super::streamable;
 use crate::auth::Logins;
 
 /// A transport whose kind is known only when it is made. rmcp's functions want a type for each.
+/// Results come out of it [as text](crate::opened).
 pub struct Wire {
     carrier: Box<dyn Carry>,
     trouble: Trouble,

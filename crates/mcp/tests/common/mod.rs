@@ -122,7 +122,7 @@ impl House {
     }
 
     pub async fn call_as(&self, context: Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
-        let call = Call { id: "call-1".into(), tool: tool.into(), input, ..Call::default() };
+        let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
         within(self.door.call(&self.scope(), &context, call, updates)).await
     }
 
@@ -131,7 +131,7 @@ impl House {
     }
 
     pub async fn ok(&self, tool: &str, input: Value) -> Value {
-        self.call(tool, input).await.result.unwrap()
+        self.call(tool, input).await.value().unwrap()
     }
 
     /// The text of a result's first block.

@@ -11,9 +11,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use pincer_config::keys::{McpServer, McpTransport};
-use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start};
+use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start, opened};
 use rmcp::handler::server::ServerHandler;
-use rmcp::model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, ServerResult, Tool};
+use rmcp::model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, Tool};
 use rmcp::service::{RequestContext, RunningService, ServiceError};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
@@ -125,10 +125,8 @@ pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, Stri
 /// The names of a server's tools. Results come as they were sent.
 pub async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
-    let ServerResult::CustomResult(result) = client.send_request(request).await? else {
-        panic!("it is not as it was sent")
-    };
-    let names = result.0["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
+    let result: Value = opened(client.send_request(request).await?).unwrap().to().unwrap();
+    let names = result["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
     Ok(names.collect())
 }
 

@@ -167,7 +167,13 @@ pub struct Hook {
 /// What all hooks together say.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Merged {
-    Go { params: Value, approval: Option<ApprovalDemand>, standing: Standing },
+    Go {
+        params: Value,
+        /// Whether a hook has put another input in place of the caller's.
+        rewritten: bool,
+        approval: Option<ApprovalDemand>,
+        standing: Standing,
+    },
     Block(String),
 }
 
@@ -177,7 +183,7 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
     // Stable: of equal priority, who was registered first is asked first.
     matching.sort_by_key(|hook| std::cmp::Reverse(hook.priority));
     let mut approval: Option<ApprovalDemand> = None;
-    let mut standing = Standing::Tool;
+    let (mut standing, mut rewritten) = (Standing::Tool, false);
     for Hook { name, timeout, hook, .. } in matching {
         let verdict = match tokio::time::timeout(*timeout, hook.before_tool_call(&event)).await {
             Ok(Ok(verdict)) => verdict,
@@ -196,13 +202,14 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
             return Merged::Block(format!("blocked by the hook {name}: {reason}"));
         }
         if let (Some(params), None) = (verdict.params, &approval) {
+            rewritten |= event.params != params;
             event.params = params;
         }
         // One question is asked, in the words of the first; it grants no more than any of them would.
         approval = approval.or(verdict.require_approval);
         standing = standing.and(verdict.standing);
     }
-    Merged::Go { params: event.params, approval, standing }
+    Merged::Go { params: event.params, rewritten, approval, standing }
 }
 
 impl BeforeToolCall {

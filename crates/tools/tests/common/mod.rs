@@ -54,7 +54,7 @@ pub fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
 }
 
 pub fn call(tool: &str, input: Value) -> Call {
-    Call { id: "call-1".into(), tool: tool.into(), input, line: Some(7), ..Call::default() }
+    Call { id: "call-1".into(), tool: tool.into(), input: input.into(), line: Some(7), ..Call::default() }
 }
 
 impl House {

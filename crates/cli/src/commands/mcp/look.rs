@@ -127,9 +127,9 @@ fn describe(server: &Server, seen: &Seen, listing: &Listing) {
     let also = if also.is_empty() { String::new() } else { format!(", and {}", also.join(" and ")) };
     line(&format!("listed {} tools in {}{also}", listing.tools.len(), took(seen.listed_in)));
     for tool in &listing.tools {
-        let text = |key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default();
-        let about = text("description").lines().next().unwrap_or_default();
-        line(&format!("  {}  {}", text("name"), shortened(about, 80)));
+        let described = tool.value();
+        let about = described["description"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
+        line(&format!("  {}  {}", tool.name, shortened(about, 80)));
     }
     for remark in &listing.remarks {
         note(&format!("warning: {remark}"));

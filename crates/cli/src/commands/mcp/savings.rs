@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pincer_catalog::Catalog;
 use pincer_codemode::{RunTools, Settings, Surface};
 use pincer_config::keys::McpSampling;
-use pincer_mcp::Server;
+use pincer_mcp::{ListedTool, Server};
 use pincer_tools::Context;
 use serde_json::{Value, json};
 
@@ -124,9 +124,9 @@ async fn measure(places: &PlaceArguments, scope: &ScopeArguments) -> Result<Meas
 fn size_of(server: &Server) -> Option<Size> {
     let listing = server.seen().listing?;
     let none = json!({});
+    let tools: Vec<Value> = listing.tools.iter().map(ListedTool::value).collect();
     let text = |tool: &'_ Value, key: &str| tool.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let tools: Vec<(String, String, &Value)> = listing
-        .tools
+    let tools: Vec<(String, String, &Value)> = tools
         .iter()
         .map(|tool| (text(tool, "name"), text(tool, "description"), tool.get("inputSchema").unwrap_or(&none)))
         .collect();

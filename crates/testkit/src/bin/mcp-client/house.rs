@@ -115,9 +115,9 @@ impl House {
             let catalog = Catalog::new(self.door.entries()).map_err(|error| error.to_string())?;
             let scope = RunCatalog::new(&catalog, &Policy::open());
             let tool = format!("mcp:{NAME}:{tool}");
-            let call = Call { id: "call".into(), tool, input: input.clone(), ..Call::default() };
+            let call = Call { id: "call".into(), tool, input: input.clone().into(), ..Call::default() };
             let outcome = self.door.call(&scope, &Context::default(), call, Arc::new(Obliging)).await;
-            match outcome.result {
+            match outcome.value() {
                 Ok(value) => return Ok(value),
                 Err(error) => self.oblige(error.message).await?,
             }

@@ -1,17 +1,19 @@
-//! JSON text that has been checked, and nothing more: not parsed into a tree, because most of it only passes through.
+//! Checked JSON text.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Nesting a [`Json`] may have. Below what `serde_json` and other common parsers accept, with room for an envelope.
-pub const MAX_DEPTH: usize = 100;
+use crate::check::{MAX_DEPTH, MAX_NODES, RESERVED_KEY, inspect, mend_lone_surrogates};
 
-/// A JSON document as text. Valid, at most [`MAX_DEPTH`] deep, and free of lone surrogates, so that every parser takes it.
+/// A JSON document as text. Valid, at most [`MAX_DEPTH`] deep, of at most [`MAX_NODES`] nodes, and free of lone surrogates, so
+/// that every parser takes it. Clones share the text.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Json(Box<str>);
+// Not `Arc<str>`: a text of megabytes would be copied to become one.
+pub struct Json(Arc<String>);
 
 /// Why a text is not a [`Json`].
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +27,9 @@ pub enum JsonError {
     /// It is valid, but nested so deeply that other programs could not read it.
     #[error("nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
+    /// It is valid, but would take too much memory as a tree.
+    #[error("made of more than {MAX_NODES} values and keys")]
+    TooManyNodes,
 }
 
 impl Json {
@@ -32,10 +37,11 @@ impl Json {
     pub fn parse(text: impl Into<String>) -> Result<Self, JsonError> {
         let mut bytes = text.into().into_bytes();
         mend_lone_surrogates(&mut bytes);
-        let text = String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::de::Error::custom(error)))?;
+        let mut text = String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::de::Error::custom(error)))?;
         serde_json::from_str::<IgnoredAny>(&text).map_err(JsonError::Syntax)?;
         inspect(text.as_bytes())?;
-        Ok(Self(text.into_boxed_str()))
+        text.shrink_to_fit();
+        Ok(Self(text.into()))
     }
 
     /// The JSON form of a Rust value.
@@ -45,7 +51,12 @@ impl Json {
 
     /// `null`.
     pub fn null() -> Self {
-        Self("null".into())
+        Self(String::from("null").into())
+    }
+
+    /// `{}`.
+    pub fn empty_object() -> Self {
+        Self(String::from("{}").into())
     }
 
     /// The text itself.
@@ -53,9 +64,26 @@ impl Json {
         &self.0
     }
 
+    /// The text itself, shared.
+    pub fn shared(&self) -> Arc<String> {
+        Arc::clone(&self.0)
+    }
+
     /// Reads it as a Rust value, for instance as [`serde_json::Value`].
     pub fn to<T: DeserializeOwned>(&self) -> Result<T, JsonError> {
         serde_json::from_str(&self.0).map_err(JsonError::Syntax)
+    }
+
+    /// Returns the items of an array, each as text. `None` if it is no array.
+    pub fn items(&self) -> Option<Vec<Self>> {
+        let items: Vec<&RawValue> = serde_json::from_str(&self.0).ok()?;
+        // A part of a checked text needs no check.
+        Some(items.into_iter().map(|item| Self(Arc::new(item.get().to_owned()))).collect())
+    }
+
+    /// Returns whether it is `null`.
+    pub fn is_null(&self) -> bool {
+        self.0.trim_ascii() == "null"
     }
 }
 
@@ -82,87 +110,7 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(deserializer)?;
-        Self::parse(raw.get()).map_err(serde::de::Error::custom)
-    }
-}
-
-const RESERVED_KEY: &str = "$serde_json::private::RawValue";
-/// Its longest spelling: every character escaped, in quotes.
-const RESERVED_SPELLING_BYTES: usize = 6 * RESERVED_KEY.len() + 2;
-
-/// Looks at everything that the grammar allows and we do not. `json` follows the grammar.
-///
-/// By hand, because a deserializer would decode every string into a buffer, and a value may be as large as a cell's whole
-/// allowance on the host.
-fn inspect(json: &[u8]) -> Result<(), JsonError> {
-    let (mut depth, mut at) = (0, 0);
-    while let Some(byte) = json.get(at) {
-        let start = at;
-        at += 1;
-        match byte {
-            b'[' | b'{' => {
-                depth += 1;
-                if depth > MAX_DEPTH {
-                    return Err(JsonError::TooDeep);
-                }
-            }
-            b']' | b'}' => depth -= 1,
-            b'"' => {
-                at = end_of_string(json, at);
-                let is_key = json[at..].trim_ascii_start().starts_with(b":");
-                if is_key && at - start <= RESERVED_SPELLING_BYTES {
-                    let key = serde_json::from_slice::<String>(&json[start..at]).map_err(JsonError::Syntax)?;
-                    if key == RESERVED_KEY {
-                        return Err(JsonError::ReservedKey);
-                    }
-                }
-            }
-            b'-' | b'0'..=b'9' => {
-                at += json[at..]
-                    .iter()
-                    .take_while(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
-                    .count();
-                serde_json::from_slice::<f64>(&json[start..at]).map_err(JsonError::Syntax)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Where the string that has begun before `at` is over.
-fn end_of_string(json: &[u8], mut at: usize) -> usize {
-    loop {
-        match json.get(at) {
-            Some(b'\\') => at += 2,
-            Some(b'"') | None => return (at + 1).min(json.len()),
-            Some(_) => at += 1,
-        }
-    }
-}
-
-/// `"\ud800"` alone is valid JSON that no UTF-8 string can hold. JavaScript writes it; `\ufffd` takes its place, which has
-/// the same length.
-fn mend_lone_surrogates(json: &mut [u8]) {
-    let unit = |json: &[u8], at: usize| -> Option<u16> {
-        let hex = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
-        u16::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()
-    };
-    let mut at = 0;
-    while at + 1 < json.len() {
-        if json[at] != b'\\' {
-            at += 1;
-            continue;
-        }
-        match (unit(json, at), unit(json, at + 6)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => at += 12,
-            (Some(0xd800..=0xdfff), _) => {
-                json[at + 2..at + 6].copy_from_slice(b"fffd");
-                at += 6;
-            }
-            (Some(_), _) => at += 6,
-            (None, _) => at += 2,
-        }
+        Self::parse(Box::<str>::from(raw)).map_err(serde::de::Error::custom)
     }
 }
 
@@ -188,6 +136,17 @@ mod tests {
     }
 
     #[test]
+    fn hostile_shapes_are_refused_by_their_count_to_the_node() {
+        let list = |item: &str, count: usize| format!("[{}{item}]", format!("{item},").repeat(count - 1));
+        for (item, each) in [("0", 1), ("[]", 1), (r#"{"a":0}"#, 3)] {
+            let most = (MAX_NODES - 1) / each;
+            assert!(Json::parse(list(item, most)).is_ok(), "{item}");
+            assert!(matches!(Json::parse(list(item, most + 1)), Err(JsonError::TooManyNodes)), "{item}");
+        }
+        assert_eq!(JsonError::TooManyNodes.to_string(), "made of more than 1000000 values and keys");
+    }
+
+    #[test]
     fn the_reserved_key_is_refused_and_the_same_text_elsewhere_is_not() {
         for text in
             [r#"{"$serde_json::private::RawValue":"1"}"#, r#"[{"a":{"\u0024serde_json::private::RawValue":"1"}}]"#]
@@ -202,5 +161,14 @@ mod tests {
         for text in ["", "{", "[1,]", "undefined", "1 2", "\"\u{1}\"", "[1E400]"] {
             assert!(matches!(Json::parse(text), Err(JsonError::Syntax(_))), "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_items_of_an_array_are_parts_of_its_text() {
+        let items = |text: &str| Json::parse(text).unwrap().items();
+        let texts: Vec<String> =
+            items(r#"["a, b", { "c" : [1] }, null]"#).unwrap().iter().map(Json::to_string).collect();
+        assert_eq!(texts, [r#""a, b""#, r#"{ "c" : [1] }"#, "null"]);
+        assert!(items("{}").is_none());
     }
 }
