@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Allotment, Engine, MemoryBudget};
@@ -10,7 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
 use crate::ending::Ending;
+use crate::inner::Inner;
 use crate::scope::RunScope;
+use crate::threads;
 
 /// What a program needs besides its cell: its tools, its requests, the pages that its checkpoints are compared with.
 const HOST_BYTES: usize = 256 << 10;
@@ -150,20 +152,28 @@ impl CodeMode {
         if self.inner.backstop.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }
-        let inner = std::sync::Arc::clone(&self.inner);
+        let inner = Arc::clone(&self.inner);
         tokio::spawn(async move {
-            loop {
-                let begun = inner.backstop.begun.load(Ordering::Acquire);
-                tokio::time::sleep(CALM).await;
-                if inner.places.working() == 0 && inner.backstop.begun.load(Ordering::Acquire) == begun {
-                    break;
-                }
-            }
+            while !is_calm(&inner, CALM).await {}
+            give_back(resident, &inner.engine).await;
+            // Threads of cells have ended by then. Each has a part of the heap to itself until it does.
+            let is_over = is_calm(&inner, threads::IDLE + CALM).await;
             // From here on the next program starts a new watch.
             inner.backstop.is_watched.store(false, Ordering::Release);
-            give_back(resident, &inner.engine).await;
+            if is_over && inner.places.working() == 0 {
+                give_back(resident, &inner.engine).await;
+            } else {
+                CodeMode { inner }.watch_memory(resident);
+            }
         });
     }
+}
+
+/// Waits for so long, and returns whether no program ran at the end and none had begun meanwhile.
+async fn is_calm(inner: &Inner, time: Duration) -> bool {
+    let begun = inner.backstop.begun.load(Ordering::Acquire);
+    tokio::time::sleep(time).await;
+    inner.places.working() == 0 && inner.backstop.begun.load(Ordering::Acquire) == begun
 }
 
 async fn give_back(resident: Resident, engine: &Engine) {

@@ -20,7 +20,7 @@ use crate::spot;
 /// What a cell needs, whatever the system's default is.
 const STACK_BYTES: usize = 4 << 20;
 /// A thread without work ends after this time.
-const IDLE: Duration = Duration::from_secs(10);
+pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
 /// Why there is no turn.
 #[derive(Debug, thiserror::Error)]

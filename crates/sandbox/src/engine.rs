@@ -21,8 +21,9 @@ const NATIVE_STACK_BYTES: usize = 1 << 20;
 /// What a turn needs: that, and what the host uses when the guest calls it from its deepest frame.
 pub(crate) const STACK_BYTES: usize = NATIVE_STACK_BYTES + (512 << 10);
 /// Dirty pages up to this size are reset by copying when a cell ends. Giving them back to the system instead would cost the
-/// next cell a page fault for each. A small program changes a quarter of this; every place that was ever used may keep so much.
-const KEEP_RESIDENT_BYTES: usize = 512 << 10;
+/// next cell a page fault for each. A small program changes less, and what is kept lies within the image, so that
+/// [`Engine::give_back`] reaches it. Every place that was ever used may keep so much.
+const KEEP_RESIDENT_BYTES: usize = 256 << 10;
 
 /// How to load an engine.
 pub struct Options {
