@@ -269,6 +269,7 @@ impl Door {
         }
         let (given, demand, standing) = self.hooks_say(registry, entry, registered, call, given, context).await?;
         let (text, input) = given.held();
+        give_back(text.as_ref());
         let demand = match decide(&self.parts.rules, entry) {
             RuleDecision::Deny => {
                 return Err(Failed::before(ErrorCode::Denied, format!("a rule denies calls of {id}")));

@@ -15,7 +15,7 @@ const MOST_VALUE_BYTES: usize = 8 << 20;
 /// An input with a longer text is not kept as a tree while its call waits for a person, its turn or the journal.
 const LARGE_INPUT_BYTES: usize = 64 << 10;
 
-/// Memory is given back to the system before and after the tree of an input with a longer text is there.
+/// Memory is given back to the system before and after a tree is made of an input with a longer text.
 const HUGE_INPUT_BYTES: usize = 1 << 20;
 
 /// An input on its way to its tool.
