@@ -20,6 +20,7 @@ mod runtime;
 mod settings;
 mod state;
 mod usage;
+mod usage_bench;
 mod usage_mcp;
 
 use std::io;
@@ -29,7 +30,8 @@ use clap::Parser;
 use pincer_codemode::{CodeModeResult, ErrorCode};
 use pincer_process::{Half, PROCESS_LIMIT, Worker, split};
 
-use crate::usage::{BenchCommand, CellArguments, Cli, Command};
+use crate::usage::{CellArguments, Cli, Command};
+use crate::usage_bench::BenchCommand;
 
 /// Exit codes of the contract.
 const DONE: u8 = 0;

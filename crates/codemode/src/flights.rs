@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Method;
+use crate::listener::Listener;
 use crate::result::{PendingState, PendingToolCall};
 use crate::tools::RunTools;
 
@@ -125,25 +126,6 @@ pub(crate) struct Caller {
     pub parent: String,
     /// Whom tools ask that want something of their caller.
     pub listener: Listener,
-}
-
-/// Whom tools ask that want something of their caller: whoever waits for the program now, also for calls that were begun before.
-#[derive(Clone)]
-pub(crate) struct Listener(Arc<RwLock<Arc<dyn UpdateSink>>>);
-
-impl Listener {
-    pub fn new(now: Arc<dyn UpdateSink>) -> Self {
-        Self(Arc::new(RwLock::new(now)))
-    }
-
-    fn now(&self) -> Arc<dyn UpdateSink> {
-        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn becomes(&self, other: &Self) {
-        let now = other.now();
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = now;
-    }
 }
 
 /// The calls of one run that have not settled.

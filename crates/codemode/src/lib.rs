@@ -50,6 +50,7 @@ mod house;
 mod inner;
 mod input;
 mod known_tools;
+mod listener;
 mod live;
 mod mcp;
 mod memory;

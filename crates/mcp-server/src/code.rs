@@ -4,7 +4,7 @@ use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, InputError, People, RunScope, Surface as CodeSurface, WaitInput,
     result_schema,
 };
-use pincer_process::give_back_memory;
+use pincer_process::give_memory_back;
 use pincer_tools::Context;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -142,7 +142,7 @@ fn shown(result: CodeModeResult, attachments: Vec<Value>) -> CallToolResult {
     let bytes: usize = result.output().iter().map(size).sum();
     drop(result);
     if bytes > LARGE_OUTPUT_BYTES {
-        give_back_memory();
+        give_memory_back();
     }
     shown
 }

@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+mod addressee;
 mod asks;
 mod auth;
 mod connection;

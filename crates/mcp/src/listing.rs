@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use pincer_json::{Json, JsonError};
-use pincer_process::give_back_memory;
+use pincer_process::give_memory_back;
 use pincer_tools::OPERATIONS;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -87,7 +87,7 @@ impl Listing {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let remarks = tools.remarks();
         if tools.bytes > LARGE_LISTING_BYTES {
-            give_back_memory();
+            give_memory_back();
         }
         Ok(Self { digest: settings.digest(), at, info, tools: tools.found, remarks })
     }

@@ -8,7 +8,6 @@ mod file_size;
 mod group;
 mod heap;
 mod keeper;
-mod memory;
 mod open_files;
 mod session;
 
@@ -17,5 +16,4 @@ pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
 pub use heap::{give_memory_back, limit_heap_parts};
 pub use keeper::{Front, Half, Worker, split};
-pub use memory::give_back_memory;
 pub use open_files::raise_open_files;

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use pincer_json::{Json, JsonError, Payload};
-use pincer_process::give_back_memory;
+use pincer_process::give_memory_back;
 use serde_json::Value;
 
 use crate::registry::Registered;
@@ -28,7 +28,7 @@ pub(crate) struct Given {
 /// Makes room for the tree of an input, or gives its room back, if it is large.
 pub(crate) fn give_back(text: Option<&Json>) {
     if text.is_some_and(|text| text.as_str().len() > HUGE_INPUT_BYTES) {
-        give_back_memory();
+        give_memory_back();
     }
 }
 

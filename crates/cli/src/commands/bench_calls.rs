@@ -20,7 +20,7 @@ use crate::cells::Outcome;
 use crate::engine;
 use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes, summary};
 use crate::print::{bytes, line, time};
-use crate::usage::{BenchArguments, CallsArguments};
+use crate::usage_bench::{BenchArguments, CallsArguments};
 
 /// Calls at once.
 const PARALLEL: usize = 200;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::cells::{self, CALLS, Outcome};
 use crate::measure::{Summary, milliseconds, progress, resident_bytes, summary};
 use crate::print::{bytes, chain, line, note, time};
-use crate::usage::BenchArguments;
+use crate::usage_bench::BenchArguments;
 use crate::{DONE, FAILED, engine};
 
 /// One line of the report. Times are milliseconds unless the name says otherwise.

@@ -10,7 +10,7 @@ use crate::cells::Outcome;
 use crate::load_client::{LoadClient, Served};
 use crate::measure::{Summary, milliseconds, progress, reported, summary};
 use crate::print::line;
-use crate::usage::LoadArguments;
+use crate::usage_bench::LoadArguments;
 
 /// Clients of the user whose programs are good.
 const GOOD: usize = 4;

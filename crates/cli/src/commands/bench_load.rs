@@ -10,7 +10,7 @@ use crate::cells::Outcome;
 use crate::load_client::{LoadClient, Served};
 use crate::measure::{Summary, milliseconds, progress, reported, summary};
 use crate::print::{bytes, line};
-use crate::usage::LoadArguments;
+use crate::usage_bench::LoadArguments;
 
 /// Each program, and how many clients run it at a time.
 const PROGRAMS: [(&str, &[usize], &str); 3] = [

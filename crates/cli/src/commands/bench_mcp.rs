@@ -24,7 +24,7 @@ use crate::cells::Outcome;
 use crate::engine;
 use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes_of, summary};
 use crate::print::{bytes, line};
-use crate::usage::BenchArguments;
+use crate::usage_bench::BenchArguments;
 
 const LIVE_CELLS: u32 = 4;
 /// Calls at once, each of 50 ms.

@@ -25,7 +25,7 @@ use crate::engine;
 use crate::load_client::{LoadClient, Served};
 use crate::measure::{forget_peak_of, peak_bytes_of, progress, reported, resident_bytes_of};
 use crate::print::{bytes, line};
-use crate::usage::MemoryArguments;
+use crate::usage_bench::MemoryArguments;
 
 const LIVE_CELLS: u32 = 4;
 /// Calls that are queued at once, and how large the arguments of each are.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::Outcome;
 use crate::print::{chain, line, note};
-use crate::usage::SearchArguments;
+use crate::usage_bench::SearchArguments;
 use crate::{DONE, FAILED, WRONG_USAGE};
 
 /// A line of `<set>.tools.jsonl`.

@@ -1,0 +1,95 @@
+//! Benchmarks as they are asked for on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+#[derive(Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Fresh cells, suspending, continuing: time and size
+    #[command(after_help = "Examples:\n  pincer bench cells\n  pincer bench cells --json --rounds 200")]
+    Cells(BenchArguments),
+    /// Calls of a tool from a program, through the bridge, the door and the journal; many suspended programs; the prompt
+    #[command(
+        after_help = "Examples:\n  pincer bench calls\n  pincer bench calls --json --rounds 2000\n  pincer bench calls --suspended 100000"
+    )]
+    Calls(CallsArguments),
+    /// Calls of an MCP server from a program, beside the SDK alone; Pincer as a server; declarations
+    #[command(after_help = "Examples:\n  pincer bench mcp\n  pincer bench mcp --json --rounds 2000")]
+    Mcp(BenchArguments),
+    /// Many clients of a server over HTTP: how fast they are answered, and what the server needs
+    #[command(after_help = "Examples:\n  pincer bench load\n  pincer bench load --json --seconds 300")]
+    Load(LoadArguments),
+    /// The programs of one user beside programs of another that sleep, loop, hoard or suspend
+    #[command(after_help = "Examples:\n  pincer bench fair\n  pincer bench fair --json --seconds 20")]
+    Fair(LoadArguments),
+    /// Peak memory of the host for each megabyte of JSON: arguments, results of MCP servers, listings, output
+    #[command(after_help = "Examples:\n  pincer bench memory\n  pincer bench memory --json --megabytes 6")]
+    Memory(MemoryArguments),
+    /// The server that `bench mcp` measures with
+    #[command(hide = true)]
+    TrivialServer,
+    /// The server that `bench memory` measures with
+    #[command(hide = true)]
+    MemoryServer,
+    /// How well catalog search finds what is asked for
+    #[command(after_help = "\
+Example:
+  pincer bench search --data DIR --json
+
+DIR has pairs of files. NAME.tools.jsonl: {id, server, name, description, schema} on each line. NAME.queries.jsonl:
+{query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
+    Search(SearchArguments),
+}
+
+#[derive(Args)]
+pub(crate) struct SearchArguments {
+    /// The folder with the data
+    #[arg(long, value_name = "DIR")]
+    pub data: PathBuf,
+    /// Print one line of JSON per set and mode
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct LoadArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How long each step takes
+    #[arg(long, value_name = "S", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct CallsArguments {
+    #[command(flatten)]
+    pub bench: BenchArguments,
+    /// Measure only what so many suspended programs cost
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(101..=10_000_000))]
+    pub suspended: Option<u32>,
+}
+
+#[derive(Args)]
+pub(crate) struct BenchArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How often each program runs
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rounds: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct MemoryArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How much JSON crosses in each case
+    #[arg(long, value_name = "MB", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=7))]
+    pub megabytes: u32,
+    /// Measures this case in this process, and prints its figures as JSON
+    #[arg(long, hide = true)]
+    pub case: Option<String>,
+}

@@ -1,0 +1,24 @@
+//! The caller of a program, as its tools reach it.
+
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pincer_tools::UpdateSink;
+
+/// Whom tools ask that want something of their caller: whoever waits for the program now, also for calls that were begun before.
+#[derive(Clone)]
+pub(crate) struct Listener(Arc<RwLock<Arc<dyn UpdateSink>>>);
+
+impl Listener {
+    pub fn new(now: Arc<dyn UpdateSink>) -> Self {
+        Self(Arc::new(RwLock::new(now)))
+    }
+
+    pub fn now(&self) -> Arc<dyn UpdateSink> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub fn becomes(&self, other: &Self) {
+        let now = other.now();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = now;
+    }
+}
