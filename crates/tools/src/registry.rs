@@ -46,22 +46,22 @@ pub(crate) struct Registered {
     pub entry: Arc<Entry>,
     pub tool: Arc<dyn Tool>,
     input: Input,
-    pub output: Option<Checked>,
+    pub output: Option<Box<Checked>>,
     fingerprint: OnceLock<Fingerprint>,
 }
 
-/// What an input is checked with.
+/// What an input is checked with. In a box: few of the tools of strangers are ever called.
 enum Input {
-    Known(Checked),
+    Known(Box<Checked>),
     /// Of somebody else: looked at when it is first needed, and not used if it cannot be.
-    Stranger(OnceLock<Option<Checked>>),
+    Stranger(OnceLock<Option<Box<Checked>>>),
 }
 
 impl Registered {
     pub fn new(entry: Entry, tool: Arc<dyn Tool>) -> Result<Self, RegisterError> {
         let schema = |which, schema: &Value| {
             let id = entry.id.to_string();
-            Checked::new(schema).map_err(|source| RegisterError::Schema { id, which, source })
+            Checked::new(schema).map(Box::new).map_err(|source| RegisterError::Schema { id, which, source })
         };
         let input = schema("input", &entry.input_schema)?;
         let output = entry.output_schema.as_ref().map(|output| schema("output", output)).transpose()?;
@@ -84,7 +84,10 @@ impl Registered {
     pub fn input(&self) -> Option<&Checked> {
         match &self.input {
             Input::Known(checked) => Some(checked),
-            Input::Stranger(checked) => checked.get_or_init(|| Checked::of_stranger(&self.entry.input_schema)).as_ref(),
+            Input::Stranger(checked) => {
+                let made = || Checked::of_stranger(&self.entry.input_schema).map(Box::new);
+                checked.get_or_init(made).as_deref()
+            }
         }
     }
 }
