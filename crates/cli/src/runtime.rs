@@ -16,6 +16,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(50);
 /// Threads for work that blocks stay for good. tokio panics if there is none and none can be started.
 const KEPT: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Those of a server, of which there may be hundreds after a peak, end when they have had nothing to do for so long.
+const IDLE: Duration = Duration::from_secs(10);
+/// How often one of them gets something to do, so that the last one stays.
+const KEEP_ONE: Duration = Duration::from_secs(3);
 
 /// Why there is no runtime.
 #[derive(Debug, thiserror::Error)]
@@ -53,15 +57,22 @@ pub(crate) fn large() -> Result<Runtime, RuntimeError> {
     let (tell, told) = channel();
     let panicked = tell.clone();
     let hook = move |panic: &PanicHookInfo<'_>| drop(panicked.send(Err(RuntimeError::of_panic(panic.payload()))));
-    with_hook(hook, || {
-        let building = thread::Builder::new().spawn(move || tell.send(build(&mut Builder::new_multi_thread(), 1)));
+    let runtime = with_hook(hook, || {
+        let building = thread::Builder::new().spawn(move || tell.send(build(&mut Builder::new_multi_thread(), 1, IDLE)));
         building.map_err(|error| RuntimeError::NoThread { reason: error.to_string() })?;
         told.recv().unwrap_or_else(|error| Err(RuntimeError::NoThread { reason: error.to_string() }))
-    })
+    })?;
+    runtime.spawn(async {
+        loop {
+            tokio::time::sleep(KEEP_ONE).await;
+            drop(tokio::task::spawn_blocking(|| ()));
+        }
+    });
+    Ok(runtime)
 }
 
 fn one_worker(blocking: usize) -> Result<Runtime, RuntimeError> {
-    let build = || build(Builder::new_multi_thread().worker_threads(1), blocking);
+    let build = || build(Builder::new_multi_thread().worker_threads(1), blocking, KEPT);
     let built = with_hook(|_| (), || catch_unwind(AssertUnwindSafe(build)));
     built.unwrap_or_else(|panic| Err(RuntimeError::of_panic(panic.as_ref())))
 }
@@ -76,9 +87,10 @@ fn with_hook<T>(hook: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static, work:
     done
 }
 
-/// Builds a runtime that has `blocking` threads for work that blocks. Panics if the system starts none.
-fn build(builder: &mut Builder, blocking: usize) -> Result<Runtime, RuntimeError> {
-    let runtime = builder.enable_all().thread_keep_alive(KEPT).build().map_err(RuntimeError::Setup)?;
+/// Builds a runtime that has `blocking` threads for work that blocks, and keeps idle ones for so long. Panics if the system
+/// starts none.
+fn build(builder: &mut Builder, blocking: usize, keep: Duration) -> Result<Runtime, RuntimeError> {
+    let runtime = builder.enable_all().thread_keep_alive(keep).build().map_err(RuntimeError::Setup)?;
     match reserve(&runtime, blocking) {
         Ok(()) => Ok(runtime),
         Err(error) => {

@@ -366,12 +366,12 @@ impl Server {
                 return Err(why);
             }
         };
-        // One that says the same stays: its entries are at the door.
-        let before = self.seen().listing.filter(|before| before.says_the_same(&listing));
-        if let (None, Some(state)) = (&before, &self.host.state) {
+        let before = self.seen().listing;
+        if !before.is_some_and(|before| before.says_the_same(&listing))
+            && let Some(state) = &self.host.state
+        {
             listing.store(state, self.name());
         }
-        let listing = before.unwrap_or(listing);
         // That it could not be listed a moment ago is forgotten.
         Outage::forget(self.host.state.as_deref(), self.name());
         self.set(|seen| {

@@ -302,6 +302,7 @@ impl Door {
             }
         };
         updates.begun();
+        give_back(text.as_ref());
         let updates = Arc::new(TellingSink {
             events: Arc::clone(&self.parts.events),
             redactor: self.parts.redactor.clone(),
