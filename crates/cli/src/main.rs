@@ -76,6 +76,7 @@ fn in_worker(cell: &CellArguments, work: impl FnOnce(Worker) -> u8) -> u8 {
 
 fn main() -> ExitCode {
     guard();
+    pincer_process::keep_no_large_blocks();
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
     let cli = Cli::parse();
     debug::listen();

@@ -58,7 +58,8 @@ pub(crate) fn large() -> Result<Runtime, RuntimeError> {
     let panicked = tell.clone();
     let hook = move |panic: &PanicHookInfo<'_>| drop(panicked.send(Err(RuntimeError::of_panic(panic.payload()))));
     let runtime = with_hook(hook, || {
-        let building = thread::Builder::new().spawn(move || tell.send(build(&mut Builder::new_multi_thread(), 1, IDLE)));
+        let building =
+            thread::Builder::new().spawn(move || tell.send(build(&mut Builder::new_multi_thread(), 1, IDLE)));
         building.map_err(|error| RuntimeError::NoThread { reason: error.to_string() })?;
         told.recv().unwrap_or_else(|error| Err(RuntimeError::NoThread { reason: error.to_string() }))
     })?;

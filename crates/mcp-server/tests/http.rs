@@ -89,6 +89,9 @@ async fn a_request_that_is_too_large_or_no_request_is_refused() {
     let ann = "Authorization: Bearer token-of-ann\r\n";
     let long = call(1, "exec", json!({ "code": "x".repeat(5 << 20) }));
     assert_eq!(web.post(ann, &long).await.status, 413);
+    // Small enough, and of a shape that would take thirty times as much as a tree.
+    let many = call(1, "exec", json!({ "code": vec![0; 1_000_000] }));
+    assert_eq!(web.post(ann, &many).await.status, 413);
     // Who may not come in does not get to send that much either.
     assert_eq!(web.post("", &long).await.status, 401);
     for body in ["", "{", "[]", "{\"jsonrpc\":\"2.0\"}", "null"] {

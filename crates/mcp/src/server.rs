@@ -156,7 +156,7 @@ impl Server {
 
     /// The same, unless it has fallen so often that it is not tried again yet.
     async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, String> {
-        let connection = self.connection(Purpose::Call).await?;
+        let connection = self.connection(Purpose::ListForCall).await?;
         self.list(&connection).await
     }
 
@@ -262,11 +262,11 @@ impl Server {
             }
         }
         let wait = life.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(Instant::now()));
-        if purpose == Purpose::Call && wait > WORTH_WAITING {
+        if purpose != Purpose::List && wait > WORTH_WAITING {
             let why = life.why.clone().unwrap_or_default();
             return Err(format!("{why} (it is tried again in {} s)", wait.as_secs() + 1));
         }
-        if purpose == Purpose::Call {
+        if purpose != Purpose::List {
             tokio::time::sleep(wait).await;
         }
         self.set(|seen| {
@@ -472,6 +472,8 @@ pub(crate) enum Wanted {
 enum Purpose {
     /// A call: a server that has fallen before is waited for as long as is worth it, and what it has is listed on the way.
     Call,
+    /// To ask what it has, for a call: it is waited for in the same way.
+    ListForCall,
     /// To ask what it has: it is tried at once.
     List,
 }

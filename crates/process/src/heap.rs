@@ -13,6 +13,16 @@ pub fn limit_heap_parts(count: u8) {
     let _ = count;
 }
 
+/// Gives large blocks back to the system as soon as they are freed. glibc does so at first, and then keeps blocks of the size that
+/// was freed last, up to 32 MB. Elsewhere than with glibc this does nothing.
+pub fn keep_no_large_blocks() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        // SAFETY: `mallopt` takes two numbers and changes a setting under a lock of its own. If it refuses, all is as it was.
+        let _ = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20) };
+    }
+}
+
 /// Returns free memory of the heap to the system. glibc keeps what a thread has freed for that thread: the next large value, on
 /// another one, takes as much again. This takes about a millisecond for each ten megabytes, so call it after something large
 /// only. Elsewhere than with glibc this does nothing.

@@ -14,6 +14,6 @@ mod session;
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
-pub use heap::{give_memory_back, limit_heap_parts};
+pub use heap::{give_memory_back, keep_no_large_blocks, limit_heap_parts};
 pub use keeper::{Front, Half, Worker, split};
 pub use open_files::raise_open_files;
