@@ -67,7 +67,7 @@ pub(crate) struct CallsArguments {
     #[command(flatten)]
     pub bench: BenchArguments,
     /// Measure only what so many suspended programs cost
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(101..=10_000_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(101..=900_000))]
     pub suspended: Option<u32>,
 }
 

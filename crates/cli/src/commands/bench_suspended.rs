@@ -144,11 +144,15 @@ impl Bench {
 
     /// Lets another process suspend programs in the same store.
     async fn written_by_another(&self) -> Outcome<()> {
+        let config = self.directory.path().join("pincer.json5");
+        std::fs::write(&config, "{ tools: { codeMode: { maxSuspendedRuns: 1000000 } } }")?;
         for _ in 0..WRITES {
             let start = Instant::now();
             let child = tokio::process::Command::new(std::env::current_exe()?)
                 .args(["exec", "-e", "await yield_control('x')", "--state-dir"])
                 .arg(self.directory.path())
+                .arg("--config")
+                .arg(&config)
                 .stdin(Stdio::null())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
