@@ -156,10 +156,11 @@ async fn a_program_whose_place_would_come_too_late_is_told_at_once() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_program_that_had_no_time_to_compute_is_not_told_to_look_for_a_loop() {
-    let house = small_house(64);
-    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+    let house = small_house(256);
+    // With more cores than that, the places are not enough to keep them all busy.
+    let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get).min(30);
     let mut running = JoinSet::new();
-    for user in 0..(8 * cores).min(60) {
+    for user in 0..8 * cores {
         let scope = of(&house, &format!("user {user}"));
         let scope = RunScope { settings: scope.settings.clone().timeout_ms(1500), ..scope };
         run(&house, scope, "for (;;) {}".into(), &mut running);
