@@ -8,9 +8,9 @@ use pincer_config::keys::CodeModeFields;
 
 use crate::measure::resident_bytes;
 
-/// What the process needs besides programs: its code, connections, the store, and pages that are kept for the next programs.
+/// The memory of the process besides programs: its code, connections, the store, and pages kept for the next programs.
 const ALLOWANCE: usize = 128 << 20;
-/// What one program needs besides the memory that it may use, and a few small ones beside it.
+/// The memory of one program besides its limit, and of a few small programs beside it.
 const BESIDES: usize = 32 << 20;
 /// Where the system says nothing.
 const UNKNOWN: u64 = 4 << 30;
@@ -24,7 +24,7 @@ pub(crate) fn memory(fields: &CodeModeFields, scratch: Option<PathBuf>) -> Memor
     Memory { budget: MemoryBudget::new(bytes), scratch, resident: Some(resident) }
 }
 
-/// What the config says; otherwise half of what there is, and at least as much as one program may use.
+/// Returns the budget of the config; otherwise half of the available memory, and at least as much as one program may use.
 fn budget(fields: &CodeModeFields, available: Option<u64>) -> usize {
     let one = Settings::new(fields).limits.memory_bytes.saturating_add(BESIDES);
     let half = usize::try_from(available.unwrap_or(UNKNOWN) / 2).unwrap_or(usize::MAX / 4);
@@ -56,8 +56,8 @@ fn available(root: &Path) -> Option<u64> {
     limits.chain(total).min()
 }
 
-/// Returns the lowest limit of a group and those above it. In a container the file system begins at its own group, whatever the
-/// group is called outside: what is not there is passed over.
+/// Returns the lowest limit of a group and those above it. In a container the file system begins at its own group,
+/// under another name than outside: groups that are not there are passed over.
 fn lowest(mount: &Path, group: &str, file: &str) -> Option<u64> {
     let group = Path::new(group.trim_start_matches('/'));
     let limit = |group: &Path| fs::read_to_string(mount.join(group).join(file)).ok()?.trim().parse::<u64>().ok();

@@ -214,7 +214,7 @@ impl Driver {
     }
 }
 
-/// What came of putting a cell aside.
+/// The result of putting a cell aside.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 enum Parked {
     Aside(Aside),

@@ -76,7 +76,7 @@ impl CodeMode {
         tokio::spawn(async move {
             while house.due().await {
                 let Some(inner) = inner.upgrade() else { return };
-                // What is noted meanwhile is on the plan too.
+                // Notes that came meanwhile are on the plan too.
                 if let Some(next) = (CodeMode { inner }).sweep().await {
                     house.note(Instant::now() + next.max(LEAST_PAUSE));
                 }

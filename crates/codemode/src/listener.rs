@@ -4,7 +4,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use pincer_tools::UpdateSink;
 
-/// Whom tools ask that want something of their caller: whoever waits for the program now, also for calls that were begun before.
+/// The recipient of questions that tools ask their caller: the request that waits for the program now, also for calls that were
+/// begun under an earlier one.
 #[derive(Clone)]
 pub(crate) struct Listener(Arc<RwLock<Arc<dyn UpdateSink>>>);
 

@@ -14,7 +14,7 @@ use crate::inner::Inner;
 use crate::scope::RunScope;
 use crate::threads;
 
-/// What a program needs besides its cell: its tools, its requests, the pages that its checkpoints are compared with.
+/// The memory of a program besides its cell: its tools, its requests, the pages that its checkpoints are compared with.
 const HOST_BYTES: usize = 256 << 10;
 /// The text of a program is kept as it was sent and as it runs, and is read into a tree.
 const COPIES_OF_TEXT: usize = 4;
@@ -72,7 +72,7 @@ struct Reading {
     given_back: Option<Instant>,
 }
 
-/// What there is to do about the resident size.
+/// The action that the resident size calls for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pressure {
     None,

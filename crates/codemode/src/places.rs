@@ -362,7 +362,7 @@ mod tests {
         assert_eq!(pace.each(at(10)), Duration::from_secs(10), "none came in all that time");
         (1..=9).for_each(|second| pace.serve(at(second)));
         assert_eq!(pace.each(at(10)), Duration::from_secs(1));
-        // What was long ago counts less: half a minute of one each second, then one each tenth of a second.
+        // Requests of long ago count less: half a minute of one each second, then one each tenth of a second.
         (10..=30).for_each(|second| pace.serve(at(second)));
         (1..=300).for_each(|tenth| pace.serve(at(30) + Duration::from_millis(100 * tenth)));
         let each = pace.each(at(60)).as_millis();

@@ -17,7 +17,7 @@ impl Driver {
     pub async fn prune_journal(&mut self) {
         let (Some(run), Some(fence)) = (self.flights.run().cloned(), self.record.fence) else { return };
         let (most, before) = (self.scope.settings.journal_bytes, run.journal_bytes());
-        // What is awaited cannot go; to look again pays off only when much has been added.
+        // Awaited outcomes cannot go. Looking again pays off only when much has been added.
         if before <= most.max(2 * self.record.journal.left) {
             return;
         }

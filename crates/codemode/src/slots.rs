@@ -61,7 +61,7 @@ enum Standing {
 }
 
 thread_local! {
-    /// Whose turn it is that runs on this thread.
+    /// The party of the turn that runs on this thread.
     static PARTY: RefCell<Option<Party>> = const { RefCell::new(None) };
     static STANDING: Cell<Standing> = const { Cell::new(Standing::Short) };
     /// How long the turn on this thread has waited for others.

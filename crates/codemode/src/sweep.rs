@@ -31,7 +31,7 @@ const REMEMBERED: Duration = Duration::from_secs(24 * 3600);
 const CLOSING: Duration = Duration::from_secs(2);
 
 impl CodeMode {
-    /// Sweeps if that is some time ago, beside whatever goes on.
+    /// Sweeps on a task of its own, if the last sweep is some time ago.
     pub(crate) fn sweep_now_and_then(&self, lifetime: Duration) {
         if !self.inner.live.is_time_to_sweep(SWEEP) {
             return;

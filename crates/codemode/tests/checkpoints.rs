@@ -278,7 +278,7 @@ async fn hints_spare_no_checkpoint_and_a_question_about_a_read_needs_one() {
     assert_eq!(neighbour.wait(&again).await["value"], json!({ "a": 1 }));
 }
 
-/// What the journal has of the one run: the calls, and their bytes.
+/// Returns how many calls the journal has of the one run, and their bytes.
 fn journal(house: &House) -> (usize, usize) {
     let run = house.store.runs(None).unwrap().remove(0);
     let calls = house.store.calls(&run.id).unwrap();
@@ -327,7 +327,7 @@ async fn a_program_whose_old_calls_were_forgotten_goes_on_after_a_crash() {
     });
     let mut scope = house.scope();
     scope.settings.journal_bytes = 64 << 10;
-    // The last checkpoint is that of the last `count`: it waits for `late`. What follows changes nothing and needs none.
+    // The last checkpoint is that of the last `count`: it waits for `late`. The calls that follow change nothing and need none.
     let code = "const text = 'x'.repeat(20000); const late = tools.late({}); let sum = 0;
         for (let i = 0; i < 20; i++) { await tools.echo({ text }); sum += await tools.count({}) }
         await tools.unlock({}); sum += await late;

@@ -1,8 +1,8 @@
 //! JSON as checked text, because most of it only passes through.
 //!
 //! A tree of values takes ten times the memory of its text, and up to a hundred times for hostile shapes. A [`Json`] is the
-//! text itself: valid, at most [`MAX_DEPTH`] deep and of at most [`MAX_NODES`] nodes, so that whoever needs the tree can make
-//! one without fear. The check is one pass that builds nothing. A [`Payload`] is either of the two.
+//! text itself: valid, at most [`MAX_DEPTH`] deep and of at most [`MAX_NODES`] nodes, so that a tree can be made of it
+//! safely. The check is one pass that builds nothing. A [`Payload`] is either of the two.
 //!
 //! ```
 //! use pincer_json::{Json, JsonError, MAX_NODES};

@@ -1,4 +1,4 @@
-//! JSON that is text or a tree, as whoever passes it on happens to have it.
+//! JSON that is text or a tree, in the form that its sender has.
 
 use std::borrow::Cow;
 

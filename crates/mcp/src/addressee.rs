@@ -1,4 +1,4 @@
-//! Whose answer a message is that cannot be kept: told from its ends, without reading it.
+//! Finds the request that a message answers which cannot be kept: its ends are enough for that.
 
 /// How much of it is looked at, at either end.
 pub(crate) const EXCERPT: usize = 1024;

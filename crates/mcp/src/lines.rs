@@ -169,7 +169,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             return Ok(None);
         }
         let tail = &line[line.len().saturating_sub(EXCERPT)..];
-        // Before anything is made of it: whatever it is, it would take more memory than it may.
+        // Before it is parsed: a tree of any such message would take more memory than it may.
         if has_too_many_nodes(line) {
             return failed_request(line, tail, sealed::wrong(&JsonError::TooManyNodes)).map(Some);
         }
@@ -451,7 +451,7 @@ mod tests {
         let deep = format!("{}{}", "[".repeat(500), "]".repeat(500));
         let (found, wrong) = received(&format!("{{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":{deep}}}\n")).await;
         assert!(wrong.is_none() && found[0].contains("nested deeper than 100 levels"), "{found:?}");
-        // Whatever the message is: a tree of this would take 32 MB.
+        // A tree of this message, of any kind, would take 32 MB.
         for hostile in ["\"result\":[", "\"error\":[", "\"method\":\"x\",\"params\":["] {
             let zeros = format!("{{\"jsonrpc\":\"2.0\",\"id\":6,{hostile}{}0]}}\n", "0,".repeat(1_000_000));
             let (found, wrong) = received(&zeros).await;

@@ -236,7 +236,7 @@ fn usable(tool: &str) -> Option<ListedTool> {
     ListedTool::new(Json::of(&tool).ok()?).ok()
 }
 
-/// A page of a list. What is in it stays text.
+/// A page of a list. Its tools stay text.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page<'a> {

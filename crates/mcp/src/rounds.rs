@@ -19,7 +19,7 @@ use crate::settings::ServerSettings;
 /// How often a server may ask before it has to have a result.
 const MOST_ROUNDS: usize = 8;
 
-/// What a result says it is.
+/// The type that a result states.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kind {

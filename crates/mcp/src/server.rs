@@ -62,8 +62,8 @@ pub struct Server {
     seen: RwLock<Seen>,
     /// Changes with `seen`.
     news: watch::Sender<u64>,
-    /// The entries at the door, with the listing they were made of. Held while they are taken there, so that nobody brings
-    /// something older.
+    /// The entries at the door, with the listing they were made of. Held while they are taken there, so that an older
+    /// listing cannot overtake a newer one.
     registering: std::sync::Mutex<Option<Registered>>,
     /// Cancelled, and replaced, when it is to end: whoever is connecting gives up.
     ending: RwLock<CancellationToken>,

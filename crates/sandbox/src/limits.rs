@@ -18,8 +18,8 @@ pub struct Limits {
     pub snapshot_bytes: usize,
 }
 
-/// The most items of output that one turn may print, whatever `output_bytes` allows: as a tree in the answer to a client an item takes
-/// 700 bytes even if it is empty.
+/// The most items of output that one turn may print, also where `output_bytes` would allow more: as a tree in the answer to a
+/// client an item takes 700 bytes even if it is empty.
 pub const MAX_OUTPUT_ITEMS: usize = 100_000;
 
 const MIB: usize = 1 << 20;

@@ -34,7 +34,7 @@ fn what_is_kept_is_bounded_and_goes_back_while_cells_are_live() {
     drop(live);
     assert!(engine.kept_bytes() < MIB, "{}", engine.kept_bytes());
 
-    // What was parked under the earlier image goes on under this one, which is the same.
+    // A cell that was parked under the earlier image goes on under this one, which is the same.
     let mut again = engine.restore(&snapshot, Limits::default()).unwrap();
     again.deliver(echo(&request)).unwrap();
     assert!(matches!(again.run_turn(common::LONG).unwrap().end, TurnEnd::Value(Some(seven)) if seven.as_str() == "7"));

@@ -39,7 +39,7 @@ use crate::patch::{self, append_page};
 
 /// One less than there can be, for a patch may follow.
 const MAX_WHOLE: usize = MAX_DELTAS - 1;
-/// The largest patch. What is larger is shorter when it is compressed.
+/// The largest patch. A larger change is shorter as compressed pages.
 const MAX_PATCH: usize = 16 << 10;
 /// The most pages of which copies are kept.
 const MAX_COPIES: usize = 256;

@@ -58,8 +58,8 @@ pub(crate) fn each<P: Send, R: Send>(
             });
         }
         run();
-        // What is left is one part at most of each helper, which is less time than it takes to fall asleep and wake up. A
-        // helper that has not begun may wait for this core.
+        // Each helper has one part left at most, which takes less time than to fall asleep and wake up. A helper that has not
+        // begun may wait for this core.
         let until = Instant::now() + AWAKE;
         while helping.load(Ordering::Acquire) > 0 && Instant::now() < until {
             hint::spin_loop();

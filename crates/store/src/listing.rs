@@ -56,7 +56,7 @@ pub struct SessionCount {
     pub last: Millis,
 }
 
-/// What is asked about many runs at once.
+/// Questions about many runs at once.
 pub trait Listings {
     /// Returns one page of runs, the oldest first.
     fn run_overviews(&self, page: &Page<'_>) -> Result<Vec<RunOverview>, StoreError>;

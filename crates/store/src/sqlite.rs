@@ -358,7 +358,7 @@ fn make_shrinkable(connection: &Connection) -> rusqlite::Result<()> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
     if number("auto_vacuum")? == 0 && number("page_count")? * number("page_size")? < LARGE {
         connection.busy_timeout(Duration::ZERO)?;
-        // Whatever is in the way (another process, a full disk), the store works without.
+        // The store works without it: another process or a full disk may be in the way.
         let _ = connection.execute_batch("VACUUM");
         connection.busy_timeout(BUSY)?;
     }

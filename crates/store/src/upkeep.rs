@@ -1,4 +1,4 @@
-//! What keeps the store small: runs end in time, are forgotten later, and their space goes back to the system.
+//! Keeps the store small: runs end in time, are forgotten later, and their space goes back to the system.
 
 use crate::runs::clear;
 use crate::{Millis, RunState, Safety, SqliteStore, StoreError};

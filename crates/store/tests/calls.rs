@@ -287,7 +287,7 @@ fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for() {
         // Of the others, two have room; 1 has not settled, 3 is awaited.
         store.prune_calls("a", fence, Some(8), &[3], 2500).expect("pruned");
         assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(1000)), (9, Some(1000))]);
-        // What the checkpoint does not have keeps its number: the next call gets another.
+        // A call that is not part of the checkpoint keeps its number: the next call gets another.
         let left = store.prune_calls("a", fence, Some(8), &[3], 0).expect("pruned");
         assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(0)), (9, Some(0))]);
         assert!((1300..1600).contains(&left), "{left}");

@@ -70,7 +70,7 @@ impl Outcome {
     }
 }
 
-/// What came of a call, as the journal has it. Not an untagged enum: serde would read the value into a tree to find out which it
+/// The outcome of a call, as the journal has it. Not an untagged enum: serde would read the value into a tree to find out which it
 /// is.
 #[derive(Deserialize)]
 struct Recorded {

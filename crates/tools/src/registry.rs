@@ -50,7 +50,7 @@ pub(crate) struct Registered {
     fingerprint: OnceLock<Fingerprint>,
 }
 
-/// What an input is checked with. In a box: few of the tools of strangers are ever called.
+/// The schema that inputs are checked with. In a box: few of the tools of strangers are ever called.
 enum Input {
     Known(Box<Checked>),
     /// Of somebody else: looked at when it is first needed, and not used if it cannot be.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::registry::Registered;
 
-/// What a tool's value may have, as JSON: it is journalled, shown and handed to programs.
+/// The most bytes of a tool's value as JSON: it is journalled, shown and handed to programs.
 const MOST_VALUE_BYTES: usize = 8 << 20;
 
 /// An input with a longer text is not kept as a tree while its call waits for a person, its turn or the journal.
@@ -70,7 +70,7 @@ pub(crate) fn checked(registered: &Registered, value: Payload) -> Result<Json, S
     value.into_text().map_err(refused)
 }
 
-/// A value that nobody else could read.
+/// Says why a value is not passed on.
 fn refused(error: JsonError) -> String {
     match error {
         JsonError::TooManyNodes => format!("a value {error}: ask it for less"),

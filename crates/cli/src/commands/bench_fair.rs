@@ -99,14 +99,14 @@ async fn measure(time: Duration) -> Outcome<Report> {
         let (error, ms) = (ran.failures.first().cloned(), ran.times());
         let ratio = (ms.calls.p95 / alone.calls.p95).max(ms.computes.p95 / alone.computes.p95);
         beside.push(Beside { others, ms, ratio, completed, failed, error });
-        // What they have begun ends at its deadline.
+        // Their programs end at their deadlines.
         tokio::time::sleep(Duration::from_secs(11)).await;
     }
     progress("");
     Ok(Report { peer: "pincer", alone, beside })
 }
 
-/// What came of the good user's programs.
+/// The results of the good user's programs.
 #[derive(Default)]
 struct Ran {
     /// The times of those that completed, by program.

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> u8 {
 async fn measure(time: Duration) -> Outcome<Report> {
     let directory = tempfile::tempdir()?;
     let served = Served::start(directory.path(), &json!({})).await?;
-    // What is loaded once is no growth.
+    // Loading code and data for the first time is no growth.
     load(&served, 10, "return 1", Duration::from_secs(1)).await?;
     let resident_before = served.resident_bytes();
     let (mut steps, mut resident_most) = (Vec::new(), resident_before);

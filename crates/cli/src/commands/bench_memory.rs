@@ -51,7 +51,7 @@ struct Report {
     cases: Vec<Figures>,
 }
 
-/// What one case took.
+/// The memory that one case took.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Figures {
@@ -246,7 +246,7 @@ async fn crossing(directory: &Path, case: &str, bytes: usize) -> Outcome<Figures
             rows(bytes)
         )
     };
-    // What the guest needs to write its values as JSON and to lend the text, it has before anything crosses.
+    // The guest first grows by the buffers that it needs to write its values as JSON and to lend the text.
     let warm = "for (let i = 0; i < 2; i++) { try { await API.read(JSON.stringify([all])) } catch {} }";
     let (code, crossed) = match case {
         "arguments" => {
@@ -285,7 +285,7 @@ async fn crossing(directory: &Path, case: &str, bytes: usize) -> Outcome<Figures
 /// A listing, from the wire to what a program is given.
 async fn listing(directory: &Path, bytes: usize) -> Outcome<Figures> {
     let bench = Bench::new(directory, bytes)?;
-    // What a first connection loads is no cost of a listing.
+    // A first connection loads code, which is no cost of a listing.
     bench.refresh("small").await?;
     bench.run("return 1".into()).await?;
     bench.marked.before.store(resident_bytes_of(std::process::id()), Ordering::SeqCst);
@@ -298,7 +298,7 @@ async fn listing(directory: &Path, bytes: usize) -> Outcome<Figures> {
     if listed < 100 { Err(format!("only {listed} tools were listed").into()) } else { Ok(figures) }
 }
 
-/// What a program prints, through a server and to a client.
+/// Measures output of a program on its way through a server to a client.
 async fn output(directory: &Path, case: &str, bytes: usize) -> Outcome<Figures> {
     let config = json!({ "tools": { "codeMode": { "maxOutputBytes": MOST_OUTPUT } } });
     let served = Served::start(directory, &config).await?;

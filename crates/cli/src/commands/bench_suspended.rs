@@ -116,7 +116,7 @@ impl Bench {
             }
             self.suspend().await?;
         }
-        // What was written must not be on its way to the disk still while something else is measured.
+        // Writes that are still on their way to the disk would slow down the next measurement.
         Ok(self.store.fold()?)
     }
 

@@ -30,7 +30,7 @@ fn present<'de: 'a, 'a, D: Deserializer<'de>>(deserializer: D) -> Result<Option<
 
 /// A message, its result sealed if it has one.
 pub(super) fn sealed(text: &str) -> Result<ServerJsonRpcMessage, JsonError> {
-    // Before anything is made of it: whatever it is, it would take more memory than it may.
+    // Before it is parsed: a tree of any such message would take more memory than it may.
     if has_too_many_nodes(text.as_bytes()) {
         return Err(JsonError::TooManyNodes);
     }

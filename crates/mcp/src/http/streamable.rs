@@ -356,7 +356,7 @@ fn instead(request: &RequestId, why: String) -> Result<Sse, SseError> {
 }
 
 fn told(error: &JsonError) -> String {
-    // What it is not is said by whoever says this.
+    // The caller's sentence says that it is no JSON.
     let told = match error {
         JsonError::Syntax(error) => error.to_string(),
         error => error.to_string(),

@@ -80,7 +80,7 @@ impl Cell {
         restored(&self.base, &self.deltas)
     }
 
-    /// What a restored cell must be: the dead part of the stack is the image's.
+    /// Returns the cell that must be restored: the dead part of the stack is the image's.
     pub fn expected(&self) -> Restored {
         let mut memory = self.memory.clone();
         memory[..STACK].copy_from_slice(&IMAGE[..STACK]);
@@ -112,7 +112,7 @@ pub fn cell_with_deltas(count: usize) -> Cell {
     cell
 }
 
-/// Changes some bytes and makes the checksum right again, as somebody who knows the format would.
+/// Changes some bytes and makes the checksum right again, as a forger who knows the format would.
 pub fn forged(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut body = bytes[..bytes.len() - 32].to_vec();
     let end = (at + with.len()).min(body.len());
