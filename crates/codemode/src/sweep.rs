@@ -21,8 +21,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 const LOOKED_UP_AT_ONCE: usize = 200;
 /// How many times as long as looking took it waits before it looks again.
 const SPARING: u32 = 20;
-/// How soon the store is swept again if it could not be.
-const SWEEP_AGAIN: Duration = Duration::from_secs(10);
+/// How soon the store is swept again if it could not be, in milliseconds.
+const SWEEP_AGAIN_MS: Millis = 10_000;
 /// How often it looks whether the last tool has ended, when that is all it waits for.
 const LINGER: Duration = Duration::from_millis(20);
 /// How long a run that has ended is remembered.
@@ -56,7 +56,10 @@ impl CodeMode {
             let (now, remembered) = (store.now(), REMEMBERED.as_millis() as Millis);
             store.forget_runs(now - remembered)?;
             let expired = store.expire_runs(now)?;
-            let next = if store.give_space_back()? { Some(now) } else { store.next_due(remembered)? };
+            // The runs that have expired must be told to this process, also if another one is in the way here.
+            let is_more = store.give_space_back().unwrap_or(false);
+            let next =
+                if is_more { Some(now) } else { store.next_due(remembered).unwrap_or(Some(now + SWEEP_AGAIN_MS)) };
             Ok((expired, next.map(|next| Duration::from_millis(u64::try_from(next - now).unwrap_or(0) + 1))))
         });
         match swept.await {
@@ -71,7 +74,7 @@ impl CodeMode {
             // The next caller that needs the store is told.
             Err(error) => {
                 tracing::warn!("runs that have waited for too long could not be ended: {error}");
-                Some(SWEEP_AGAIN)
+                Some(Duration::from_millis(SWEEP_AGAIN_MS.unsigned_abs()))
             }
         }
     }
