@@ -24,7 +24,7 @@ use crate::owner::ClaimError;
 use crate::owner::Owner;
 use crate::places::Places;
 use crate::positions::Positions;
-use crate::result::{CodeModeResult, ErrorCode, Failed};
+use crate::result::{CodeModeResult, ErrorCode};
 use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
 use crate::surface::VISIBLE;
@@ -395,34 +395,8 @@ async fn joined(mut result: watch::Receiver<Option<CodeModeResult>>) -> CodeMode
     }
 }
 
-pub(crate) fn failed(ending: Ending, mut telemetry: Telemetry) -> CodeModeResult {
-    match ending {
-        Ending::Failed { code, error, caps, retry } => {
-            telemetry.cap_failures = caps;
-            CodeModeResult::Failed(Failed {
-                error,
-                code,
-                run_id: None,
-                retry_after_ms: retry,
-                output: Vec::new(),
-                telemetry,
-            })
-        }
-        Ending::Unstored { error } => {
-            let code = Some(ErrorCode::RuntimeUnavailable);
-            CodeModeResult::Failed(Failed {
-                error,
-                code,
-                run_id: None,
-                retry_after_ms: None,
-                output: Vec::new(),
-                telemetry,
-            })
-        }
-        Ending::Value(value) => {
-            CodeModeResult::Completed(crate::result::Completed { value, output: Vec::new(), telemetry })
-        }
-    }
+pub(crate) fn failed(ending: Ending, telemetry: Telemetry) -> CodeModeResult {
+    ending.result(Vec::new(), telemetry)
 }
 
 fn of_input(error: &InputError) -> Ending {

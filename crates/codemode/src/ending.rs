@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, RestoreError, Site};
+use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, Output, RestoreError, Site};
 use pincer_source::{Place, excerpt};
-use pincer_store::StoreError;
+use pincer_store::{RunState, StoreError};
 
 use crate::hints::hint;
 use crate::positions::Positions;
-use crate::result::ErrorCode;
-use crate::telemetry::CapFailures;
+use crate::result::{CodeModeResult, Completed, ErrorCode, Failed};
+use crate::telemetry::{CapFailures, Telemetry};
 use crate::tools::RunTools;
 
 /// When a program that found no memory can be tried again, in milliseconds.
@@ -35,6 +35,28 @@ pub(crate) enum Ending {
 impl Ending {
     pub fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
         Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default(), retry: None }
+    }
+
+    /// Returns how a run stands that ended so.
+    pub fn state(&self) -> RunState {
+        match self {
+            Self::Value(_) => RunState::Completed,
+            Self::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
+            Self::Failed { .. } | Self::Unstored { .. } => RunState::Failed,
+        }
+    }
+
+    /// Returns the result that the caller is told.
+    pub fn result(self, output: Vec<Output>, mut telemetry: Telemetry) -> CodeModeResult {
+        let (code, error, retry_after_ms) = match self {
+            Self::Value(value) => return CodeModeResult::Completed(Completed { value, output, telemetry }),
+            Self::Failed { code, error, caps, retry } => {
+                telemetry.cap_failures = caps;
+                (code, error, retry)
+            }
+            Self::Unstored { error } => (Some(ErrorCode::RuntimeUnavailable), error, None),
+        };
+        CodeModeResult::Failed(Failed { error, code, run_id: None, retry_after_ms, output, telemetry })
     }
 
     pub fn aborted() -> Self {

@@ -1,6 +1,8 @@
 //! The journal of one run has a bound: calls that have settled, and whose outcomes the program has, are forgotten when there are
 //! too many bytes of them.
 
+use pincer_store::Prune;
+
 use crate::drive::Driver;
 
 /// The journal of a run as its driver knows it.
@@ -22,9 +24,9 @@ impl Driver {
             return;
         }
         let (id, next, awaited) = (self.record.id.clone(), self.record.covered, self.record.journal.awaited.clone());
-        let pruned = self
-            .inner
-            .stored_in_turn(&self.scope, move |store| store.prune_calls(&id, fence, next, &awaited, most / 2));
+        let pruned = self.inner.stored_in_turn(&self.scope, move |store| {
+            store.prune_calls(&id, fence, &Prune { next, awaited: &awaited, keep: most / 2 })
+        });
         match pruned.await {
             Ok(left) => {
                 tracing::debug!(run = %self.record.id, before, left, "journal pruned");

@@ -19,7 +19,7 @@ use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
 use crate::owner::ClaimError;
 use crate::pruning::JournalUse;
-use crate::result::{CodeModeResult, Completed, ErrorCode, Failed, Waiting};
+use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
 
 /// The result of driving a program, and what stays of it here.
@@ -397,42 +397,11 @@ impl Driver {
     async fn finish(&mut self, ending: Ending) -> Driven {
         self.end_calls().await;
         let output = std::mem::take(&mut self.output);
-        let mut telemetry = std::mem::take(&mut self.telemetry);
-        let (result, state) = match ending {
-            Ending::Value(value) => {
-                (CodeModeResult::Completed(Completed { value, output, telemetry }), RunState::Completed)
-            }
-            Ending::Failed { code, error, caps, retry } => {
-                telemetry.cap_failures = caps;
-                self.inner.counting.add_caps(caps);
-                let state = if code == Some(ErrorCode::Aborted) { RunState::Aborted } else { RunState::Failed };
-                (
-                    CodeModeResult::Failed(Failed {
-                        error,
-                        code,
-                        run_id: None,
-                        retry_after_ms: retry,
-                        output,
-                        telemetry,
-                    }),
-                    state,
-                )
-            }
-            Ending::Unstored { error } => {
-                let code = Some(ErrorCode::RuntimeUnavailable);
-                (
-                    CodeModeResult::Failed(Failed {
-                        error,
-                        code,
-                        run_id: None,
-                        retry_after_ms: None,
-                        output,
-                        telemetry,
-                    }),
-                    RunState::Failed,
-                )
-            }
-        };
+        if let Ending::Failed { caps, .. } = &ending {
+            self.inner.counting.add_caps(*caps);
+        }
+        let state = ending.state();
+        let result = ending.result(output, std::mem::take(&mut self.telemetry));
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
         if state == RunState::Aborted {
             self.inner.counting.add(Counted::Aborted, 1);
@@ -451,20 +420,10 @@ impl Driver {
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
             // It was aborted or taken over meanwhile: nobody may go by what was done since.
             Err(error @ StoreError::Fenced { .. }) => {
-                let output = result.output().to_vec();
-                let (code, telemetry) = (Some(ErrorCode::Aborted), result.telemetry().clone());
+                let (output, telemetry) = (result.output().to_vec(), result.telemetry().clone());
                 let error = format!("code mode execution aborted: {}", told(&error));
-                (
-                    CodeModeResult::Failed(Failed {
-                        error,
-                        code,
-                        run_id: None,
-                        retry_after_ms: None,
-                        output,
-                        telemetry,
-                    }),
-                    After::Nothing,
-                )
+                let (code, caps) = (Some(ErrorCode::Aborted), telemetry.cap_failures);
+                (Ending::Failed { code, error, caps, retry: None }.result(output, telemetry), After::Nothing)
             }
             Err(error) => {
                 let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, state, result, text });

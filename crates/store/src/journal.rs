@@ -118,19 +118,23 @@ pub trait Journal {
     fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError>;
     /// Returns one call of a run, if there is one.
     fn call(&self, run: &str, seq: u32) -> Result<Option<Call>, StoreError>;
-    /// Forgets settled calls, the oldest first, until the rest has at most `keep` bytes. The calls in `awaited` stay: those
-    /// whose outcomes the checkpoint with the next number `next` still waits for. A call that is not part of the checkpoint
-    /// stays without its input and outcome. Returns the bytes that are left.
+    /// Forgets settled calls, the oldest first. A call that is not part of the checkpoint stays without its input and outcome.
+    /// Returns the bytes that are left.
     ///
-    /// Fails with [`StoreError::Outdated`] if another checkpoint is stored: that may wait for others.
-    fn prune_calls(
-        &self,
-        run: &str,
-        fence: Fence,
-        next: Option<u32>,
-        awaited: &[u32],
-        keep: u64,
-    ) -> Result<u64, StoreError>;
+    /// Fails with [`StoreError::Outdated`] if another checkpoint is stored than the one in `prune`: that may wait for other
+    /// outcomes.
+    fn prune_calls(&self, run: &str, fence: Fence, prune: &Prune<'_>) -> Result<u64, StoreError>;
+}
+
+/// The calls of a run that the journal keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prune<'a> {
+    /// The next number of the stored checkpoint, if there is one.
+    pub next: Option<u32>,
+    /// The calls whose outcomes that checkpoint waits for.
+    pub awaited: &'a [u32],
+    /// The bytes that the latest calls may have.
+    pub keep: u64,
 }
 
 /// The bytes that a call takes in the store beside its input and outcome.
@@ -280,14 +284,8 @@ impl Journal for SqliteStore {
         self.with(|connection| connection.prepare_cached(&query)?.query_row((run, seq), read).optional())
     }
 
-    fn prune_calls(
-        &self,
-        run: &str,
-        fence: Fence,
-        next: Option<u32>,
-        awaited: &[u32],
-        keep: u64,
-    ) -> Result<u64, StoreError> {
+    fn prune_calls(&self, run: &str, fence: Fence, prune: &Prune<'_>) -> Result<u64, StoreError> {
+        let Prune { next, awaited, keep } = *prune;
         self.transaction(Safety::Process, |connection| {
             check_running(connection, run, fence)?;
             let stored = stored_next(connection, run)?;

@@ -50,7 +50,7 @@ pub use backup::Restored;
 pub use clock::Clock;
 pub use error::StoreError;
 pub use grants::{Grant, GrantKind, Grants, NewGrant};
-pub use journal::{Call, CallState, Cover, Journal, NewCall, Repeat};
+pub use journal::{Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
 pub use listing::{Listings, Page, RunOverview, SessionCount, Standing};
 pub use room::{Room, Share};

@@ -4,7 +4,7 @@
 mod common;
 
 use pincer_store::{
-    CallState, Cover, Decision, Fence, GrantKind, NewApproval, NewCall, NewGrant, Permission, Repeat, RunState,
+    CallState, Cover, Decision, Fence, GrantKind, NewApproval, NewCall, NewGrant, Permission, Prune, Repeat, RunState,
     StoreError,
 };
 
@@ -278,17 +278,18 @@ fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for() {
             calls.into_iter().map(|call| (call.seq, call.outcome.map(|outcome| outcome.len()))).collect()
         };
         let before = outcomes();
+        let prune = |fence, next, awaited: &[u32], keep| store.prune_calls("a", fence, &Prune { next, awaited, keep });
         // A list that was made for another checkpoint is not good for this one.
-        let outdated = store.prune_calls("a", fence, Some(7), &[], 0);
+        let outdated = prune(fence, Some(7), &[], 0);
         assert!(matches!(outdated, Err(StoreError::Outdated { .. })), "{outdated:?}");
-        fenced(store.prune_calls("a", Fence(9), Some(8), &[], 0));
-        assert!(store.prune_calls("a", fence, Some(8), &[], 100_000).expect("nothing to do") > 9000);
+        fenced(prune(Fence(9), Some(8), &[], 0));
+        assert!(prune(fence, Some(8), &[], 100_000).expect("nothing to do") > 9000);
         assert_eq!(outcomes(), before);
         // Of the others, two have room; 1 has not settled, 3 is awaited.
-        store.prune_calls("a", fence, Some(8), &[3], 2500).expect("pruned");
+        prune(fence, Some(8), &[3], 2500).expect("pruned");
         assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(1000)), (9, Some(1000))]);
         // A call that is not part of the checkpoint keeps its number: the next call gets another.
-        let left = store.prune_calls("a", fence, Some(8), &[3], 0).expect("pruned");
+        let left = prune(fence, Some(8), &[3], 0).expect("pruned");
         assert_eq!(outcomes(), [(1, None), (3, Some(1000)), (8, Some(0)), (9, Some(0))]);
         assert!((1300..1600).contains(&left), "{left}");
         assert_eq!(store.call("a", 3).expect("read").expect("there").outcome.expect("kept").len(), 1000);

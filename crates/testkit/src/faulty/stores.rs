@@ -2,8 +2,8 @@
 
 use pincer_store::{
     Approval, Approvals, Asked, Call, Checkpoint, Claim, Clock, Commit, Decision, Fence, Grant, Grants, Journal,
-    Listings, Millis, NewApproval, NewCall, NewGrant, NewRun, Page, Park, Resolution, Room, Run, RunOverview, RunState,
-    Runs, Safety, SessionCount, Snapshot, Snapshots, Standing, StoreError, ToolSet, Upkeep,
+    Listings, Millis, NewApproval, NewCall, NewGrant, NewRun, Page, Park, Prune, Resolution, Room, Run, RunOverview,
+    RunState, Runs, Safety, SessionCount, Snapshot, Snapshots, Standing, StoreError, ToolSet, Upkeep,
 };
 
 use super::FaultyStore;
@@ -217,17 +217,9 @@ impl<S: Journal> Journal for FaultyStore<S> {
         self.read("call", |store| store.call(run, seq))
     }
 
-    fn prune_calls(
-        &self,
-        run: &str,
-        fence: Fence,
-        next: Option<u32>,
-        awaited: &[u32],
-        keep: u64,
-    ) -> Result<u64, StoreError> {
-        self.commit(("prune_calls", Some(run), Safety::Process), with(fence), |store| {
-            store.prune_calls(run, fence, next, awaited, keep)
-        })
+    fn prune_calls(&self, run: &str, fence: Fence, prune: &Prune<'_>) -> Result<u64, StoreError> {
+        let class = ("prune_calls", Some(run), Safety::Process);
+        self.commit(class, with(fence), |store| store.prune_calls(run, fence, prune))
     }
 }
 
