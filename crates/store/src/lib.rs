@@ -43,6 +43,7 @@ mod room;
 mod runs;
 mod snapshots;
 mod sqlite;
+mod sync;
 mod upkeep;
 
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};

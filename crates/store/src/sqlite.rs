@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior};
 
 use crate::clock::{BootClock, boot_id};
 use crate::migrations::STEPS;
+use crate::sync::LogSync;
 use crate::{Clock, Millis, StoreError};
 
 /// How long a write waits for another process to finish its own.
@@ -29,29 +30,12 @@ pub struct SqliteStore {
     path: PathBuf,
     /// The file that was opened: if another one, or none, is at the path, what is stored here is lost.
     inode: u64,
-    connection: Mutex<Shared>,
+    connection: Mutex<Connection>,
+    pub(crate) log: LogSync,
     boot: Option<String>,
     clock: BootClock,
     /// Held for as long as the file is open, so that it is not replaced meanwhile.
     _presence: File,
-}
-
-/// The connection, and what its commits are safe from at the moment.
-struct Shared {
-    connection: Connection,
-    safety: Safety,
-}
-
-impl Shared {
-    /// What the next commits must survive.
-    fn make_safe(&mut self, safety: Safety) -> rusqlite::Result<()> {
-        if self.safety != safety {
-            let level = if safety == Safety::Power { "FULL" } else { "NORMAL" };
-            self.connection.pragma_update(None, "synchronous", level)?;
-            self.safety = safety;
-        }
-        Ok(())
-    }
 }
 
 /// How long a commit waits for its turn.
@@ -112,9 +96,9 @@ impl SqliteStore {
         if found > STEPS.len() as i64 {
             return Err(StoreError::Newer { path: path.to_owned(), found, known: STEPS.len() as i64 });
         }
-        // FULL is `Safety::Power`. Folding in 16 MB at a time instead of 4 spares pages that are written often, and a large cell
+        // `sync.rs` syncs commits. Folding in 16 MB at a time instead of 4 spares pages that are written often, and a large cell
         // must not be written twice because it does not fit into the cache.
-        let settings = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
+        let settings = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
             PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432; PRAGMA cache_spill = OFF;";
         connection.execute_batch(settings).map_err(of)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -124,8 +108,16 @@ impl SqliteStore {
         make_shrinkable(&connection).map_err(of)?;
         let boot = boot_id();
         let clock = BootClock::agree(&connection, boot.as_deref()).map_err(of)?;
-        let shared = Mutex::new(Shared { connection, safety: Safety::Power });
-        Ok(Self { path: path.to_owned(), inode, connection: shared, boot, clock, _presence: presence })
+        let log = LogSync::open(path).map_err(failed)?;
+        Ok(Self {
+            path: path.to_owned(),
+            inode,
+            connection: Mutex::new(connection),
+            log,
+            boot,
+            clock,
+            _presence: presence,
+        })
     }
 
     /// Returns the path of the file.
@@ -141,11 +133,37 @@ impl SqliteStore {
     /// Folds what was written beside the file into it, as far as no other process is in the way: then a copy of the file is a
     /// copy of the store.
     pub fn fold(&self) -> Result<(), StoreError> {
-        self.hastily(&mut self.lock(), |shared| {
-            // If another process reads or writes just now, this says so in its row and does what it can.
-            let fold = shared.connection.pragma(None, "wal_checkpoint", "TRUNCATE", |_| Ok(()));
-            fold.map_err(|error| StoreError::of(&self.path, error))
-        })
+        self.hastily(&mut self.lock(), |connection| self.fold_in(connection))
+    }
+
+    fn fold_in(&self, connection: &Connection) -> Result<(), StoreError> {
+        // If another process reads or writes just now, this says so in its row and does what it can.
+        let mut is_whole = false;
+        let fold = connection.pragma(None, "wal_checkpoint", "TRUNCATE", |row| {
+            is_whole = row.get::<_, i64>(0)? == 0;
+            Ok(())
+        });
+        fold.map_err(|error| StoreError::of(&self.path, error))?;
+        if is_whole {
+            self.log.made_good();
+        }
+        Ok(())
+    }
+
+    /// Prepares for a commit that must survive a power cut: the file must be there, and the disk must take it.
+    fn check_syncable(&self, connection: &Connection) -> Result<(), StoreError> {
+        self.check_there()?;
+        if self.log.has_failed() {
+            self.fold_in(connection)?;
+        }
+        Ok(())
+    }
+
+    /// Brings what was committed to the disk. A commit that fails here is there, unless the power fails.
+    fn sync(&self) -> Result<(), StoreError> {
+        let unwritable =
+            |error: io::Error| StoreError::Unwritable { path: self.path.clone(), reason: error.to_string() };
+        self.log.sync().map_err(unwritable)
     }
 
     /// Fails if the file that is open is no longer the one at its path: what is written now would be gone with this process.
@@ -164,12 +182,12 @@ impl SqliteStore {
 
     /// Runs `work` on the connection and sorts its errors.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, StoreError> {
-        work(&self.lock().connection).map_err(|error| StoreError::of(&self.path, error))
+        work(&self.lock()).map_err(|error| StoreError::of(&self.path, error))
     }
 
     /// The same for work that only reads, and may not find what it looks for.
     pub(crate) fn look<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Refused>) -> Result<T, StoreError> {
-        work(&self.lock().connection).map_err(|refused| self.sorted(refused))
+        work(&self.lock()).map_err(|refused| self.sorted(refused))
     }
 
     fn sorted(&self, refused: Refused) -> StoreError {
@@ -185,40 +203,60 @@ impl SqliteStore {
         safety: Safety,
         work: impl FnOnce(&Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
-        self.commit(&mut self.lock(), safety, work)
+        self.commit_as(safety.into(), work)
     }
 
     /// Like [`transaction`](Self::transaction), but with [`Patience::None`] it returns [`StoreError::Busy`] instead of blocking.
     pub(crate) fn commit_as<T>(
         &self,
-        Commit { safety, patience }: Commit,
+        commit: Commit,
         work: impl FnOnce(&Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
-        self.patiently(patience, |shared| self.commit(shared, safety, work))
+        self.safely(commit, |connection| {
+            let of = |error| StoreError::of(&self.path, error);
+            // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
+            let result = work(&transaction).map_err(|refused| self.sorted(refused))?;
+            transaction.commit().map_err(of)?;
+            Ok(result)
+        })
     }
 
     /// Makes one statement, which is a transaction by itself: for what happens often. `true` if it changed something; otherwise
     /// what `unchanged` finds out.
     pub(crate) fn change_as(
         &self,
-        Commit { safety, patience }: Commit,
+        commit: Commit,
         statement: &str,
         params: impl Params,
         unchanged: impl FnOnce(&Connection) -> Result<bool, Refused>,
     ) -> Result<bool, StoreError> {
-        self.patiently(patience, |shared| {
-            let of = |error| StoreError::of(&self.path, error);
-            let safety = self.at_least(safety);
-            if safety == Safety::Power {
-                self.check_there()?;
-            }
-            shared.make_safe(safety).map_err(of)?;
-            let made = shared.connection.prepare_cached(statement).and_then(|mut made| made.execute(params));
-            match made.map_err(of)? {
-                0 => unchanged(&shared.connection).map_err(|refused| self.sorted(refused)),
+        self.safely(commit, |connection| {
+            let made = connection.prepare_cached(statement).and_then(|mut made| made.execute(params));
+            match made.map_err(|error| StoreError::of(&self.path, error))? {
+                0 => unchanged(connection).map_err(|refused| self.sorted(refused)),
                 _ => Ok(true),
             }
         })
+    }
+
+    /// Runs `work`, which commits, and returns when that is as safe as it must be.
+    fn safely<T>(
+        &self,
+        Commit { safety, patience }: Commit,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let is_synced = self.at_least(safety) == Safety::Power;
+        let result = self.patiently(patience, |connection| {
+            if is_synced {
+                self.check_syncable(connection)?;
+            }
+            work(connection)
+        })?;
+        if is_synced {
+            self.sync()?;
+        }
+        Ok(result)
     }
 
     /// A power cut is noticed by the name of the boot. Without one, everything is synced.
@@ -229,50 +267,31 @@ impl SqliteStore {
     fn patiently<T>(
         &self,
         patience: Patience,
-        work: impl FnOnce(&mut Shared) -> Result<T, StoreError>,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         if patience == Patience::Usual {
             return work(&mut self.lock());
         }
         let busy = || StoreError::Busy { path: self.path.clone() };
-        let mut shared = self.connection.try_lock().map_err(|_| busy())?;
-        self.hastily(&mut shared, work)
+        let mut connection = self.connection.try_lock().map_err(|_| busy())?;
+        self.hastily(&mut connection, work)
     }
 
     /// Runs `work` without waiting for other processes.
     fn hastily<T>(
         &self,
-        shared: &mut Shared,
-        work: impl FnOnce(&mut Shared) -> Result<T, StoreError>,
+        connection: &mut Connection,
+        work: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let of = |error| StoreError::of(&self.path, error);
-        shared.connection.busy_timeout(Duration::ZERO).map_err(of)?;
-        let result = work(shared);
-        shared.connection.busy_timeout(BUSY).map_err(of)?;
+        connection.busy_timeout(Duration::ZERO).map_err(of)?;
+        let result = work(connection);
+        connection.busy_timeout(BUSY).map_err(of)?;
         result
     }
 
-    fn commit<T>(
-        &self,
-        shared: &mut Shared,
-        safety: Safety,
-        work: impl FnOnce(&Connection) -> Result<T, Refused>,
-    ) -> Result<T, StoreError> {
-        let of = |error| StoreError::of(&self.path, error);
-        let safety = self.at_least(safety);
-        if safety == Safety::Power {
-            self.check_there()?;
-        }
-        shared.make_safe(safety).map_err(of)?;
-        // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
-        let transaction = shared.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
-        let result = work(&transaction).map_err(|refused| self.sorted(refused))?;
-        transaction.commit().map_err(of)?;
-        Ok(result)
-    }
-
     /// A panic in the middle of a transaction rolls it back, so the connection is as good as before.
-    fn lock(&self) -> MutexGuard<'_, Shared> {
+    fn lock(&self) -> MutexGuard<'_, Connection> {
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -125,20 +125,30 @@ impl Door {
         settled.await.map(drop)
     }
 
-    /// Commits on the spot if no other writer is in the way: a commit that only has to reach the system takes microseconds,
-    /// less than handing it to another thread.
     async fn committed<T: Send + 'static>(
         &self,
         safety: Safety,
         work: impl Fn(&dyn DoorStore, Commit) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if safety == Safety::Process {
-            match work(self.store(), Commit { safety, patience: Patience::None }) {
-                Err(StoreError::Busy { .. }) => {}
-                done => return done,
-            }
+        match commit_at_once(safety, |commit| work(self.store(), commit)) {
+            Some(done) => done,
+            None => self.stored(move |store| work(store, safety.into())).await,
         }
-        self.stored(move |store| work(store, safety.into())).await
+    }
+}
+
+/// Commits on the spot: a commit that only has to reach the system takes microseconds, less than handing it to another thread.
+/// Returns `None` for one that must reach the disk, or if another writer is in the way.
+pub fn commit_at_once<T>(
+    safety: Safety,
+    commit: impl FnOnce(Commit) -> Result<T, StoreError>,
+) -> Option<Result<T, StoreError>> {
+    if safety == Safety::Power {
+        return None;
+    }
+    match commit(Commit { safety, patience: Patience::None }) {
+        Err(StoreError::Busy { .. }) => None,
+        done => Some(done),
     }
 }
 
