@@ -252,14 +252,17 @@ impl State {
         }
     }
 
-    /// Asks the program that has rested the longest for its place; if the user has too many already, one of the user's.
+    /// Asks the program that has rested the longest for its place: one of this user, or of a user who has more places. Otherwise
+    /// many requests of one user would put the few programs of another aside whenever they wait.
     fn ask_for_one(&mut self, user: &str) -> bool {
-        let of_user = self.of(user);
-        let may_have = of_user < self.most(self.free + self.leaving + 1 + of_user);
-        let number = self.resting.iter().find(|(_, resting)| may_have || &*resting.user == user);
-        let Some(number) = number.map(|(number, _)| *number) else { return false };
-        self.ask_for(number);
-        true
+        // Places that were asked for may all become this user's.
+        let of_user = self.of(user) + self.leaving;
+        let may_ask = |other: &str| other == user || of_user == 0 || self.of(other) > of_user + 1;
+        let number = self.resting.iter().find(|(_, resting)| may_ask(&resting.user)).map(|(number, _)| *number);
+        number.is_some_and(|number| {
+            self.ask_for(number);
+            true
+        })
     }
 
     fn ask_for(&mut self, number: u64) {
@@ -441,6 +444,51 @@ mod tests {
         assert!(now(b.wanted()).is_none() && now(of_a[3].wanted()).is_some());
         drop(of_a.remove(3));
         assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready());
+    }
+
+    /// Users with as many programs as they like take the places of those that rest, down to a fair share, and leave the few
+    /// programs of others alone.
+    #[test]
+    fn requests_of_one_user_do_not_put_the_few_programs_of_another_aside() {
+        let places = Places::new(64);
+        let mut of_b: Vec<Place> = (0..4).map(|_| now(places.place(&party("b"))).unwrap()).collect();
+        let of_a: Vec<Place> = std::iter::from_fn(|| now(places.place(&party("a")))).collect();
+        assert_eq!((of_a.len(), places.lock().free), (45, 15));
+        of_b.iter_mut().for_each(|place| place.rest(0));
+        assert!(now(places.place(&party("a"))).is_none(), "it waits");
+        assert!(of_b.iter().all(|place| now(place.wanted()).is_none()));
+        // A user without any gets one, whoever rests.
+        drop((of_a, of_b));
+        let places = Places::new(1);
+        let mut of_b = now(places.place(&party("b"))).unwrap();
+        of_b.rest(0);
+        let of_a = party("a");
+        let mut waits = pin!(places.place(&of_a));
+        assert!(waits.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        assert!(now(of_b.wanted()).is_some());
+    }
+
+    /// Programs of one user that all rest do not keep another one small.
+    #[test]
+    fn a_user_whose_programs_rest_gives_way_and_keeps_some_places() {
+        let places = Places::new(64);
+        let mut of_b: Vec<Place> = std::iter::from_fn(|| now(places.place(&party("b")))).collect();
+        of_b.iter_mut().for_each(|place| place.rest(0));
+        let a = party("a");
+        let mut context = Context::from_waker(Waker::noop());
+        let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(places.place(&a))).collect();
+        let mut of_a = Vec::new();
+        for _ in 0..100 {
+            waiting.retain_mut(|one| match one.as_mut().poll(&mut context) {
+                std::task::Poll::Ready(place) => {
+                    of_a.push(place);
+                    false
+                }
+                std::task::Poll::Pending => true,
+            });
+            of_b.retain(|place| now(place.wanted()).is_none());
+        }
+        assert!(of_a.len() >= 24 && of_b.len() >= 8, "{} and {}", of_a.len(), of_b.len());
     }
 
     #[test]
