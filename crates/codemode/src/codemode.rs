@@ -286,6 +286,7 @@ impl CodeMode {
             parent,
             deadline,
             quick: true,
+            breath: Instant::now(),
             abort,
         };
         match (driver.record.fence, &driver.record.key) {

@@ -20,7 +20,7 @@ use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
 use crate::settings::Settings;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
-use crate::threads::Ran;
+use crate::threads::{Company, Ran};
 use crate::timers::Timers;
 
 /// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
@@ -60,6 +60,8 @@ pub(crate) struct Driver {
     pub deadline: Instant,
     /// Its last answer came soon.
     pub quick: bool,
+    /// When it last let the other tasks of its worker have their turns.
+    pub breath: Instant,
     /// Ends this program.
     pub abort: CancellationToken,
 }
@@ -73,13 +75,13 @@ enum Next {
 impl Driver {
     /// Drives the program until it ends or is suspended.
     pub async fn drive(mut self) -> Driven {
-        let mut breath = Instant::now();
+        self.breath = Instant::now();
         loop {
             match self.step().await {
                 // On the spot a program whose answers are there at once never waits for anything.
-                Ok(Next::Turn) if breath.elapsed() > BREATH => {
+                Ok(Next::Turn) if self.breath.elapsed() > BREATH => {
                     tokio::task::yield_now().await;
-                    breath = Instant::now();
+                    self.breath = Instant::now();
                 }
                 Ok(Next::Turn) => {}
                 Ok(Next::Park) => return self.suspend().await,
@@ -126,10 +128,14 @@ impl Driver {
         }
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
-        let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, self.inner.company(), &self.abort);
+        let company = self.inner.company();
+        let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
         let Ran { cell, turn, waited } = ran
             .await
             .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
+        if company == Company::Others {
+            self.breath = Instant::now();
+        }
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| Ending::of_error(&error))?;
@@ -313,6 +319,7 @@ impl Driver {
                 () = self.scope.left.cancelled(), if for_people => None,
                 () = tokio::time::sleep_until(wake.into()) => None,
             };
+            self.breath = Instant::now();
             if is_wanted {
                 self.put_aside().await;
             }

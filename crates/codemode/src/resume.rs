@@ -266,6 +266,7 @@ impl CodeMode {
             parent: frontier.parent,
             deadline,
             quick: true,
+            breath: Instant::now(),
             abort,
         };
         if let Ok(owner) = self.inner.owner.name() {
