@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pincer_sandbox::{Allotment, Cell, Checkpoint, Error};
 use tokio_util::sync::CancellationToken;
 
+use crate::bridge;
 use crate::codemode::CodeMode;
 use crate::drive::{Driver, margin};
 use crate::ending::{Ending, told};
@@ -169,20 +170,32 @@ impl Driver {
         };
         let until = self.deadline - margin(&self.scope.settings) / 2;
         let party = self.scope.party();
-        let coming = async {
+        let covered = self.record.covered.unwrap_or(0);
+        let mut coming = Box::pin(async {
             let place = self.inner.places.place(&party).await;
             if let Some(allotment) = &mut aside.allotment {
                 allotment.grow(aside.memory).await;
             }
             place
+        });
+        let place = loop {
+            let note = tokio::select! {
+                biased;
+                () = self.abort.cancelled() => return Err(Ending::aborted()),
+                place = &mut coming => break place,
+                () = self.inner.closing.cancelled() => return Ok(false),
+                () = tokio::time::sleep_until(until.into()) => return Ok(false),
+                note = self.flights.next() => note,
+            };
+            // Calls go on meanwhile: others may wait for the memory of their inputs.
+            if let Some(settled) = self.flights.note(note) {
+                self.arrived.push(bridge::arrival(&self.record.id, settled));
+            }
+            if self.flights.can_start() && !self.flights.needs_checkpoint() && !self.flights.any_uncovered(covered) {
+                self.flights.start();
+            }
         };
-        let place = tokio::select! {
-            biased;
-            () = self.abort.cancelled() => return Err(Ending::aborted()),
-            place = coming => place,
-            () = self.inner.closing.cancelled() => return Ok(false),
-            () = tokio::time::sleep_until(until.into()) => return Ok(false),
-        };
+        drop(coming);
         self.restore_in(place).await.map(|()| true)
     }
 

@@ -1,13 +1,15 @@
 //! What a program asks for, out of what the sandbox hands over; and the errors it gets for an answer. All of it is the word of
 //! a hostile program.
 
+use std::time::Instant;
+
 use pincer_catalog::{Entry, Flags, Source, shortened};
 use pincer_sandbox::{Answer, Fault, Json, Request};
 use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
 use crate::attachments;
-use crate::flights::StoredCall;
+use crate::flights::{Settled, StoredCall};
 use crate::known_tools::KnownTools;
 use crate::mcp;
 use crate::tools::RunTools;
@@ -189,6 +191,11 @@ pub(crate) fn fault(tool: &str, error: &CallError, effect: Effect) -> Fault {
 pub(crate) fn interrupted(tool: &str) -> Fault {
     let message = format!("{tool} was interrupted; it may or may not have run. Check before you retry.");
     Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
+}
+
+/// What a call of a run has come to, and when.
+pub(crate) fn arrival(run: &str, Settled { call, outcome, at }: Settled) -> (Instant, Answer) {
+    (at, answer(run, &call, outcome.result, outcome.effect))
 }
 
 /// What a call of a run has come to, as its program gets it.

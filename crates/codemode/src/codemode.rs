@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Engine, Program, Scope};
+use pincer_sandbox::{Engine, MemoryBudget, Program, Scope};
 use pincer_source::Prepared;
 use pincer_store::{Run, StoreError};
 use pincer_tools::{Context, ControlCall, Door};
@@ -14,11 +14,12 @@ use uuid::Uuid;
 use crate::aside::Home;
 use crate::drive::{Driver, margin};
 use crate::ending::Ending;
-use crate::flights::{Caller, Flights};
+use crate::flights::Flights;
 use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::listener::Listener;
 use crate::live::{Live, ParkedRun, Turn};
+use crate::making::Caller;
 use crate::memory::{Backstop, Memory};
 use crate::owner::ClaimError;
 use crate::owner::Owner;
@@ -57,6 +58,7 @@ impl CodeMode {
         let places = Places::new(live_cells as usize);
         let resting = places.clone();
         memory.budget.on_shortage(move |wanted| resting.make_room(wanted));
+        let values = MemoryBudget::new(memory.budget.bytes() / VALUES_PART);
         let inner = Inner {
             engine,
             door,
@@ -66,6 +68,7 @@ impl CodeMode {
             places,
             writers: Places::new(WRITERS),
             memory,
+            values,
             backstop: Backstop::default(),
             counting: Counting::default(),
             live: Live::default(),
@@ -339,12 +342,23 @@ impl CodeMode {
     pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &str) -> Caller {
         let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
-        Caller { door, tools, context, parent: parent.to_owned(), listener: Listener::new(Arc::clone(&scope.listener)) }
+        Caller {
+            door,
+            tools,
+            context,
+            parent: parent.to_owned(),
+            listener: Listener::new(Arc::clone(&scope.listener)),
+            texts: self.inner.memory.budget.clone(),
+            values: self.inner.values.clone(),
+            user: scope.caller.as_str().into(),
+        }
     }
 }
 
 /// How many programs wait for the store on a thread: it takes one writer at a time, and the door's notes must come in between.
 const WRITERS: usize = 1;
+/// The inputs of calls that are made have this part of the memory budget, besides.
+const VALUES_PART: usize = 4;
 /// The most bytes of a request's key: it is stored and indexed.
 const MOST_KEY: usize = 256;
 

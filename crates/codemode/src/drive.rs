@@ -130,12 +130,13 @@ impl Driver {
         let time = self.deadline.saturating_duration_since(started);
         let company = self.inner.company();
         let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
-        let Ran { cell, turn, waited } = ran
+        let Ran { mut cell, turn, waited } = ran
             .await
             .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
         if company == Company::Others {
             self.breath = Instant::now();
         }
+        cell.hand_requests_over(self.flights.texts());
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| Ending::of_error(&error))?;
@@ -350,8 +351,8 @@ impl Driver {
         self.answers.extend(self.arrived.drain(..).map(|(_, answer)| answer));
     }
 
-    fn arrive(&mut self, Settled { call, outcome, at }: Settled) {
-        self.arrived.push((at, bridge::answer(&self.record.id, &call, outcome.result, outcome.effect)));
+    fn arrive(&mut self, settled: Settled) {
+        self.arrived.push(bridge::arrival(&self.record.id, settled));
     }
 
     /// The moment of a store time, as far back as this machine can tell.

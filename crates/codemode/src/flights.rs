@@ -3,28 +3,24 @@
 use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::task::{self, Poll};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pincer_catalog::Flags;
-use pincer_sandbox::{Json, RequestId};
+use pincer_sandbox::{Allotment, Json, RequestId};
 use pincer_store::Millis;
-use pincer_tools::{
-    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Fingerprint, Outcome, Request, RunOwner, Unwound,
-    UpdateSink,
-};
+use pincer_tools::{BoxFuture, Context, Fingerprint, Outcome, RunOwner};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Method;
-use crate::listener::Listener;
+use crate::making::{Caller, Progress, make};
 use crate::result::{PendingState, PendingToolCall};
-use crate::tools::RunTools;
 
+/// Smaller inputs are part of what every program is estimated to need.
+pub(crate) const SMALL_INPUT: usize = 4 << 10;
 /// A call, as it is stored with a suspended program.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredCall {
@@ -60,29 +56,6 @@ pub(crate) enum Note {
     Settled(RequestId, Outcome, Instant),
 }
 
-/// Whether a call has been handed to its tool. It moves on from `QUEUED` once, by the call itself or by a driver that gives it
-/// up: of the two, one succeeds.
-#[derive(Debug)]
-struct Progress(AtomicU8);
-
-impl Progress {
-    const QUEUED: u8 = 0;
-    const BEGUN: u8 = 1;
-    const GIVEN_UP: u8 = 2;
-
-    fn new() -> Arc<Self> {
-        Arc::new(Self(AtomicU8::new(Self::QUEUED)))
-    }
-
-    fn change(&self, from: u8, to: u8) -> bool {
-        self.0.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
-    }
-
-    fn has_begun(&self) -> bool {
-        self.0.load(Ordering::SeqCst) == Self::BEGUN
-    }
-}
-
 /// A call that has settled, and when it did.
 pub(crate) struct Settled {
     pub call: StoredCall,
@@ -115,19 +88,6 @@ struct Flight {
     asking: bool,
 }
 
-/// What calls are made with.
-#[derive(Clone)]
-pub(crate) struct Caller {
-    pub door: Arc<Door>,
-    pub tools: Arc<RunTools>,
-    /// For whom. Its `run` is set once the run is stored.
-    pub context: Context,
-    /// The id of the `exec` that the calls are part of.
-    pub parent: String,
-    /// Whom tools ask that want something of their caller.
-    pub listener: Listener,
-}
-
 /// The calls of one run that have not settled.
 pub(crate) struct Flights {
     caller: Caller,
@@ -135,6 +95,9 @@ pub(crate) struct Flights {
     /// A call that is the only one. Who waits for it makes it: another task would be another thread to wake up, twice.
     only: Option<(RequestId, BoxFuture<'static, Outcome>)>,
     most: usize,
+    /// The memory of the inputs, as far as it is counted, and their bytes.
+    texts: Allotment,
+    text_bytes: usize,
     needs_checkpoint: bool,
     tell: UnboundedSender<Note>,
     notes: UnboundedReceiver<Note>,
@@ -143,7 +106,9 @@ pub(crate) struct Flights {
 impl Flights {
     pub fn new(caller: Caller, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
-        Self { caller, calls: BTreeMap::new(), only: None, most, needs_checkpoint: false, tell, notes }
+        let texts = caller.texts.open(&caller.user, 0, 0);
+        let calls = BTreeMap::new();
+        Self { caller, calls, only: None, most, texts, text_bytes: 0, needs_checkpoint: false, tell, notes }
     }
 
     /// Whose run it is, from now on.
@@ -163,14 +128,21 @@ impl Flights {
         self.caller.context.run.as_ref()
     }
 
+    /// The memory of the inputs of calls: the cell that asked for them hands it over.
+    pub fn texts(&mut self) -> &mut Allotment {
+        &mut self.texts
+    }
+
     /// Takes a call that is to be made here.
     pub fn queue(&mut self, call: StoredCall) {
+        self.text_bytes += call.input.as_str().len();
         self.calls.insert(call.id, Flight { call, place: Place::Queue, asking: false });
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
     pub fn watch(&mut self, call: StoredCall, owner: String) {
         let call = StoredCall { approval: None, ..call };
+        self.text_bytes += call.input.as_str().len();
         self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
     }
 
@@ -286,7 +258,7 @@ impl Flights {
                 self.calls.get_mut(&id)?.asking = asking;
                 None
             }
-            Note::Settled(id, outcome, at) => Some(Settled { call: self.calls.remove(&id)?.call, outcome, at }),
+            Note::Settled(id, outcome, at) => Some(Settled { call: self.remove(id)?, outcome, at }),
         }
     }
 
@@ -300,9 +272,15 @@ impl Flights {
         self.needs_checkpoint = false;
     }
 
-    /// Takes a call out that has settled elsewhere.
+    /// Takes a call out that has settled.
     pub fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
-        self.calls.remove(&id).map(|flight| flight.call)
+        let call = self.calls.remove(&id)?.call;
+        let bytes = call.input.as_str().len();
+        self.text_bytes -= bytes;
+        if bytes >= SMALL_INPUT || self.calls.is_empty() {
+            self.texts.shrink(self.text_bytes);
+        }
+        Some(call)
     }
 
     /// The calls that other processes make, each with its process.
@@ -346,6 +324,8 @@ impl Flights {
         if self.only.as_ref().is_some_and(|(id, _)| !self.calls.contains_key(id)) {
             self.only = None;
         }
+        self.text_bytes = self.calls.values().map(|flight| flight.call.input.as_str().len()).sum();
+        self.texts.shrink(self.text_bytes);
     }
 
     /// Gives up what has not begun, and lets the rest go on by itself: what it comes to is in the journal.
@@ -400,84 +380,5 @@ impl StoredCall {
             since: self.since,
             approval_id: self.approval.clone(),
         }
-    }
-}
-
-/// Makes a call.
-fn make(
-    caller: &Caller,
-    call: &StoredCall,
-    abort: CancellationToken,
-    progress: &Arc<Progress>,
-    tell: &UnboundedSender<Note>,
-) -> BoxFuture<'static, Outcome> {
-    let Caller { door, tools, context, parent, listener } = caller.clone();
-    let id = call.id;
-    let asked = Call {
-        id: format!("{parent}/{}", call.seq),
-        seq: call.seq,
-        tool: call.tool.clone(),
-        input: call.input.clone().into(),
-        line: call.line,
-        flags: Some(call.flags),
-        fingerprint: call.fingerprint,
-    };
-    let context = Context { abort, parent_call: Some(parent), ..context };
-    let (progress, tell) = (Arc::clone(progress), tell.clone());
-    let told = Arc::new(Teller { id, progress, asked: AtomicBool::new(false), tell, listener });
-    Box::pin(async move {
-        let calling = Box::pin(async { door.call(tools.at_the_door(), &context, asked, told).await });
-        // It may break down around its tool too, in somebody who is told of it.
-        Unwound(calling).await.unwrap_or_else(|| {
-            let error = CallError::new(ErrorCode::ToolFailed, "the call broke down: this is a bug");
-            Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO }
-        })
-    })
-}
-
-/// Passes on how a call stands.
-struct Teller {
-    id: RequestId,
-    progress: Arc<Progress>,
-    /// A person was asked for leave.
-    asked: AtomicBool,
-    tell: UnboundedSender<Note>,
-    listener: Listener,
-}
-
-impl UpdateSink for Teller {
-    fn update(&self, _update: Value) {}
-
-    fn asked(&self, approval: &str) {
-        self.asked.store(true, Ordering::SeqCst);
-        let _ = self.tell.send(Note::Asked(self.id, approval.to_owned()));
-    }
-
-    fn needs_checkpoint(&self) {
-        let _ = self.tell.send(Note::NeedsCheckpoint);
-    }
-
-    fn may_dispatch(&self) -> bool {
-        self.progress.change(Progress::QUEUED, Progress::BEGUN)
-    }
-
-    fn not_dispatched(&self) {
-        self.progress.change(Progress::BEGUN, Progress::QUEUED);
-    }
-
-    fn begun(&self) {
-        // A driver that was not waiting for leave need not be told that it is there.
-        if self.asked.load(Ordering::SeqCst) {
-            let _ = self.tell.send(Note::Begun(self.id));
-        }
-    }
-
-    fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {
-        Box::pin(async move {
-            let _ = self.tell.send(Note::Asking(self.id, true));
-            let answer = self.listener.now().ask(request).await;
-            let _ = self.tell.send(Note::Asking(self.id, false));
-            answer
-        })
     }
 }

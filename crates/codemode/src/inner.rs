@@ -6,12 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use pincer_config::keys::Durability;
-use pincer_sandbox::Engine;
+use pincer_sandbox::{Engine, MemoryBudget};
 use pincer_store::{
-    Approvals, Call, Clock, Commit, Fence, Journal, Listings, Millis, Patience, Runs, Safety, Snapshots, StoreError,
-    Upkeep,
+    Approvals, Call, Clock, Commit, Fence, Journal, Listings, Millis, Runs, Safety, Snapshots, StoreError, Upkeep,
 };
-use pincer_tools::Door;
+use pincer_tools::{Door, commit_at_once};
 use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
@@ -39,6 +38,9 @@ pub(crate) struct Inner {
     /// Programs wait here for the store, so that users take turns at it too.
     pub writers: Places,
     pub memory: Memory,
+    /// The memory of the inputs of calls while these are made. It is apart, so that calls never wait for programs that wait for
+    /// them.
+    pub values: MemoryBudget,
     pub backstop: Backstop,
     pub counting: Counting,
     pub live: Live,
@@ -80,21 +82,17 @@ impl Inner {
         self.stored(work).await
     }
 
-    /// Commits on the spot if that need not reach the disk and no other writer is in the way: it takes less time than handing
-    /// the work to another thread.
+    /// Commits on the spot if that is possible, otherwise when it is this caller's turn.
     pub async fn committed<T: Send + 'static>(
         &self,
         scope: &RunScope,
         safety: Safety,
         work: impl Fn(&dyn CodeModeStore, Commit) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if safety == Safety::Process {
-            match work(&*self.store, Commit { safety, patience: Patience::None }) {
-                Err(StoreError::Busy { .. }) => {}
-                done => return done,
-            }
+        match commit_at_once(safety, |commit| work(&*self.store, commit)) {
+            Some(done) => done,
+            None => self.stored_in_turn(scope, move |store| work(store, safety.into())).await,
         }
-        self.stored_in_turn(scope, move |store| work(store, safety.into())).await
     }
 
     /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now

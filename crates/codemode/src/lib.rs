@@ -52,6 +52,7 @@ mod input;
 mod known_tools;
 mod listener;
 mod live;
+mod making;
 mod mcp;
 mod memory;
 mod namespaces;

@@ -77,7 +77,9 @@ pub fn fair_turns() -> LongTurn {
         stand_still: Arc::new(|wait| {
             spot::stand_still(|| {
                 step_back();
+                let began = Instant::now();
                 wait();
+                WAITED.set(WAITED.get() + began.elapsed());
             });
         }),
     }

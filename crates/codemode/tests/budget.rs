@@ -223,3 +223,31 @@ async fn nothing_begins_beside_others_while_the_process_has_too_much_memory() {
     house.gates.open("x");
     assert_eq!(running.join_next().await.unwrap().unwrap()["value"], 1);
 }
+
+/// What programs pass to tools is text of the host: it counts as long as the calls queue, and more while they are made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn inputs_of_many_calls_fit_into_the_budget_too() {
+    let (house, budget) = tight_house(96 * MB);
+    let mut running = JoinSet::new();
+    let code = "const all = Array.from({ length: 100 }, (_, i) => tools.echo({ text: 'x'.repeat(60000), i }));
+        return (await Promise.all(all)).filter((one, i) => one.i === i && one.text.length === 60000).length";
+    for n in 0..16 {
+        run(&house, of(&house, ["ann", "bob"][n % 2]), code.into(), &mut running);
+    }
+    while let Some(result) = running.join_next().await {
+        let result = result.unwrap();
+        assert_eq!(result["value"], 100, "{result}");
+    }
+    assert!((12 * MB..=96 * MB).contains(&budget.peak()), "{}", budget.peak());
+    assert_eq!((budget.used(), budget.wanted()), (0, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_input_of_a_call_that_waits_for_a_person_counts_as_text() {
+    let (house, budget) = tight_house(256 * MB);
+    let scope = of(&house, "ann");
+    let result = house.exec_in(&scope, "return await tools.ask({ text: 'x'.repeat(4e6) })").await;
+    assert_eq!(result["status"], "waiting", "{result}");
+    let of_text = 4_000_000..8 * MB;
+    assert!(of_text.contains(&budget.used()), "{}", budget.used());
+}

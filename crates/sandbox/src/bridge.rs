@@ -192,6 +192,9 @@ impl Host {
         if self.pending.ids.len() >= self.limits.pending_requests {
             return Err(Limit::Requests { limit: self.limits.pending_requests }.into());
         }
+        if let Some(growing) = &mut self.growing {
+            growing.hold_request(method.len() + args.as_str().len(), self.deadline)?;
+        }
         let id = self.pending.next;
         self.pending.next = id.checked_add(1).ok_or(Stop::Broken("request ids are used up"))?;
         self.pending.ids.insert(id);

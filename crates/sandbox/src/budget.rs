@@ -105,7 +105,7 @@ impl MemoryBudget {
     }
 
     /// Opens an allotment without any bytes. It counts `host` bytes for buffers besides what it is grown to, and its cell may
-    /// come to have `most` bytes of memory.
+    /// come to have `most` bytes of memory. With 0 of both it only has what is handed over to it.
     pub fn open(&self, user: &Arc<str>, host: usize, most: usize) -> Allotment {
         let mut state = self.0.lock();
         let number = state.next_number();
@@ -141,6 +141,17 @@ impl Allotment {
     pub(crate) fn try_grow(&mut self, bytes: usize) -> bool {
         let to = self.host.saturating_add(bytes);
         self.budget.0.lock().grow(self.number, to)
+    }
+
+    /// Counts so many bytes more for buffers, from the next time that it grows.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.host = self.host.saturating_add(bytes);
+    }
+
+    /// Hands bytes that it has for buffers over to another allotment, at once.
+    pub(crate) fn hand_over(&mut self, bytes: usize, to: &mut Allotment) {
+        self.host = self.host.saturating_sub(bytes);
+        self.budget.0.change(|state| state.hand_over(self.number, to.number, bytes));
     }
 
     /// Claims what the cell may need in its next turn. Returns `false` if that could leave cells waiting for each other; then the
@@ -317,6 +328,14 @@ impl State {
         }
     }
 
+    fn hand_over(&mut self, from: u64, to: u64, bytes: usize) {
+        let of = |number| self.cells.get(&number).map_or(0, |cell: &Held| cell.bytes);
+        let (left, more) = (of(from).saturating_sub(bytes), of(to) + bytes.min(of(from)));
+        self.shrink(from, left);
+        self.take(to, more);
+        self.set_claim(to, false);
+    }
+
     fn shrink(&mut self, number: u64, to: usize) {
         let Some(cell) = self.cells.get_mut(&number) else { return };
         let less = cell.bytes.saturating_sub(to);
@@ -343,10 +362,14 @@ impl State {
         may_claim
     }
 
+    /// Returns the cells of a user: what needs nothing is no cell.
+    fn cells_of(&self, user: &str) -> impl Iterator<Item = &Held> {
+        self.cells.values().filter(move |other| &*other.user == user && other.most > 0)
+    }
+
     /// Whether no other cell of its user needs less to come to its most.
     fn needs_least(&self, cell: &Held) -> bool {
-        let of_user = self.cells.values().filter(|other| other.user == cell.user);
-        of_user.map(Held::missing).min().is_none_or(|least| cell.missing() <= least)
+        self.cells_of(&cell.user).map(Held::missing).min().is_none_or(|least| cell.missing() <= least)
     }
 
     /// Whether the user of a cell may have so many bytes more.
@@ -363,8 +386,7 @@ impl State {
 
     /// Whether a cell waits for its user's share until another cell of that user, which does not run, gives memory back.
     fn is_held_up(&self, cell: &Held) -> bool {
-        let of_user = self.cells.values().filter(|other| other.user == cell.user);
-        let least = of_user.min_by_key(|other| other.missing());
+        let least = self.cells_of(&cell.user).min_by_key(|other| other.missing());
         !self.is_within_share(cell, 1) && least.is_some_and(|least| !least.claims)
     }
 

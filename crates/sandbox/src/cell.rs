@@ -125,11 +125,7 @@ impl Cell {
             return Err(Error::MemoryLimit { asked: limits.memory_bytes, most: MAX_MEMORY_BYTES });
         }
         let signal = Arc::new(Signal::default());
-        let growing = allotment.map(|allotment| Growing {
-            allotment,
-            signal: Arc::clone(&signal),
-            long_turn: engine.long_turn.clone(),
-        });
+        let growing = allotment.map(|allotment| Growing::new(allotment, Arc::clone(&signal), engine.long_turn.clone()));
         let (mut store, exports) =
             image.instantiate(&engine.wasmtime, limits, growing).map_err(|error| made(error, engine))?;
         let (seen, long_turn) = (Arc::clone(&signal), engine.long_turn.clone());
@@ -166,6 +162,15 @@ impl Cell {
     pub fn claim(&mut self) -> bool {
         let (State::Fresh(vm, _) | State::Waiting(vm, _)) = &mut self.state else { return true };
         vm.store.data_mut().growing.as_mut().is_none_or(|growing| growing.allotment.claim())
+    }
+
+    /// Hands its part of a budget for the requests that it has made over to whoever keeps them until they are answered.
+    pub fn hand_requests_over(&mut self, to: &mut Allotment) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state
+            && let Some(growing) = &mut vm.store.data_mut().growing
+        {
+            growing.hand_requests_over(to);
+        }
     }
 
     /// Ends it, and returns its part of a budget. That still counts the memory which is free now.

@@ -11,14 +11,43 @@ use crate::{Allotment, Limit};
 /// How long a turn waits for memory before it looks whether it is still wanted.
 const PATIENCE: Duration = Duration::from_millis(20);
 
+/// Requests of so many bytes together are counted.
+const COUNTED_FROM: usize = 64 << 10;
+
 /// The memory of a cell with a budget.
 pub(crate) struct Growing {
     pub allotment: Allotment,
     pub signal: Arc<Signal>,
     pub long_turn: Option<LongTurn>,
+    /// The memory that it has.
+    memory: usize,
+    /// The bytes of the requests of this turn, which the host keeps: those that are counted, and those that are not yet.
+    requests: usize,
+    uncounted: usize,
 }
 
 impl Growing {
+    pub fn new(allotment: Allotment, signal: Arc<Signal>, long_turn: Option<LongTurn>) -> Self {
+        Self { allotment, signal, long_turn, memory: 0, requests: 0, uncounted: 0 }
+    }
+
+    /// Waits until there is memory for a request of so many bytes too. Small ones are counted together.
+    pub fn hold_request(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
+        self.uncounted += bytes;
+        if self.uncounted < COUNTED_FROM {
+            return Ok(());
+        }
+        self.allotment.hold(self.uncounted);
+        self.requests += std::mem::take(&mut self.uncounted);
+        // A turn that does not get it ends.
+        self.grow(self.memory, deadline)
+    }
+
+    /// Hands the memory for the requests so far over to whoever has them now.
+    pub fn hand_requests_over(&mut self, to: &mut Allotment) {
+        self.allotment.hand_over(std::mem::take(&mut self.requests), to);
+    }
+
     /// Waits until the memory may have `bytes`, in the middle of a turn with this deadline. Without one there is nothing to wait
     /// for: the host makes the cell, and must have seen to its memory before.
     pub fn grow(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
@@ -26,6 +55,7 @@ impl Growing {
             return Err(Limit::Memory { limit: self.allotment.budget().bytes() }.into());
         }
         if self.allotment.try_grow(bytes) {
+            self.memory = bytes;
             return Ok(());
         }
         let Some(deadline) = deadline else { return Err(Stop::NoMemory { needed: bytes }) };
@@ -46,6 +76,8 @@ impl Growing {
                 None => wait(),
             }
             if is_granted {
+                drop(growth);
+                self.memory = bytes;
                 return Ok(());
             }
         }
