@@ -1,5 +1,6 @@
 //! The protocol: JSON-RPC 2.0, one message a line.
 
+use pincer_json::{MAX_NODES, has_too_many_nodes};
 use pincer_tools::{Effect, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +90,9 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 
 /// Reads one line; what is wrong with it otherwise.
 pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
+    if has_too_many_nodes(line) {
+        return Err(format!("wrote a message of more than {MAX_NODES} JSON values and keys"));
+    }
     let shown = || String::from_utf8_lossy(line.trim_ascii()).chars().take(120).collect::<String>();
     let message: Message = serde_json::from_slice(line)
         .map_err(|_| format!("wrote something to its standard output that is not JSON-RPC: `{}`", shown()))?;
@@ -144,6 +148,7 @@ mod tests {
             ),
             (r#"{"jsonrpc":"2.0","method":"update","params":{}}"#, "without the id"),
             (r#"{"jsonrpc":"2.0"}"#, "neither an answer nor an update"),
+            (&format!("[{}1]", "1,".repeat(MAX_NODES)), "more than 1000000 JSON values"),
         ] {
             let error = said(text).expect_err(told);
             assert!(error.contains(told), "{error}");
