@@ -7,6 +7,7 @@
 mod define;
 mod files;
 mod glob;
+mod protected;
 mod register;
 mod sessions;
 mod shell;

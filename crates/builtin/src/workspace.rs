@@ -6,7 +6,7 @@
 
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
@@ -14,6 +14,7 @@ use pincer_catalog::nearest;
 use pincer_tools::ToolError;
 use uuid::Uuid;
 
+use crate::protected::{Guarded, Protected};
 use crate::walk::{Walk, WalkOptions};
 
 /// How many entries are looked at to find what was perhaps meant.
@@ -25,12 +26,9 @@ pub struct Workspace {
     dir: Dir,
     /// One change at a time: an edit reads, thinks and writes.
     changing: Mutex<()>,
-    /// What may be read but not changed: absolute paths, links followed.
-    protected: Vec<PathBuf>,
+    /// What may be read but not changed.
+    protected: Arc<Protected>,
 }
-
-/// What git keeps here says what it runs. Compared without case: some file systems do so too.
-const GITS_OWN: &str = ".git";
 
 /// Why a path cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +70,8 @@ impl From<PathError> for ToolError {
 /// A file to be written, and what it is now.
 pub(crate) struct Target {
     workspace: Dir,
-    /// The path from the workspace, links followed.
+    protected: Arc<Protected>,
+    /// The path from the workspace, without links.
     pub path: PathBuf,
     pub existing: Option<Metadata>,
 }
@@ -81,33 +80,35 @@ impl Workspace {
     /// Opens a directory as the workspace. Of `protected`, what lies in it can be read but not changed.
     pub fn open(root: &Path, protected: &[PathBuf]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
-        // What is not there yet is protected under the name it will have.
-        let real = |path: &PathBuf| path.canonicalize().or_else(|_| std::path::absolute(path)).ok();
-        let protected = protected.iter().filter_map(real).collect();
-        Ok(Self { root: root.canonicalize()?, dir, changing: Mutex::new(()), protected })
+        let root = root.canonicalize()?;
+        let protected = Arc::new(Protected::new(root.clone(), protected));
+        Ok(Self { root, dir, changing: Mutex::new(()), protected })
     }
 
-    /// Refuses paths that must not be changed, whatever links lead to them.
-    fn check_protected(&self, path: &str, relative: &Path) -> Result<(), PathError> {
-        let mut existing = relative;
-        let resolved = loop {
-            match self.dir.canonicalize(existing) {
-                Ok(resolved) => break resolved.join(relative.strip_prefix(existing).unwrap_or(Path::new(""))),
-                Err(_) => match existing.parent() {
-                    Some(parent) => existing = parent,
-                    None => break relative.to_owned(),
-                },
+    /// Finds out where a path leads, as far as it exists: links are followed. Names that do not exist yet are to be made, and
+    /// nothing leads back up from them.
+    fn resolved(&self, path: &str, given: &Path) -> Result<PathBuf, PathError> {
+        let mut real = PathBuf::from(".");
+        let mut parts = given.components();
+        while let Some(part) = parts.next() {
+            let next = real.join(part);
+            match self.dir.canonicalize(&next) {
+                Ok(found) => real = found,
+                // A link that leads nowhere is there all the same.
+                Err(error) if error.kind() != io::ErrorKind::NotFound || self.dir.symlink_metadata(&next).is_ok() => {
+                    return Err(self.because(path, error));
+                }
+                Err(error) => {
+                    let rest = parts.as_path();
+                    if !rest.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+                        return Err(self.because(path, error));
+                    }
+                    real = next.join(rest);
+                    break;
+                }
             }
-        };
-        let gits = |path: &Path| path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(GITS_OWN));
-        if gits(&resolved) || gits(relative) {
-            return Err(PathError::Protected { path: path.into(), why: "git runs what stands there" });
         }
-        let absolute = self.root.join(resolved);
-        if self.protected.iter().any(|protected| absolute.starts_with(protected)) {
-            return Err(PathError::Protected { path: path.into(), why: "it decides what may be done here" });
-        }
-        Ok(())
+        Ok(real.components().filter(|part| !matches!(part, Component::CurDir)).collect())
     }
 
     /// Where it is.
@@ -150,18 +151,15 @@ impl Workspace {
         self.dir.open_dir(&relative).map_err(|error| self.because(path, error))
     }
 
-    /// Finds out where a file is to be written. Links within the workspace are followed, so that they stay links.
+    /// Finds out where a file is to be written. Links within the workspace are followed, so that they stay links. Whether it may
+    /// be changed is decided again at the moment of the change.
     pub(crate) fn target(&self, path: &str) -> Result<Target, PathError> {
         let given = self.relative(path)?;
         let of = |error| self.because(path, error);
-        let links = match self.dir.symlink_metadata(&given) {
-            Ok(metadata) if metadata.is_symlink() => true,
-            Ok(_) => false,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(of(error)),
-        };
-        let path_now = if links { self.dir.canonicalize(&given).map_err(of)? } else { given };
-        self.check_protected(path, &path_now)?;
+        let path_now = self.resolved(path, &given)?;
+        if let Some(Guarded(why)) = self.protected.complaint(&self.root.join(&path_now)) {
+            return Err(PathError::Protected { path: path.into(), why });
+        }
         if path_now.file_name().is_none() {
             return Err(PathError::NotAFile { path: path.into(), kind: "a directory" });
         }
@@ -175,7 +173,7 @@ impl Workspace {
             Err(error) => return Err(of(error)),
         };
         let workspace = self.dir.try_clone().map_err(of)?;
-        Ok(Target { workspace, path: path_now, existing })
+        Ok(Target { workspace, protected: Arc::clone(&self.protected), path: path_now, existing })
     }
 
     /// Says what an error of the system means for a path.
@@ -254,14 +252,30 @@ impl Target {
         parent.remove_file(name)
     }
 
-    /// The directory it is in, by a handle, and its name there.
+    /// The directory it is in, by a handle, and its name there, if that may be changed.
     fn parent(&self, make: bool) -> io::Result<(Dir, &Path)> {
         let name = self.path.file_name().map(Path::new).ok_or(io::ErrorKind::IsADirectory)?;
-        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if make {
-            self.workspace.create_dir_all(parent)?;
+        let mut directory = self.workspace.try_clone()?;
+        for part in self.path.parent().into_iter().flat_map(Path::components) {
+            let part = Path::new(part.as_os_str());
+            directory = match directory.open_dir(part) {
+                Err(error) if make && error.kind() == io::ErrorKind::NotFound => {
+                    self.protected.check(&directory, part)?;
+                    match directory.create_dir(part) {
+                        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                        _ => directory.open_dir(part)?,
+                    }
+                }
+                opened => opened?,
+            };
         }
-        Ok((self.workspace.open_dir(parent)?, name))
+        self.protected.check(&directory, name)?;
+        match directory.symlink_metadata(name) {
+            Ok(there) if there.permissions().readonly() && !there.is_symlink() => {
+                Err(io::Error::new(io::ErrorKind::PermissionDenied, "it is read-only"))
+            }
+            _ => Ok((directory, name)),
+        }
     }
 }
 

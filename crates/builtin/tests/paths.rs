@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{House, contents, house};
+use common::{House, contents, house, house_with};
+use pincer_builtin::Settings;
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
 const SECRET: &str = "outside-secret";
@@ -260,4 +262,121 @@ async fn swapping_links_while_calls_run_gains_nothing() {
     let swaps = swapper.join().unwrap();
     assert!(swaps > 100 && seen.0 > 0 && seen.1 > 0, "{swaps} swaps, {seen:?} done and refused");
     assert_eq!(outside(&house), before, "something outside changed");
+}
+
+/// A workspace with what must not be changed in it: there already, and still to come.
+fn guarded() -> House {
+    let house = house_with(|settings| {
+        let of = |path: &str| settings.workspace.join(path);
+        let protected = vec![of("pincer.json5"), of("hooks/check.sh"), of("later.json5"), of("plugins")];
+        Settings { protected, ..settings }
+    });
+    house.put("pincer.json5", "the config\n");
+    house.put("hooks/check.sh", "the hook\n");
+    house.put("plugins/one/plugin.json5", "the plugin\n");
+    house.put(".git/config", "git's\n");
+    house.put("inner/file.txt", "free\n");
+    fs::create_dir(house.path(".git/hooks")).unwrap();
+    let fixed = house.put("fixed.txt", "fixed\n");
+    fs::set_permissions(fixed, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+    for (to, from) in [
+        ("pincer.json5", "config-link"),
+        ("later.json5", "later-link"),
+        (".git/hooks", "hooks-link"),
+        (".", "here"),
+        ("plugins/one", "plugin-link"),
+    ] {
+        symlink(to, house.path(from)).unwrap();
+    }
+    house
+}
+
+#[tokio::test]
+async fn what_decides_is_not_changed_by_any_spelling_of_its_path() {
+    let house = guarded();
+    let before = contents(&house.path(""));
+    let places = [
+        "pincer.json5",
+        "later.json5",
+        "hooks/check.sh",
+        "plugins/two/plugin.json5",
+        "plugins/one/plugin.json5",
+        "plugin-link/more.js",
+        "config-link",
+        "later-link",
+        "hooks-link/pre-commit",
+        ".git/config",
+        ".GIT/config",
+        ".git/hooks/pre-commit",
+        "fixed.txt",
+    ];
+    let ways = [
+        "",
+        "./",
+        "here/",
+        "inner/../",
+        "newdir/../",
+        "newdir/more/../../",
+        "./newdir/./.././",
+        "inner/new/../../",
+        "here/newdir/../",
+    ];
+    for place in places {
+        for way in ways {
+            let path = format!("{way}{place}");
+            let patch = |section: String| json!({ "patch": format!("*** Begin Patch\n{section}\n*** End Patch") });
+            for (tool, input) in [
+                ("write", json!({ "path": path, "content": "mine" })),
+                ("edit", json!({ "path": path, "edits": [{ "oldText": "the", "newText": "my" }] })),
+                ("apply_patch", patch(format!("*** Add File: {path}\n+mine"))),
+                ("apply_patch", patch(format!("*** Delete File: {path}"))),
+                (
+                    "apply_patch",
+                    patch(format!("*** Update File: inner/file.txt\n*** Move to: {path}\n@@\n-free\n+mine")),
+                ),
+            ] {
+                assert!(house.call(tool, input).await.is_err(), "{tool} {path}");
+            }
+        }
+    }
+    assert!(contents(&house.path("")) == before && !house.path("newdir").exists(), "nothing has changed");
+    let ordinary = house.call("write", json!({ "path": "new/dir/../file.txt", "content": "x" })).await;
+    assert!(ordinary.is_err(), "nothing leads back up from what does not exist");
+    for path in ["new/dir/file.txt", "new/dir/../file.txt", "here/inner/../inner/file.txt", "hooks/other.sh"] {
+        let outcome = house.call("write", json!({ "path": path, "content": "mine" })).await;
+        assert!(outcome.is_ok(), "{path}: {outcome:?}");
+    }
+    assert_eq!(house.get("inner/file.txt"), "mine");
+}
+
+/// A directory on the way becomes a link to git's own, and a directory again, all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_changes_meanwhile_does_not_lead_to_what_is_protected() {
+    let house = Arc::new(guarded());
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let (house, done) = (Arc::clone(&house), Arc::clone(&done));
+        std::thread::spawn(move || {
+            let way = house.path("way");
+            fs::create_dir(&way).unwrap();
+            symlink(".git/hooks", house.path("to-git")).unwrap();
+            symlink("plugins", house.path("to-plugins")).unwrap();
+            while !done.load(Ordering::Relaxed) {
+                // Each twice: then it is what it was.
+                for other in ["to-git", "to-git", "to-plugins", "to-plugins"] {
+                    renameat_with(CWD, &way, CWD, house.path(other), RenameFlags::EXCHANGE).unwrap();
+                }
+            }
+        })
+    };
+    let mut written = 0;
+    for _ in 0..2000 {
+        let input = json!({ "path": "way/pre-commit", "content": "mine" });
+        written += usize::from(house.call("write", input).await.is_ok());
+    }
+    done.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert!(written > 0, "at times it is a directory");
+    assert_eq!(fs::read_dir(house.path(".git/hooks")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(house.path("plugins")).unwrap().count(), 1);
 }

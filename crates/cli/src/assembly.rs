@@ -53,7 +53,11 @@ impl Assembly {
         let found = found_plugins(loaded, state)?;
         let mut settings = settings(config, loaded.file.as_deref())?;
         // Whoever can change these decides what may be done.
-        settings.protected.push(loaded.file.clone().unwrap_or_else(|| PathBuf::from(pincer_config::FILE_NAME)));
+        settings.protected.extend(loaded.file.clone());
+        // The next start may find these, also if they are not there yet.
+        settings.protected.push(PathBuf::from(pincer_config::FILE_NAME));
+        settings.protected.push(settings.workspace.join(pincer_config::FILE_NAME));
+        settings.protected.extend(plugin_paths(loaded).into_iter().filter(|path| !holds(path, &settings.workspace)));
         settings.protected.extend(state.map(Path::to_owned));
         settings.protected.extend(found.iter().map(|plugin| plugin.folder.clone()));
         let words = config.hooks.before_tool_call.iter().flat_map(|hook| hook.command.words());
@@ -90,7 +94,7 @@ pub(crate) fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
 /// All plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards something.
 pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec<Found>, AssemblyError> {
     let plugins = &loaded.parsed.config.plugins;
-    let named: Vec<PathBuf> = plugins.paths.iter().map(|path| beside(loaded.file.as_deref(), path)).collect();
+    let named = plugin_paths(loaded);
     let usual = state.map(|state| state.join("plugins"));
     let found = discover(&named, usual.as_deref())?;
     let ids = || found.iter().map(|found| found.manifest.id.clone());
@@ -101,6 +105,18 @@ pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec
         }
         None => Ok(found),
     }
+}
+
+/// The directories in which plugins are looked for, as the config names them.
+fn plugin_paths(loaded: &Loaded) -> Vec<PathBuf> {
+    let paths = &loaded.parsed.config.plugins.paths;
+    paths.iter().map(|path| beside(loaded.file.as_deref(), path)).collect()
+}
+
+/// Whether a directory is, or has in it, another one.
+fn holds(directory: &Path, other: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
+    matches!((real(directory), real(other)), (Ok(directory), Ok(other)) if other.starts_with(&directory))
 }
 
 /// Hooks and rules: what has a say before any tool.

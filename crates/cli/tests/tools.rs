@@ -207,6 +207,33 @@ fn what_decides_over_the_tools_cannot_be_changed_by_them() {
     assert_eq!(home.run(&["tools", "call", "write", "{\"path\": \"pincer.json5\", \"content\": \"{}\"}"]).0, 1);
 }
 
+/// The active config lies elsewhere, and there is room for more plugins.
+#[test]
+fn a_config_or_a_plugin_for_the_next_start_cannot_be_made() {
+    let home = Home::with("{}");
+    std::fs::remove_file(home.path("pincer.json5")).unwrap();
+    std::fs::create_dir_all(home.path("extensions/first")).unwrap();
+    std::fs::create_dir(home.path("elsewhere")).unwrap();
+    let config = "{ plugins: { paths: ['../extensions'], entries: { first: { enabled: false } } } }";
+    std::fs::write(home.path("elsewhere/active.json5"), config).unwrap();
+    let first = "{ id: 'first', version: '1.0.0', description: 'none', command: ['true'], tools: [] }";
+    std::fs::write(home.path("extensions/first/pincer.plugin.json5"), first).unwrap();
+    let write = |path: &str| {
+        let input = json!({ "path": path, "content": "{}" }).to_string();
+        home.run(&["tools", "call", "write", &input, "--config", "elsewhere/active.json5"])
+    };
+    let found =
+        ["pincer.json5", "new/../pincer.json5", "extensions/mine/pincer.plugin.json5", "elsewhere/active.json5"];
+    for path in found {
+        let (code, _, err) = write(path);
+        let is_refused = err.contains("not changed by this tool") || err.contains("does not exist");
+        assert!(code == 1 && is_refused && !home.path("new").exists(), "{path}: {err}");
+    }
+    assert!(!home.path("pincer.json5").exists() && !home.path("extensions/mine").exists());
+    let (code, _, err) = write("elsewhere/other.json5");
+    assert_eq!(code, 0, "{err}");
+}
+
 /// Processes that run `sleep` for so many seconds.
 fn sleepers(seconds: &str) -> Vec<String> {
     let all = std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());

@@ -1,0 +1,69 @@
+//! What lies in the workspace and must not be changed by file tools: it decides what may be done here, or others run it.
+//!
+//! Where a change happens is decided by the directory that was opened for it, not by the text of a path: names on the way may be
+//! links, may not exist yet, and may change in between.
+
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use cap_std::fs::{Dir, Metadata, MetadataExt};
+
+/// What git keeps here says what it runs. Compared without case: some file systems do so too.
+const GITS_OWN: &str = ".git";
+
+/// Why something must not be changed.
+#[derive(Debug, thiserror::Error)]
+#[error("it can be read but not changed by this tool: {0}")]
+pub(crate) struct Guarded(pub &'static str);
+
+/// Paths that must not be changed.
+pub(crate) struct Protected {
+    /// The workspace.
+    root: PathBuf,
+    paths: Vec<PathBuf>,
+}
+
+impl Protected {
+    /// What is not there yet is protected under the name that it will have. `root` has no links in it.
+    pub fn new(root: PathBuf, paths: &[PathBuf]) -> Self {
+        Self { root, paths: paths.iter().filter_map(|path| real(path)).collect() }
+    }
+
+    /// Returns why a file must not be changed. The path is absolute, and no link leads through it.
+    pub fn complaint(&self, path: &Path) -> Option<Guarded> {
+        let inside = path.strip_prefix(&self.root).unwrap_or(path);
+        if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(GITS_OWN)) {
+            return Some(Guarded("git runs what stands there"));
+        }
+        let decides = self.paths.iter().any(|protected| path.starts_with(protected));
+        decides.then_some(Guarded("it decides what may be done here"))
+    }
+
+    /// Fails if the entry of an opened directory must not be changed.
+    pub fn check(&self, directory: &Dir, name: &Path) -> io::Result<()> {
+        let place = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
+        let complaint = self.complaint(&place.join(name)).or_else(|| {
+            // It may have another name: in other letters, or through a mount.
+            let found = directory.symlink_metadata(name).ok()?;
+            self.paths.iter().any(|path| is_same(path, &found)).then_some(Guarded("it decides what may be done here"))
+        });
+        match complaint {
+            Some(guarded) => Err(io::Error::new(io::ErrorKind::PermissionDenied, guarded)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn is_same(path: &Path, found: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    path.symlink_metadata().is_ok_and(|there| (there.dev(), there.ino()) == (found.dev(), found.ino()))
+}
+
+/// The path without links, as far as it exists.
+fn real(path: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(path).ok()?;
+    let existing = absolute.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
+    let (ancestor, real) = existing?;
+    Some(real.join(absolute.strip_prefix(ancestor).ok()?))
+}
