@@ -1,4 +1,4 @@
-//! What lies in the workspace and must not be changed by file tools: it decides what may be done here, or others run it.
+//! The paths in the workspace that file tools must not change: they decide what may be done here, or git runs them.
 //!
 //! Where a change happens is decided by the directory that was opened for it, not by the text of a path: names on the way may be
 //! links, may not exist yet, and may change in between.
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt};
 
-/// What git keeps here says what it runs. Compared without case: some file systems do so too.
+/// The directory that tells git what to run. Its name is compared without case, as some file systems do.
 const GITS_OWN: &str = ".git";
 
 /// Why something must not be changed.

@@ -1,4 +1,4 @@
-//! Making one call: what it is made with, the memory that it takes, and how it stands meanwhile.
+//! Makes one call, counts the memory of its input, and passes on how the call stands.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -47,11 +47,11 @@ impl Progress {
 pub(crate) struct Caller {
     pub door: Arc<Door>,
     pub tools: Arc<RunTools>,
-    /// For whom. Its `run` is set once the run is stored.
+    /// The context of the program. Its `run` is set once the run is stored.
     pub context: Context,
     /// The id of the `exec` that the calls are part of.
     pub parent: String,
-    /// Whom tools ask that want something of their caller.
+    /// Takes the questions of tools to their caller.
     pub listener: Listener,
     /// The memory that inputs are part of: as texts until their calls are made, then as values.
     pub texts: MemoryBudget,
@@ -96,7 +96,7 @@ pub(crate) fn make(
             told.keep(Some(room));
         }
         let calling = Box::pin(async { door.call(tools.at_the_door(), &context, asked, told).await });
-        // It may break down around its tool too, in somebody who is told of it.
+        // It may break down around its tool too, in an observer.
         Unwound(calling).await.unwrap_or_else(|| {
             let error = CallError::new(ErrorCode::ToolFailed, "the call broke down: this is a bug");
             Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO }

@@ -457,7 +457,7 @@ mod tests {
         of_b.iter_mut().for_each(|place| place.rest(0));
         assert!(now(places.place(&party("a"))).is_none(), "it waits");
         assert!(of_b.iter().all(|place| now(place.wanted()).is_none()));
-        // A user without any gets one, whoever rests.
+        // A user without any place gets one of a program that rests.
         drop((of_a, of_b));
         let places = Places::new(1);
         let mut of_b = now(places.place(&party("b"))).unwrap();

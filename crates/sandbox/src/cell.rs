@@ -164,7 +164,7 @@ impl Cell {
         vm.store.data_mut().growing.as_mut().is_none_or(|growing| growing.allotment.claim())
     }
 
-    /// Hands its part of a budget for the requests that it has made over to whoever keeps them until they are answered.
+    /// Hands its part of a budget for the requests that it has made over to the allotment of their keeper.
     pub fn hand_requests_over(&mut self, to: &mut Allotment) {
         if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state
             && let Some(growing) = &mut vm.store.data_mut().growing

@@ -43,7 +43,7 @@ impl Growing {
         self.grow(self.memory, deadline)
     }
 
-    /// Hands the memory for the requests so far over to whoever has them now.
+    /// Hands the memory for the requests so far over to the allotment of their keeper.
     pub fn hand_requests_over(&mut self, to: &mut Allotment) {
         self.allotment.hand_over(std::mem::take(&mut self.requests), to);
     }

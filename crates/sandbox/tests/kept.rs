@@ -42,7 +42,7 @@ fn what_is_kept_is_bounded_and_goes_back_while_cells_are_live() {
 
 /// The host keeps the text of a request until it is answered: that is memory too.
 #[test]
-fn requests_are_counted_and_handed_over_to_whoever_keeps_them() {
+fn requests_are_counted_and_handed_over_with_their_texts() {
     let options = Options { cache_dir: Some(cache_dir()), live_cells: 2, ..Options::default() };
     let engine = Engine::load(options).unwrap();
     let user = "a".into();

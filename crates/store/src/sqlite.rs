@@ -214,7 +214,7 @@ impl SqliteStore {
     ) -> Result<T, StoreError> {
         self.safely(commit, |connection| {
             let of = |error| StoreError::of(&self.path, error);
-            // Immediate: a write that begins as a read could fail in the middle when somebody else writes.
+            // Immediate: a write that begins as a read could fail in the middle when another process writes.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(of)?;
             let result = work(&transaction).map_err(|refused| self.sorted(refused))?;
             transaction.commit().map_err(of)?;
