@@ -39,6 +39,8 @@ pub(crate) enum PathError {
     Outside { path: String },
     #[error("{path} does not exist{}", meant(near))]
     Missing { path: String, near: Vec<String> },
+    #[error("{path} leads up again from {missing}, which does not exist: name the file by its shortest path")]
+    NoWayUp { path: String, missing: String },
     #[error("{path} is {kind}, not a file")]
     NotAFile { path: String, kind: &'static str },
     #[error("{path} is not a directory")]
@@ -98,10 +100,10 @@ impl Workspace {
                 Err(error) if error.kind() != io::ErrorKind::NotFound || self.dir.symlink_metadata(&next).is_ok() => {
                     return Err(self.because(path, error));
                 }
-                Err(error) => {
+                Err(_) => {
                     let rest = parts.as_path();
                     if !rest.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-                        return Err(self.because(path, error));
+                        return Err(PathError::NoWayUp { path: path.into(), missing: shown(&next) });
                     }
                     real = next.join(rest);
                     break;

@@ -15,6 +15,9 @@ use pincer_tools::hooks::{CommandHook, Hook};
 use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterError, RuleDecision};
 use regex::Regex;
 
+use crate::places::place;
+use crate::state::directory;
+
 /// A door as the config describes it, and what must be ended with it.
 pub(crate) struct Assembly {
     pub door: DoorBuilder,
@@ -55,9 +58,11 @@ impl Assembly {
         // Whoever can change these decides what may be done.
         settings.protected.extend(loaded.file.clone());
         // The next start may find these, also if they are not there yet.
-        settings.protected.push(PathBuf::from(pincer_config::FILE_NAME));
-        settings.protected.push(settings.workspace.join(pincer_config::FILE_NAME));
-        settings.protected.extend(plugin_paths(loaded).into_iter().filter(|path| !holds(path, &settings.workspace)));
+        let home = place("XDG_CONFIG_HOME", ".config").unwrap_or_default();
+        let homes = [PathBuf::new(), settings.workspace.clone(), home];
+        settings.protected.extend(homes.map(|home| home.join(pincer_config::FILE_NAME)));
+        let folders = plugin_paths(loaded).into_iter().chain(directory(None));
+        settings.protected.extend(folders.filter(|folder| !holds(folder, &settings.workspace)));
         settings.protected.extend(state.map(Path::to_owned));
         settings.protected.extend(found.iter().map(|plugin| plugin.folder.clone()));
         let words = config.hooks.before_tool_call.iter().flat_map(|hook| hook.command.words());

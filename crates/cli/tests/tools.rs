@@ -226,10 +226,18 @@ fn a_config_or_a_plugin_for_the_next_start_cannot_be_made() {
         ["pincer.json5", "new/../pincer.json5", "extensions/mine/pincer.plugin.json5", "elsewhere/active.json5"];
     for path in found {
         let (code, _, err) = write(path);
-        let is_refused = err.contains("not changed by this tool") || err.contains("does not exist");
+        let is_refused = err.contains("not changed by this tool") || err.contains("which does not exist");
         assert!(code == 1 && is_refused && !home.path("new").exists(), "{path}: {err}");
     }
     assert!(!home.path("pincer.json5").exists() && !home.path("extensions/mine").exists());
+    // A program whose state is elsewhere, and whose workspace holds what a start without a config looks for.
+    for path in [".config/pincer/pincer.json5", ".state/pincer/plugins/mine/pincer.plugin.json5"] {
+        let input = json!({ "path": path, "content": "{}" }).to_string();
+        let mut command = home.command(&["tools", "call", "write", &input, "--state-dir", "other-state"]);
+        let output = command.env("XDG_CONFIG_HOME", home.path(".config")).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && err.contains("not changed by this tool"), "{path}: {err}");
+    }
     let (code, _, err) = write("elsewhere/other.json5");
     assert_eq!(code, 0, "{err}");
 }
