@@ -13,7 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use tempfile::{Builder, TempDir};
 
 use crate::migrations::STEPS;
-use crate::sqlite::{make_directory, presence_lock, version};
+use crate::presence::Presence;
+use crate::sqlite::{make_directory, version};
 use crate::{Call, Clock, Journal, Run, RunState, Runs, Safety, SqliteStore, StoreError};
 
 /// How the directories begin in which copies are made. They are beside what they become, since only there a rename is one step.
@@ -65,12 +66,10 @@ impl SqliteStore {
         let failed = |source| StoreError::Copy { from: from.to_owned(), to: to.to_owned(), source };
         let source = File::open(from).map_err(|source| StoreError::Open { path: from.to_owned(), source })?;
         make_directory(to).map_err(failed)?;
-        let presence = presence_lock(to).map_err(failed)?;
-        match presence.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(StoreError::InUse { path: to.to_owned() }),
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
+        let _presence = Presence::exclusive(to).map_err(|error| match error {
+            TryLockError::WouldBlock => StoreError::InUse { path: to.to_owned() },
+            TryLockError::Error(error) => failed(error),
+        })?;
         if is_same(&source, to) {
             return Err(StoreError::Taken { path: to.to_owned() });
         }

@@ -39,6 +39,7 @@ mod journal;
 mod keys;
 mod listing;
 mod migrations;
+mod presence;
 mod room;
 mod runs;
 mod snapshots;

@@ -1,6 +1,6 @@
 //! The file: private, in WAL mode, at a known schema.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -13,6 +13,7 @@ use rusqlite::{Connection, OpenFlags, Params, TransactionBehavior};
 
 use crate::clock::{BootClock, boot_id};
 use crate::migrations::STEPS;
+use crate::presence::Presence;
 use crate::sync::LogSync;
 use crate::{Clock, Millis, StoreError};
 
@@ -35,7 +36,7 @@ pub struct SqliteStore {
     boot: Option<String>,
     clock: BootClock,
     /// Held for as long as the file is open, so that it is not replaced meanwhile.
-    _presence: File,
+    _presence: Presence,
 }
 
 /// How long a commit waits for its turn.
@@ -322,10 +323,9 @@ impl From<StoreError> for Refused {
 
 /// Makes the directory (0700) and the file (0600), and takes the lock that says that this process has it open. SQLite gives
 /// its own files beside it the same permissions.
-fn prepare(path: &Path) -> io::Result<(u64, File)> {
+fn prepare(path: &Path) -> io::Result<(u64, Presence)> {
     make_directory(path)?;
-    let presence = presence_lock(path)?;
-    presence.lock_shared()?;
+    let presence = Presence::shared(path)?;
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         made => drop(made?),
@@ -343,11 +343,6 @@ pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
         Some(directory) => DirBuilder::new().recursive(true).mode(0o700).create(directory),
         None => Ok(()),
     }
-}
-
-/// The file that processes lock while they have the store open.
-pub(crate) fn presence_lock(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path.with_extension("lock"))
 }
 
 /// Returns the schema of a file.
