@@ -18,8 +18,8 @@ mod workspace;
 
 pub use register::{Builtin, BuiltinError, Settings};
 pub use sessions::SessionStore;
+pub use shell::{Approved, Confinement, ExecMode, ExecSettings, GateError, Processes};
 #[cfg(target_os = "linux")]
 pub use shell::{ConfineError, confine_this_process};
-pub use shell::{Confinement, ExecMode, ExecSettings, GateError, Processes};
 pub use web::{WebError, WebSettings};
 pub use workspace::Workspace;

@@ -11,7 +11,7 @@ use pincer_tools::{DoorBuilder, Matcher, Redactor, RegisterError};
 use crate::define::{Core, Typed, entry};
 use crate::files::{ApplyPatch, Edit, Find, Grep, Ls, Read, Write};
 use crate::sessions::{SessionStatus, SessionsHistory, SessionsList};
-use crate::shell::{Exec, Gate, Process};
+use crate::shell::{Exec, Gate, Process, can_confine};
 use crate::web::WebFetch;
 use crate::{ExecMode, ExecSettings, GateError, Processes, SessionStore, WebError, WebSettings, Workspace};
 
@@ -24,7 +24,7 @@ pub struct Settings {
     pub protected: Vec<PathBuf>,
     /// What happens to commands that are not on the list.
     pub exec_mode: ExecMode,
-    /// The list: globs over the paths of programs, or over bare names.
+    /// The list: globs over the paths of programs, or over bare names, and whole commands.
     pub exec_allow: Vec<String>,
     /// What commands are given.
     pub exec: ExecSettings,
@@ -97,7 +97,8 @@ impl Builtin {
         let absolute = std::env::split_paths(&path).filter(|directory| directory.is_absolute());
         let path = std::env::join_paths(absolute).unwrap_or_default().to_string_lossy().into_owned();
         exec.environment.insert("PATH".into(), path.clone());
-        let gate = Gate::new(exec_mode, &exec_allow, &path, self.workspace.root())?;
+        let confines = exec.confinement.is_some() && can_confine();
+        let gate = Arc::new(Gate::new(exec_mode, &exec_allow, &path, self.workspace.root(), confines)?);
         let (workspace, processes) = (|| Arc::clone(&self.workspace), || Arc::clone(&self.processes));
         let door = add(door, Read(workspace()))?;
         let door = add(door, Write(workspace()))?;
@@ -106,7 +107,10 @@ impl Builtin {
         let door = add(door, Ls(workspace()))?;
         let door = add(door, Find(workspace()))?;
         let door = add(door, Grep(workspace()))?;
-        let door = add(door, Exec { workspace: workspace(), settings: exec, processes: processes() })?;
+        let door = add(
+            door,
+            Exec { workspace: workspace(), settings: exec, gate: Arc::clone(&gate), processes: processes() },
+        )?;
         let door = add(door, Process(processes()))?;
         let mut door = add(door, WebFetch::new(web)?)?;
         if let Some(store) = store {
@@ -120,7 +124,7 @@ impl Builtin {
             // Behind all others: what it judges is what will run.
             priority: i32::MIN,
             timeout: Duration::from_secs(10),
-            hook: Arc::new(gate),
+            hook: gate,
         }))
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_builtin::{Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
+use pincer_builtin::{Approved, Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision, McpSampling};
 use pincer_config::{Config, Loaded};
@@ -40,7 +40,7 @@ pub(crate) enum AssemblyError {
     Register(#[from] RegisterError),
     #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     NoPlugin { id: String, near: Option<String> },
-    #[error("this program cannot find itself, which confined commands need")]
+    #[error("cannot locate the pincer executable, which confined commands need")]
     Itself(#[source] std::io::Error),
 }
 
@@ -151,14 +151,16 @@ fn gates(config: &Config) -> Result<DoorBuilder, PolicyError> {
 
 fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyError> {
     let exec = &config.tools.exec;
-    let confine = match exec.confine {
-        false => None,
-        true => {
-            let itself = std::env::current_exe().map_err(AssemblyError::Itself)?;
-            let program = vec![itself.display().to_string(), "confine".into()];
-            Some(Confinement { program, network: exec.network })
-        }
+    // On Linux by the process, not by its path: an upgrade may have put another program there.
+    let itself = match cfg!(target_os = "linux") {
+        true => PathBuf::from("/proc/self/exe"),
+        false => std::env::current_exe().map_err(AssemblyError::Itself)?,
     };
+    let approved = match exec.confine {
+        false => Approved::Everything,
+        true => Approved::Workspace { network: exec.network },
+    };
+    let confinement = Confinement { program: vec![itself.display().to_string(), "confine".into()], approved };
     let web = &config.tools.web;
     Ok(Settings {
         workspace: workspace(config, file),
@@ -175,7 +177,7 @@ fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyEr
             output_bytes: usize::try_from(exec.max_output_bytes).unwrap_or(usize::MAX),
             environment: exec.env.clone(),
             pass: exec.pass_env.clone(),
-            confine,
+            confinement: Some(confinement),
         },
         web: WebSettings {
             timeout: Duration::from_millis(web.timeout_ms),

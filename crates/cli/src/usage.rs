@@ -389,10 +389,10 @@ pub(crate) enum ApprovalsCommand {
     Allow {
         /// The question
         id: String,
-        /// And every later call of this tool
+        /// And every later call of this tool; of `exec`, every command like this one
         #[arg(long, conflicts_with = "next")]
         always: bool,
-        /// And the next calls of this tool in this run, N in all
+        /// And the next such calls in this run, N in all
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         next: Option<u32>,
     },
@@ -412,9 +412,9 @@ pub(crate) enum ApprovalsCommand {
 
 #[derive(Args)]
 pub(crate) struct ConfineArguments {
-    /// The directory it may write in
+    /// The directory it may write in; without one it only reads
     #[arg(long, value_name = "DIR")]
-    pub write: PathBuf,
+    pub write: Option<PathBuf>,
     /// It may not use the network either
     #[arg(long)]
     pub no_network: bool,

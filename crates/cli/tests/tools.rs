@@ -187,6 +187,28 @@ fn an_answer_for_ever_is_never_about_all_commands() {
 }
 
 #[test]
+fn an_answer_for_the_next_calls_is_for_commands_like_it_and_for_so_many() {
+    let home = Home::with("{ tools: { codeMode: { enabled: true }, exec: { mode: 'ask' } } }");
+    let touched = || (1..=9).filter(|n| home.path(&format!("f{n}.txt")).exists()).count();
+    let code = "for (let n = 1; n <= 4; n++) await tools.exec({ command: `touch f${n}.txt` });
+        await tools.exec({ command: 'cp f1.txt f9.txt' })";
+    let (_, mut run) = home.json(&["exec", "-e", code, "--json"]);
+    let asked = |run: &serde_json::Value| {
+        let (_, listed) = home.json(&["approvals", "list", "--json"]);
+        assert_eq!((&run["status"], listed.as_array().unwrap().len()), (&json!("waiting"), 1), "{run} {listed}");
+        let command = listed[0]["request"]["input"]["command"].as_str().unwrap().to_owned();
+        (command, listed[0]["id"].as_str().unwrap().to_owned())
+    };
+    for (command, before, next) in [("touch f1.txt", 0, "3"), ("touch f4.txt", 3, "9"), ("cp f1.txt f9.txt", 4, "1")] {
+        let (asked_command, id) = asked(&run);
+        assert_eq!((asked_command.as_str(), touched()), (command, before));
+        assert_eq!(home.run(&["approvals", "allow", &id, "--next", next]).0, 0);
+        run = home.json(&["wait", run["runId"].as_str().unwrap(), "--json"]).1;
+    }
+    assert_eq!((&run["status"], touched()), (&json!("completed"), 5), "{run}");
+}
+
+#[test]
 fn what_decides_over_the_tools_cannot_be_changed_by_them() {
     let home = Home::with("{ tools: { exec: { mode: 'deny' } } }");
     for path in ["pincer.json5", ".state/pincer/pincer.db", ".git/config", "sub/.GIT/hooks/pre-commit", "link"] {

@@ -31,13 +31,23 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
     if !config.tools.exec.network && !config.tools.exec.confine {
         wrong(&"tools.exec.network: `false` needs `confine: true` beside it");
     }
-    let globs =
-        [("tools.exec.allow", &config.tools.exec.allow), ("tools.web.allowHosts", &config.tools.web.allow_hosts)];
-    for (at, patterns) in globs {
-        for (index, pattern) in patterns.iter().enumerate() {
-            if let Some(reason) = glob_problem(pattern) {
-                wrong(&format!("{at}[{index}]: `{pattern}` is not a glob: {reason}"));
-            }
+    for (index, entry) in config.tools.exec.allow.iter().enumerate() {
+        // A program, or a whole command: then only the program is a glob.
+        let problem = match entry.contains(['\'', '"', '\\', '`', '$']) {
+            true => Some("its words are separated by spaces, and nothing in it can be quoted or expanded".into()),
+            false => glob_problem(entry.split_whitespace().next().unwrap_or_default()),
+        };
+        if let Some(reason) = problem {
+            wrong(&format!("tools.exec.allow[{index}]: `{entry}` is not a glob: {reason}"));
+        }
+    }
+    for (index, pattern) in config.tools.web.allow_hosts.iter().enumerate() {
+        let problem = match pattern.contains(char::is_whitespace) {
+            true => Some("it has a space in it: name one host".into()),
+            false => glob_problem(pattern),
+        };
+        if let Some(reason) = problem {
+            wrong(&format!("tools.web.allowHosts[{index}]: `{pattern}` is not a glob: {reason}"));
         }
     }
     servers(&config.mcp, &mut wrong);
@@ -128,9 +138,6 @@ fn glob_problem(pattern: &str) -> Option<String> {
     const MOST_BRACES: usize = 8;
     if pattern.trim().is_empty() {
         return Some("it is empty".into());
-    }
-    if pattern.contains(char::is_whitespace) {
-        return Some("it has a space in it: name one program or host, without arguments".into());
     }
     if pattern.matches('{').count() > MOST_BRACES || pattern.len() > 1000 {
         return Some(format!("it is too long, or has more than {MOST_BRACES} braces"));

@@ -85,8 +85,12 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "tools.exec.allow[0]: `[` is not a glob: unclosed character class; missing ']'",
         ),
         (
-            "{ tools: { exec: { allow: ['git status'] } } }",
-            "tools.exec.allow[0]: `git status` is not a glob: it has a space in it: name one program or host, without arguments",
+            "{ tools: { exec: { allow: ['git status', 'make \"a b\"'] } } }",
+            "tools.exec.allow[1]: `make \"a b\"` is not a glob: its words are separated by spaces, and nothing in it can be quoted or expanded",
+        ),
+        (
+            "{ tools: { web: { allowHosts: ['a b'] } } }",
+            "tools.web.allowHosts[0]: `a b` is not a glob: it has a space in it: name one host",
         ),
         ("{ tools: { exec: { network: false } } }", "tools.exec.network: `false` needs `confine: true` beside it"),
         // Names of tools.

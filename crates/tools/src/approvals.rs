@@ -42,9 +42,9 @@ pub(crate) fn decide(rules: &[ApprovalRule], entry: &Entry) -> RuleDecision {
 pub enum Answer {
     /// Yes, this once.
     AllowOnce,
-    /// Yes, and from now on for this tool.
+    /// Yes, and from now on for this tool, or for commands like this one.
     AllowAlways,
-    /// Yes, and for the next calls of this tool in this run, this one included.
+    /// Yes, and for so many calls in this run, this one included, of what [`AllowAlways`](Self::AllowAlways) would cover.
     AllowNext(u32),
     /// No.
     Deny,

@@ -57,7 +57,10 @@ impl Door {
             grant_for(store, &asked_tool, fingerprint, run.as_deref(), &standing)
         });
         let look = Arc::clone(&grant);
-        if let Some(allowed) = self.stored(move |store| look(store)).await.map_err(store_failed)? {
+        if let Some(allowed) = self.stored(move |store| look(store)).await.map_err(store_failed)?
+            && (matches!(allowed, Allowed::Standing(_))
+                || !self.is_answered(question, context).await.map_err(store_failed)?)
+        {
             return Ok(allowed);
         }
         self.stored_up_to(question.call.seq, context, updates).await?;
@@ -109,6 +112,21 @@ impl Door {
             }
             () = run.covered(seq) => Ok(()),
         }
+    }
+
+    /// Returns whether this very call has its answer. Then it does not use up what that answer grants to the next ones.
+    async fn is_answered(&self, of: &Question<'_>, context: &Context) -> Result<bool, StoreError> {
+        let Some(run) = context.run.as_ref().map(|run| run.id().to_owned()) else { return Ok(false) };
+        let digest = call_digest(&of.tool, &of.input.as_value().unwrap_or_default());
+        let (session, seq, fingerprint) = (context.session.clone(), of.call.seq, of.fingerprint.0);
+        let standing = self.stored(move |store| {
+            let call = Some((run.as_str(), seq));
+            store.standing_question(
+                &Asked { session: &session, call, digest: &digest, fingerprint: &fingerprint },
+                store.now(),
+            )
+        });
+        Ok(standing.await?.is_some_and(|question| question.state != ApprovalState::Pending))
     }
 
     /// Returns the question about this very call: one that stands already, perhaps with its answer, or a new one.
@@ -228,7 +246,8 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
         }
         // This call is the first of them.
         (Answer::AllowNext(count), Some(run)) if count > 1 => {
-            vec![(approval.tool.clone(), GrantKind::Next { run, remaining: count - 1 })]
+            let key = Standing::counted_key(&granted_always(&approval));
+            key.map(|key| (key, GrantKind::Next { run, remaining: count - 1 })).into_iter().collect()
         }
         _ => Vec::new(),
     };
@@ -245,7 +264,7 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     Ok(store.resolve(id, decision, &grants, by, store.now())?.applied)
 }
 
-/// What an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
+/// Returns what an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
 pub fn granted_always(approval: &Approval) -> Vec<String> {
     let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
     match request["grants"].as_array() {
@@ -255,7 +274,7 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
 }
 
 /// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
-/// parts, or for so many calls of this run.
+/// parts, or for so many calls like this one in this run.
 fn grant_for(
     store: &dyn DoorStore,
     tool: &str,
@@ -273,7 +292,8 @@ fn grant_for(
     if !keys.is_empty() && always.len() == keys.len() {
         return Ok(Some(Allowed::Standing(always)));
     }
-    let counted = store.grants_for(tool, &fingerprint.0, run)?;
+    let Some(key) = Standing::counted_key(&keys) else { return Ok(None) };
+    let counted = store.grants_for(&key, &fingerprint.0, run)?;
     let counted = counted.into_iter().find(|grant| matches!(grant.kind, GrantKind::Next { .. }));
     Ok(counted.map(|grant| Allowed::Counted(grant.id)))
 }

@@ -26,16 +26,30 @@ const CONTINUED: &str = "a line is continued on the next";
 const HARMLESS_TARGETS: [&str; 3] = ["/dev/null", "&1", "&2"];
 
 pub(super) fn analyse(command: &str) -> Analysis {
-    match (Reader { chars: command.chars().collect(), at: 0 }).segments() {
+    match Reader::new(command).segments() {
         Ok(segments) if segments.is_empty() => Analysis::Opaque("it is empty"),
         Ok(segments) => Analysis::Segments(segments),
         Err(why) => Analysis::Opaque(why),
     }
 }
 
+/// Returns the words of a command that a shell would run just as they are: one program, nothing joined, redirected or expanded.
+pub(super) fn literal_words(command: &str) -> Option<Vec<String>> {
+    let mut reader = Reader::new(command.trim());
+    let mut segments = reader.segments().ok()?;
+    if reader.has_operators || segments.len() != 1 {
+        return None;
+    }
+    let words = segments.pop()?;
+    let is_literal = words.iter().all(|word| !word.changes);
+    is_literal.then(|| words.into_iter().map(|word| word.text).collect())
+}
+
 struct Reader {
     chars: Vec<char>,
     at: usize,
+    /// Something is joined or redirected.
+    has_operators: bool,
 }
 
 /// A word and whether the shell would change it.
@@ -49,7 +63,11 @@ struct Word {
 }
 
 impl Reader {
-    fn segments(mut self) -> Result<Vec<Vec<Argument>>, &'static str> {
+    fn new(command: &str) -> Self {
+        Self { chars: command.chars().collect(), at: 0, has_operators: false }
+    }
+
+    fn segments(&mut self) -> Result<Vec<Vec<Argument>>, &'static str> {
         let mut segments = Vec::new();
         let mut words: Vec<Argument> = Vec::new();
         loop {
@@ -95,6 +113,7 @@ impl Reader {
     }
 
     fn operator(&mut self) -> Result<(), &'static str> {
+        self.has_operators = true;
         let first = self.peek();
         self.at += 1;
         let second = self.peek();
@@ -110,6 +129,7 @@ impl Reader {
 
     /// `>/dev/null`, `2>&1` and `</dev/null`; nothing else.
     fn redirection(&mut self) -> Result<(), &'static str> {
+        self.has_operators = true;
         let sign = self.peek();
         self.at += 1;
         match (sign, self.peek()) {
@@ -215,6 +235,8 @@ impl Reader {
         self.at += 1;
         match self.peek() {
             Some('(') => Err("it has a command substitution"),
+            // Some shells compute what follows, and what is computed can run something.
+            Some('[') => Err("it has an expansion that may do more"),
             Some('\'' | '"') => Err("it has an unusual quote"),
             Some('{') => {
                 let rest: String = self.chars[self.at + 1..].iter().take_while(|c| **c != '}').collect();
@@ -315,6 +337,8 @@ mod tests {
             "echo ${X:-$(id)}",
             "echo $((1+1))",
             "echo $'a'",
+            "echo $[a[1]]",
+            "echo \"$[a[1]]\"",
             "! ls",
             "ls # x",
             "[[ a ]]",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr,
-    RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
 use seccompiler::{
     BackendError, BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
@@ -46,24 +46,31 @@ pub enum ConfineError {
     Seccomp(#[source] seccompiler::Error),
 }
 
-/// From here on, this process and all it starts write beneath `directory` only, and talk to nobody if there is no `network`.
-/// Unix sockets are closed to them in any case: behind one may be somebody who writes for them.
-pub fn confine_this_process(directory: &Path, network: bool) -> Result<(), ConfineError> {
+/// Returns whether this kernel can confine commands.
+pub fn can_confine() -> bool {
+    ruleset().is_ok()
+}
+
+fn ruleset() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_write(LEAST))?
+        .set_compatibility(CompatLevel::BestEffort)
+        .scope(Scope::from_all(ABI::V6))?
+        .create()
+}
+
+/// From here on, this process and all it starts write beneath `directory` only, or nowhere, and use no network unless `network`
+/// is set. Unix sockets are closed to them in any case: the other end may be a process that writes for them.
+pub fn confine_this_process(directory: Option<&Path>, network: bool) -> Result<(), ConfineError> {
     let open =
         |path: &Path| PathFd::new(path).map_err(|source| ConfineError::Directory { path: path.to_owned(), source });
-    let writing = AccessFs::from_write(LEAST);
-    let mut rules = Ruleset::default()
-        .set_compatibility(CompatLevel::HardRequirement)
-        .handle_access(writing)
-        .map_err(ConfineError::Landlock)?
-        .set_compatibility(CompatLevel::BestEffort)
-        .scope(Scope::from_all(ABI::V6))
-        .map_err(ConfineError::Landlock)?
-        .create()
-        .map_err(ConfineError::Landlock)?
+    let mut rules = ruleset().map_err(ConfineError::Landlock)?;
+    if let Some(directory) = directory {
         // A device made there would write elsewhere.
-        .add_rule(PathBeneath::new(open(directory)?, writing & !(AccessFs::MakeChar | AccessFs::MakeBlock)))
-        .map_err(ConfineError::Landlock)?;
+        let writing = AccessFs::from_write(LEAST) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
+        rules = rules.add_rule(PathBeneath::new(open(directory)?, writing)).map_err(ConfineError::Landlock)?;
+    }
     for device in DEVICES.map(Path::new).into_iter().filter(|device| device.exists()) {
         rules = rules.add_rule(PathBeneath::new(open(device)?, AccessFs::WriteFile)).map_err(ConfineError::Landlock)?;
     }
@@ -71,12 +78,34 @@ pub fn confine_this_process(directory: &Path, network: bool) -> Result<(), Confi
     if status.ruleset == RulesetStatus::NotEnforced {
         return Err(ConfineError::NotEnforced);
     }
-    seccompiler::apply_filter(&sockets(network)?).map_err(ConfineError::Seccomp)
+    seccompiler::apply_filter(&calls(network, directory.is_some())?).map_err(ConfineError::Seccomp)
 }
 
+/// Calls that change what Landlock does not count as writing: permissions, owners, times and attributes of files.
+const CHANGES: &[libc::c_long] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_fchown,
+    libc::SYS_fchownat,
+    libc::SYS_utimensat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+];
+/// Older ones that newer machines do not have.
+#[cfg(target_arch = "x86_64")]
+const OLD_CHANGES: &[libc::c_long] =
+    &[libc::SYS_chmod, libc::SYS_chown, libc::SYS_lchown, libc::SYS_utime, libc::SYS_utimes, libc::SYS_futimesat];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_CHANGES: &[libc::c_long] = &[];
+
 /// Refuses to make sockets: all of them, or Unix sockets only. Pairs stay, both their ends are within; but not pairs for datagrams,
-/// which can be sent to anybody.
-fn sockets(network: bool) -> Result<BpfProgram, ConfineError> {
+/// which can be sent anywhere. A command that writes nowhere changes nothing else of files either.
+fn calls(network: bool, writes: bool) -> Result<BpfProgram, ConfineError> {
     /// The bits of a socket's type that are not flags.
     const KIND: u64 = 0xf;
     let when = |argument, operator, value: i32| {
@@ -88,11 +117,14 @@ fn sockets(network: bool) -> Result<BpfProgram, ConfineError> {
     let socket = if network { vec![when(0, SeccompCmpOp::Eq, libc::AF_UNIX)?] } else { Vec::new() };
     // Rings of requests to the kernel would go past a filter of calls.
     let pairs = vec![when(1, SeccompCmpOp::MaskedEq(KIND), libc::SOCK_DGRAM)?];
-    let rules = BTreeMap::from([
+    let mut rules = BTreeMap::from([
         (libc::SYS_socket, socket),
         (libc::SYS_socketpair, pairs),
         (libc::SYS_io_uring_setup, Vec::new()),
     ]);
+    if !writes {
+        rules.extend(CHANGES.iter().chain(OLD_CHANGES).map(|call| (*call, Vec::new())));
+    }
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let arch = std::env::consts::ARCH.try_into().map_err(ConfineError::Filter)?;
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, arch).map_err(ConfineError::Filter)?;

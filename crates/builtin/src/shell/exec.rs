@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 
 use super::background::Processes;
 use super::capture::Capture;
+use super::gate::{Bounds, Gate};
 use crate::Workspace;
 use crate::define::{CHANGES, Core, Running};
 
@@ -31,8 +32,8 @@ pub struct ExecSettings {
     pub environment: BTreeMap<String, String>,
     /// Variables of this process that look like secrets and are passed on all the same.
     pub pass: Vec<String>,
-    /// Keeps commands in bounds.
-    pub confine: Option<Confinement>,
+    /// Keeps commands in bounds. Without it, no command runs unasked.
+    pub confinement: Option<Confinement>,
 }
 
 impl Default for ExecSettings {
@@ -42,7 +43,7 @@ impl Default for ExecSettings {
             output_bytes: 64 << 10,
             environment: BTreeMap::new(),
             pass: Vec::new(),
-            confine: None,
+            confinement: None,
         }
     }
 }
@@ -52,9 +53,37 @@ impl Default for ExecSettings {
 pub struct Confinement {
     /// The program and its arguments, up to those that say how.
     pub program: Vec<String>,
-    /// Whether commands may use the network.
-    pub network: bool,
+    /// What a command may do that a person or the settings have allowed. One that runs unasked only reads.
+    pub approved: Approved,
 }
+
+/// What an approved command may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approved {
+    /// What the user may do.
+    Everything,
+    /// Write in the workspace.
+    Workspace {
+        /// Whether it may use the network too.
+        network: bool,
+    },
+}
+
+/// Variables for commands that run unasked. Git refreshes no index, asks for nothing, and takes no directory of the workspace for a
+/// repository whose config names programs.
+const UNASKED_ENVIRONMENT: [(&str, &str); 10] = [
+    ("GIT_CONFIG_COUNT", "2"),
+    ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
+    ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
+    ("GIT_CONFIG_VALUE_0", "explicit"),
+    ("GIT_CONFIG_VALUE_1", "false"),
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_PAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+    ("PAGER", "cat"),
+    // Its file could name programs.
+    ("RIPGREP_CONFIG_PATH", ""),
+];
 
 /// How long what is left of the output is read after the command has ended.
 const DRAIN: Duration = Duration::from_millis(200);
@@ -65,6 +94,7 @@ const UPDATE_CHARS: usize = 2000;
 pub(crate) struct Exec {
     pub workspace: Arc<Workspace>,
     pub settings: ExecSettings,
+    pub gate: Arc<Gate>,
     pub processes: Arc<Processes>,
 }
 
@@ -126,7 +156,7 @@ impl Core for Exec {
     const NAME: &'static str = "exec";
     const LABEL: &'static str = "Run command";
     const DESCRIPTION: &'static str = "Run a shell command in the workspace and return its exit code and output. A person may be asked \
-        first. Use it for builds, tests, git and other programs; for files prefer read, edit, find and grep. Set `background` for what \
+        first: a single plain command is asked about least. Use it for builds, tests, git and other programs; for files prefer read, edit, find and grep. Set `background` for what \
         does not end by itself. Everything the command has started ends with it.";
     type Input = ExecInput;
     type Output = ExecOutput;
@@ -156,20 +186,20 @@ impl Core for Exec {
 impl Exec {
     fn start(&self, input: &ExecInput) -> Result<Group, ToolError> {
         let directory = self.workspace.open_dir(input.cwd.as_deref().unwrap_or("."))?;
-        let mut words: Vec<String> = Vec::new();
-        if let Some(confinement) = &self.settings.confine {
-            words.extend(confinement.program.iter().cloned());
-            words.extend(["--write".to_owned(), self.workspace.root().display().to_string()]);
-            if !confinement.network {
-                words.push("--no-network".into());
-            }
-            words.push("--".into());
+        let unasked = self.gate.direct(&input.command);
+        let is_reading = unasked.as_ref().is_some_and(|unasked| unasked.bounds == Bounds::Reading);
+        let mut words = self.bounds(is_reading);
+        match unasked {
+            Some(unasked) => words.extend(unasked.words),
+            None => words.extend(["sh".into(), "-c".into(), input.command.clone()]),
         }
-        words.extend(["sh".into(), "-c".into(), input.command.clone()]);
         // In the background it can be written to later.
         let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
         let mut environment = clean_environment(&self.settings.pass);
         environment.extend(self.settings.environment.clone());
+        if is_reading {
+            environment.extend(UNASKED_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
+        }
         let started = Group::start(Start {
             words: &words,
             directory: by_handle(&directory, self.workspace.root().join(input.cwd.as_deref().unwrap_or("."))),
@@ -177,6 +207,24 @@ impl Exec {
             stdin,
         });
         started.map_err(|error| ToolError::before(format!("the command could not be started: {error}")))
+    }
+
+    /// Returns the words before a command that keep it in bounds.
+    fn bounds(&self, is_reading: bool) -> Vec<String> {
+        let Some(Confinement { program, approved }) = &self.settings.confinement else { return Vec::new() };
+        let mut words = program.clone();
+        match approved {
+            _ if is_reading => words.push("--no-network".into()),
+            Approved::Everything => return Vec::new(),
+            Approved::Workspace { network } => {
+                words.extend(["--write".to_owned(), self.workspace.root().display().to_string()]);
+                if !network {
+                    words.push("--no-network".into());
+                }
+            }
+        }
+        words.push("--".into());
+        words
     }
 
     /// Stays with a command until it is over.

@@ -10,12 +10,21 @@ mod gate;
 mod id;
 mod process;
 mod programs;
+mod reading;
 
 pub use background::Processes;
 #[cfg(target_os = "linux")]
+pub(crate) use confine::can_confine;
+#[cfg(target_os = "linux")]
 pub use confine::{ConfineError, confine_this_process};
 pub(crate) use exec::Exec;
-pub use exec::{Confinement, ExecSettings};
+pub use exec::{Approved, Confinement, ExecSettings};
 pub(crate) use gate::Gate;
 pub use gate::{ExecMode, GateError};
 pub(crate) use process::Process;
+
+/// Returns whether commands can be confined: on Linux only.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn can_confine() -> bool {
+    false
+}

@@ -72,7 +72,7 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
     if answer == Answer::AllowAlways {
         let granted = granted_always(&approval);
         text.push_str(&match granted.is_empty() {
-            true => "\nthis once: it will be asked again, since nobody can tell what it runs".to_owned(),
+            true => "\nthis once: a command this long is asked about every time".to_owned(),
             false => format!("\nfrom now on: {}", granted.join(", ")),
         });
     }

@@ -9,7 +9,7 @@ pub(crate) fn run(arguments: &ConfineArguments) -> u8 {
     use std::os::unix::process::CommandExt;
 
     let Some((program, rest)) = arguments.command.split_first() else { return WRONG_USAGE };
-    if let Err(error) = pincer_builtin::confine_this_process(&arguments.write, !arguments.no_network) {
+    if let Err(error) = pincer_builtin::confine_this_process(arguments.write.as_deref(), !arguments.no_network) {
         note(&format!("error: the command was not run: {}", chain(&error)));
         return FAILED;
     }

@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Exec {
     /// What happens to a command that is not on the list `allow`.
     pub mode: ExecMode,
-    /// Programs that may run without asking: globs over their paths (`/usr/bin/*`), or bare names (`git`). Every part of a chain
-    /// must be on the list; what runs other programs (`sh`, `env`, `xargs`) or code from the command line (`python -c`) never is.
+    /// What runs without asking. A program, as a bare name (`git`) or a glob over its path (`/usr/bin/*`), runs alone, without a
+    /// shell, only with options that are known to read, and confined to reading (Linux 6.2 or newer). A whole command (`make test`,
+    /// or `npm run *` with any further words) runs without a shell as the other keys here say.
     pub allow: Vec<String>,
     /// How long a command may take if it does not say.
     #[schemars(range(min = 100, max = 3_600_000))]

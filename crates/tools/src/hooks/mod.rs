@@ -82,7 +82,7 @@ pub enum Standing {
     /// Every later call of the tool.
     #[default]
     Tool,
-    /// Later calls of the tool that need nothing but these: the programs that a command runs, for instance.
+    /// Later calls of the tool that need nothing but these: commands of one shape, for instance.
     Parts(Vec<String>),
     /// Nothing: this will be asked again.
     Never,
@@ -108,6 +108,11 @@ impl Standing {
             Self::Parts(parts) => parts.iter().map(|part| format!("{tool} {part}")).collect(),
             Self::Never => Vec::new(),
         }
+    }
+
+    /// The name under which a grant for the next calls is kept: such a grant is for calls like the one that was asked about.
+    pub(crate) fn counted_key(keys: &[String]) -> Option<String> {
+        (!keys.is_empty()).then(|| keys.join(" + "))
     }
 }
 

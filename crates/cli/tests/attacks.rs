@@ -1,0 +1,108 @@
+//! Attacks that were found to work once, or that others fell for, each with its verdict.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::Command;
+
+use common::Home;
+use serde_json::json;
+
+/// The lines of a corpus: a verdict and what it is about.
+fn corpus(text: &'static str) -> impl Iterator<Item = (&'static str, String)> {
+    let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(|line| {
+        let (verdict, case) = line.split_once(' ').expect("a verdict and a case");
+        (verdict, if case.starts_with('"') { serde_json::from_str(case).expect("a string") } else { case.to_owned() })
+    })
+}
+
+/// Every file beneath a directory, with its content.
+fn contents(directory: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
+        let path = entry.path();
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.push((path.display().to_string(), fs::read(&path).unwrap_or_default()));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn program(path: &Path) {
+    fs::write(path, "#!/bin/sh\ntouch pwned\n").unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn commands_that_run_unasked_only_read() {
+    let config = "{ workspace: 'work', tools: { exec: { mode: 'allowlist', allow: ['*', '/**'] } } }";
+    let home = Home::with(config);
+    fs::create_dir_all(home.path("work/sub")).unwrap();
+    fs::write(home.path("work/a.txt"), "one\ntwo\n").unwrap();
+    program(&home.path("work/x"));
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"];
+        let mut command = Command::new("git");
+        let done = command.args(identity).args(arguments).current_dir(home.path("work")).output().expect("git");
+        assert!(done.status.success(), "{done:?}");
+    };
+    git(&["init", "-q"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "first"]);
+    let before = contents(&home.path("work"));
+    for (verdict, command) in corpus(include_str!("attacks/commands.txt")) {
+        let input = json!({ "command": command }).to_string();
+        let (code, _, err) = home.run(&["tools", "call", "exec", &input]);
+        let is_blocked = code != 0 && err.contains("blocked");
+        assert_eq!(is_blocked, verdict == "asks", "{command}: {code} {err}");
+        assert!(is_blocked || code == 0, "{command}: {code} {err}");
+    }
+    assert!(contents(&home.path("work")) == before, "nothing was changed");
+}
+
+/// What a mistake in a table would cost.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_command_that_runs_unasked_is_confined_to_reading() {
+    let home = Home::with("{}");
+    let confined = |script: &str| home.run(&["confine", "--no-network", "--", "sh", "-c", script]);
+    let (_, out, _) = confined(
+        "echo x > made; mkdir dir; rm pincer.json5; echo x >> pincer.json5; chmod 777 pincer.json5; touch -d 2000-01-01 pincer.json5; cat pincer.json5; echo y > /dev/null && echo ok",
+    );
+    assert_eq!(out, "{}ok\n");
+    assert!(!home.path("made").exists() && !home.path("dir").exists());
+    let config = fs::metadata(home.path("pincer.json5")).unwrap();
+    assert!(config.mode() & 0o777 != 0o777 && config.modified().unwrap().elapsed().unwrap().as_secs() < 86_400);
+    let socket = "import socket\ntry:\n  socket.socket()\nexcept PermissionError:\n  print('refused')";
+    assert_eq!(home.run(&["confine", "--no-network", "--", "python3", "-c", socket]).1, "refused\n");
+    // What the list names whole runs as the settings say, without a shell.
+    let home = Home::with("{ tools: { exec: { mode: 'allowlist', allow: ['touch made', 'cp *'] } } }");
+    let call = |command: &str| home.run(&["tools", "call", "exec", &json!({ "command": command }).to_string()]).0;
+    assert_eq!((call("touch made"), call("touch other"), call("cp made 'a * b'")), (0, 1, 0));
+    assert!(home.path("made").exists() && home.path("a * b").exists() && !home.path("other").exists());
+}
+
+/// A repository that needs no `.git`: its config is a file like any other, and names a program.
+#[test]
+fn git_takes_no_directory_of_the_workspace_for_a_repository_of_its_own() {
+    let home = Home::with("{ tools: { exec: { mode: 'allowlist', allow: ['git'] } } }");
+    for directory in ["bare/objects", "bare/refs"] {
+        fs::create_dir_all(home.path(directory)).unwrap();
+    }
+    fs::write(home.path("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+    program(&home.path("x"));
+    let script = home.path("x").display().to_string();
+    let config = format!("[core]\nrepositoryformatversion = 0\nbare = false\nworktree = ..\nfsmonitor = {script}\n");
+    fs::write(home.path("bare/config"), config).unwrap();
+    let input = json!({ "command": "git status", "cwd": "bare" }).to_string();
+    let (code, out, err) = home.run(&["tools", "call", "exec", &input, "--json"]);
+    assert!(code == 0 && out.contains("128"), "{code} {out} {err}");
+}
