@@ -1,6 +1,5 @@
 //! Who may run which command: a hook of ours that looks at every call of `exec`.
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
@@ -10,6 +9,7 @@ use pincer_tools::hooks::{ApprovalDemand, BeforeHook, BeforeToolCall, BeforeVerd
 use super::analyse::{Analysis, analyse, literal_words};
 use super::programs::{Argument, unknowable};
 use super::reading::more_than_reads;
+use super::shape::{shape, this_command};
 use crate::glob::{Separator, compile};
 
 /// What happens to a command that is not on the list.
@@ -38,8 +38,6 @@ pub struct GateError {
 const BUILTINS: [&str; 10] = [":", "[", "cd", "echo", "false", "printf", "pwd", "test", "true", "type"];
 /// Programs that are on every list.
 const ALWAYS_LISTED: [&str; 7] = ["[", "echo", "false", "printf", "pwd", "test", "true"];
-/// The longest command that an answer for ever can be about. A person should see all of it.
-const LONGEST_REMEMBERED: usize = 300;
 
 /// Looks at every command before it runs.
 pub(crate) struct Gate {
@@ -213,7 +211,7 @@ impl Gate {
         match self.program(name) {
             Ok(program) => match program.unknowable(arguments) {
                 Some(why) => Part::Unknowable(why),
-                None => Part::Runs { shape: shape(&program, arguments), program },
+                None => Part::Runs { shape: shape(&program.known_as(), arguments), program },
             },
             // Perhaps it is a word of the shell.
             Err(why) => Part::Unknowable(unknowable(name, arguments).unwrap_or(why)),
@@ -325,42 +323,6 @@ fn standing(parts: &[Part], command: &str, directory: Option<&str>) -> Standing 
     Standing::Parts(shapes)
 }
 
-/// No path begins with a quote, so this is never taken for a shape.
-fn this_command(command: &str, directory: Option<&str>) -> Standing {
-    if command.len() > LONGEST_REMEMBERED {
-        return Standing::Never;
-    }
-    Standing::Parts(vec![match directory {
-        Some(directory) => format!("{command:?} in {directory:?}"),
-        None => format!("{command:?}"),
-    }])
-}
-
-/// Returns the shape of a command: its program, its options with what follows each, plain words such as `commit`, and `*` for every
-/// other word.
-fn shape(program: &Program, arguments: &[Argument]) -> String {
-    let mut shape = program.known_as();
-    let mut follows_option = false;
-    for argument in arguments {
-        let text = argument.text.as_str();
-        let is_option = text.starts_with('-');
-        let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
-            || text.contains('=');
-        shape.push(' ');
-        match is_option || follows_option || is_plain {
-            // Quoted where it could be taken for something else.
-            true if text.is_empty() || text.contains(|c: char| !c.is_ascii_graphic() || "*\"\\+".contains(c)) => {
-                let _ = write!(shape, "{text:?}");
-            }
-            true => shape.push_str(text),
-            false => shape.push('*'),
-        }
-        follows_option = is_option;
-    }
-    shape
-}
-
 fn is_program(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
@@ -377,6 +339,7 @@ impl BeforeHook for Gate {
 
 #[cfg(test)]
 mod tests {
+    use super::super::shape::LONGEST_REMEMBERED;
     use super::*;
 
     fn gate(mode: ExecMode, allow: &[&str]) -> Gate {

@@ -11,6 +11,7 @@ mod id;
 mod process;
 mod programs;
 mod reading;
+mod shape;
 
 pub use background::Processes;
 #[cfg(target_os = "linux")]
