@@ -6,8 +6,7 @@ use std::thread;
 
 use pincer_process::PROCESS_LIMIT;
 use pincer_store::Approval;
-use pincer_tools::{Answer, Door, granted_always};
-use serde_json::Value;
+use pincer_tools::{Answer, Door, granted_always, question_text};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -42,14 +41,7 @@ async fn next_line() -> Option<String> {
 
 /// Asks at the terminal, and stores the answer.
 pub(crate) async fn ask(door: &Door, approval: &Approval) {
-    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
-    let demand = &request["demand"];
-    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
-    let line = request["line"].as_u64().map_or_else(String::new, |line| format!(" (line {line} of the program)"));
-    note(&format!("{title}{line}\n  {} {}", approval.tool, request["input"]));
-    if let Some(description) = demand["description"].as_str() {
-        note(&format!("  {description}"));
-    }
+    note(&question_text(approval));
     let always = granted_always(approval);
     let mut choices = vec!["[y]es"];
     // A run that calls the tool in a loop would be asked every time.

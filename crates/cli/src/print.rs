@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pincer_sandbox::Json;
+use pincer_tools::is_hidden;
 
 use crate::FAILED;
 
@@ -130,13 +131,9 @@ pub(crate) fn streamed(text: &str) {
 
 /// Control characters as their escapes, but for line breaks and tabs; and those that turn text around or hide in it.
 pub(crate) fn harmless(text: &str) -> String {
-    let show = |c: char| match c {
-        '\n' | '\t' => c.to_string(),
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{61c}' | '\u{feff}' => {
-            c.escape_unicode().to_string()
-        }
-        c if c.is_control() => c.escape_unicode().to_string(),
-        c => c.to_string(),
+    let show = |c: char| match is_hidden(c) && c != '\n' && c != '\t' {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
     };
     text.chars().map(show).collect()
 }

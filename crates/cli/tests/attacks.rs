@@ -106,3 +106,31 @@ fn git_takes_no_directory_of_the_workspace_for_a_repository_of_its_own() {
     let (code, out, err) = home.run(&["tools", "call", "exec", &input, "--json"]);
     assert!(code == 0 && out.contains("128"), "{code} {out} {err}");
 }
+
+/// A question is one line for each of its parts, and the last one is what would run.
+#[test]
+fn no_command_forges_the_question_about_it() {
+    let escapes = regex::Regex::new(r"\\u\{([0-9a-f]+)\}").unwrap();
+    for (_, command) in corpus(include_str!("attacks/questions.txt")) {
+        let home = Home::with("{}");
+        let input = json!({ "command": command }).to_string();
+        let (code, out, err) = home.run(&["tools", "call", "exec", &input]);
+        assert_eq!(code, 3, "{command:?}: {out} {err}");
+        let (_, listed, _) = home.run(&["approvals", "list"]);
+        let (_, on_terminal) = home.on_a_terminal("n", &["tools", "call", "exec", &input]);
+        for shown in [listed, on_terminal.replace("\r\n", "\n").split("\n[y]es").next().unwrap().to_owned()] {
+            let lines: Vec<&str> = shown.trim_end_matches('\n').split('\n').collect();
+            let why = lines.iter().rposition(|line| line.starts_with("  why: ")).expect("a reason");
+            let (last, always) = lines[why + 1..].split_last().expect("an input");
+            let is_right =
+                always.iter().all(|line| line.starts_with("  always: ")) && last.starts_with("  openclaw:core:exec {");
+            assert!(is_right && !lines[why..].concat().contains(pincer_tools::is_hidden), "{command:?}: {shown}");
+            let (_, input) = last.split_once("exec ").unwrap();
+            let unescaped = escapes.replace_all(input, |found: &regex::Captures<'_>| {
+                char::from_u32(u32::from_str_radix(&found[1], 16).unwrap()).unwrap().to_string()
+            });
+            let input: serde_json::Value = serde_json::from_str(&unescaped).unwrap();
+            assert_eq!(input["command"], command.as_str(), "all of it is shown");
+        }
+    }
+}

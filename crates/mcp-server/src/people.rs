@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_store::Approval;
-use pincer_tools::{Answer, Door, Request, granted_always};
+use pincer_tools::{Answer, Door, Request, granted_always, question_text};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -38,9 +38,8 @@ pub(crate) async fn approve(
     approval: &Approval,
     stop: &CancellationToken,
 ) -> bool {
-    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
     let choices = choices(approval);
-    let Some(params) = form(&asked(approval, &request), &choices) else { return false };
+    let Some(params) = form(&question_text(approval), &choices) else { return false };
     let Some(answer) = elicit(peer, params, stop).await else { return stop.is_cancelled() };
     let chosen = answer.content.as_ref().and_then(|content| content.get("decision")?.as_str());
     let decision = match answer.action {
@@ -63,15 +62,6 @@ fn choices(approval: &Approval) -> Vec<(String, Answer)> {
     }
     choices.push(("deny".to_owned(), Answer::Deny));
     choices
-}
-
-/// What the person reads: all of the input, as everywhere.
-fn asked(approval: &Approval, request: &Value) -> String {
-    let demand = &request["demand"];
-    let title = demand["title"].as_str().unwrap_or("May this tool be called?");
-    let line = request["line"].as_u64().map_or_else(String::new, |line| format!(" (line {line} of the program)"));
-    let more = demand["description"].as_str().map_or_else(String::new, |more| format!("\n{more}"));
-    format!("{title}{line}\n{} {}{more}", approval.tool, request["input"])
 }
 
 fn form(message: &str, choices: &[(String, Answer)]) -> Option<ElicitRequestParams> {

@@ -3,13 +3,16 @@
 use std::env;
 
 use pincer_store::{Approval, Approvals, Clock, Grant, GrantKind, Grants, SqliteStore};
-use pincer_tools::{Answer, answer_question, granted_always};
+use pincer_tools::{Answer, answer_question, granted_always, one_line, question_text};
 use serde_json::{Value, json};
 
 use crate::print::chain;
 use crate::refused::{Refused, report};
 use crate::usage::{ApprovalsArguments, ApprovalsCommand, PlaceArguments};
 use crate::{FAILED, WRONG_USAGE, state};
+
+/// How much is shown of what a grant is for.
+const MOST_SHOWN: usize = 400;
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
     let shown = state::open(places.state_dir.as_deref())
@@ -73,7 +76,7 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         let granted = granted_always(&approval);
         text.push_str(&match granted.is_empty() {
             true => "\nthis once: a command this long is asked about every time".to_owned(),
-            false => format!("\nfrom now on: {}", granted.join(", ")),
+            false => format!("\nfrom now on: {}", one_line(&granted.join(", "), MOST_SHOWN)),
         });
     }
     Ok((approval_json(&approval), text))
@@ -116,14 +119,7 @@ fn approval_json(approval: &Approval) -> Value {
 }
 
 fn approval_row(approval: &Approval) -> String {
-    let request = request(approval);
-    let mut row = format!("{}  {}  {}", approval.id, approval.tool, request["input"]);
-    let said = [&request["demand"]["title"], &request["demand"]["description"]];
-    let said: Vec<&str> = said.into_iter().filter_map(Value::as_str).collect();
-    if !said.is_empty() {
-        row.push_str(&format!("\n    {}", said.join(": ")));
-    }
-    row
+    format!("{}  {}", approval.id, question_text(approval))
 }
 
 fn grant_json(grant: &Grant) -> Value {
@@ -139,5 +135,5 @@ fn grant_row(grant: &Grant) -> String {
         GrantKind::Always => "always".to_owned(),
         GrantKind::Next { run, remaining } => format!("the next {remaining} in {run}"),
     };
-    format!("{}  {}  {holds}", grant.id, grant.tool)
+    format!("{}  {}  {holds}", grant.id, one_line(&grant.tool, MOST_SHOWN))
 }

@@ -6,15 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_catalog::shortened;
 use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, PendingState, People, RunScope, TIMEOUT_MS, WaitInput, WaitReason, Waiting,
 };
 use pincer_process::Worker;
 use pincer_sandbox::Output;
 use pincer_store::{ApprovalState, Approvals, Listings, Runs, SqliteStore};
-use pincer_tools::EventKind;
-use serde_json::Value;
+use pincer_tools::{EventKind, question_text};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
@@ -324,12 +322,8 @@ fn told(waiting: &Waiting, store: &SqliteStore) -> String {
     format!("{text}\ncontinue with: pincer wait {}", waiting.run_id)
 }
 
-/// What exactly somebody is asked about.
+/// Returns the question of a call, in lines of their own.
 fn asked(store: &SqliteStore, approval: &str) -> String {
-    const MOST: usize = 200;
-    let request =
-        store.approval(approval).ok().and_then(|approval| serde_json::from_str::<Value>(&approval.request).ok());
-    let Some(request) = request else { return String::new() };
-    let line = request["line"].as_u64().map_or_else(String::new, |line| format!("  (line {line})"));
-    format!(" {}{line}", shortened(&request["input"].to_string(), MOST))
+    let Ok(approval) = store.approval(approval) else { return String::new() };
+    question_text(&approval).lines().fold(String::new(), |text, line| text + "\n    " + line)
 }

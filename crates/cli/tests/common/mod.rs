@@ -24,7 +24,7 @@ while True:
     if not piece:
         break
     shown += piece
-    if not answered and b"? " in shown and b"[N]o" in shown:
+    if not answered and shown.endswith(b"[N]o? "):
         answered = True
         os.write(terminal, b"\x03" if answer == "^C" else answer.encode() + b"\n")
 sys.stdout.write(shown.decode(errors="replace"))
