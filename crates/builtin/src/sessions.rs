@@ -67,10 +67,12 @@ impl Core for SessionStatus {
         let (store, context) = (Arc::clone(&self.store), running.context);
         let workspace = self.workspace.root().display().to_string();
         blocking(move || {
-            let runs = store.run_counts(&context.session).map_err(failed)?;
+            let runs = store.run_counts(&context.session, Some(&context.user)).map_err(failed)?;
             let runs = runs.into_iter().map(|(state, count)| (state.as_str().to_owned(), count.into())).collect();
             let pending = store.pending_approvals().map_err(failed)?;
-            let own = pending.into_iter().filter(|approval| approval.session == context.session);
+            let own = pending.into_iter().filter(|approval| {
+                approval.session == context.session && approval.user.as_ref() == Some(&context.user)
+            });
             Ok(StatusOutput {
                 agent: context.agent,
                 now: iso(wall_clock()),
@@ -126,7 +128,7 @@ struct Session {
 impl Core for SessionsList {
     const NAME: &'static str = "sessions_list";
     const LABEL: &'static str = "List sessions";
-    const DESCRIPTION: &'static str = "The sessions that have run programs, the most recently active first.";
+    const DESCRIPTION: &'static str = "Your sessions that have run programs, the most recently active first.";
     type Input = ListInput;
     type Output = ListOutput;
 
@@ -134,10 +136,10 @@ impl Core for SessionsList {
         LOOKS
     }
 
-    async fn run(&self, input: ListInput, _: Running) -> Result<ListOutput, ToolError> {
+    async fn run(&self, input: ListInput, running: Running) -> Result<ListOutput, ToolError> {
         let store = Arc::clone(&self.0);
         blocking(move || {
-            let mut sessions = store.sessions().map_err(failed)?;
+            let mut sessions = store.sessions(Some(&running.context.user)).map_err(failed)?;
             let total = sessions.len() as u64;
             sessions.truncate(input.limit.unwrap_or(USUAL_LIMIT) as usize);
             let shown = |SessionCount { session, runs, open, last }| Session {
@@ -207,8 +209,8 @@ struct PastCall {
 impl Core for SessionsHistory {
     const NAME: &'static str = "sessions_history";
     const LABEL: &'static str = "Session history";
-    const DESCRIPTION: &'static str = "What a session has done: its programs and the tools they called, the latest first. Inputs are shown \
-        without secrets.";
+    const DESCRIPTION: &'static str = "What a session has done for you: its programs and the tools they called, the latest first. Inputs are \
+        shown without secrets.";
     type Input = HistoryInput;
     type Output = HistoryOutput;
 
@@ -218,10 +220,10 @@ impl Core for SessionsHistory {
 
     async fn run(&self, input: HistoryInput, running: Running) -> Result<HistoryOutput, ToolError> {
         let (store, redactor) = (Arc::clone(&self.store), self.redactor.clone());
-        let session = input.session.unwrap_or(running.context.session);
+        let (session, user) = (input.session.unwrap_or(running.context.session), running.context.user);
         blocking(move || {
             let limit = input.limit.unwrap_or(USUAL_LIMIT) as u32;
-            let page = Page { session: Some(&session), before: None, limit };
+            let page = Page { session: Some(&session), caller: Some(&user), before: None, limit };
             let latest = store.run_overviews(&page).map_err(failed)?.into_iter().rev();
             let runs = latest.map(|run| past(&*store, &redactor, run.run)).collect::<Result<_, _>>().map_err(failed)?;
             Ok(HistoryOutput { session, runs })

@@ -14,7 +14,7 @@ async fn status_list_and_history_are_what_the_store_has() {
     let house = house();
     let store = &house.store;
     let run = |id, session, created_at| {
-        let run = NewRun { id, session, caller: "me", agent_run: None, created_at, key: None, tools: None };
+        let run = NewRun { id, session, caller: "", agent_run: None, created_at, key: None, tools: None };
         let claim = Claim { owner: "p", safety: Safety::Process };
         store.create_run(&run, claim, None, Safety::Process.into()).unwrap()
     };
@@ -31,10 +31,21 @@ async fn status_list_and_history_are_what_the_store_has() {
     store.finish_run("cm_1", fence, RunState::Completed, "{}", 1, commit).unwrap();
     run("cm_2", "main", 2_000);
     run("cm_3", "other", 3_000);
+    let theirs = NewRun {
+        id: "cm_4",
+        session: "main",
+        caller: "another",
+        agent_run: None,
+        created_at: 4_000,
+        key: None,
+        tools: None,
+    };
+    store.create_run(&theirs, Claim { owner: "p", safety: Safety::Process }, None, commit).unwrap();
     let question = |id, session| NewApproval {
         id,
         run: None,
         session,
+        user: Some(""),
         tool: "t",
         seq: None,
         digest: b"d",

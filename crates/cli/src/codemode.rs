@@ -87,6 +87,7 @@ impl Ready {
     pub fn scope(&self, session: &str, of: &ScopeArguments, people: People) -> Result<RunScope, Box<CodeModeResult>> {
         let context = Context {
             session: session.into(),
+            user: user(),
             agent: of.agent.clone(),
             sender: of.sender.clone(),
             sandboxed: of.sandboxed,
@@ -95,7 +96,7 @@ impl Ready {
         let catalog = Catalog::new(self.door.entries()).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
         let settings = Settings::new(&self.loaded.parsed.config.code_mode(of.agent.as_deref()));
-        Ok(RunScope { people, ..RunScope::new(tools, settings, context, user()) })
+        Ok(RunScope { people, ..RunScope::new(tools, settings, context) })
     }
 
     /// Ends commands, plugins and servers, and leaves the store as one file.

@@ -186,6 +186,7 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
             id,
             run,
             session: "s",
+            user: None,
             tool: "openclaw:core:exec",
             seq: None,
             digest: b"d",

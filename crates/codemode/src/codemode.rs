@@ -124,7 +124,7 @@ impl CodeMode {
 
     /// Returns the run that was begun under a key. Another program under the same key is refused.
     async fn begun_before(&self, scope: &RunScope, key: &Key) -> Result<Option<Run>, CodeModeResult> {
-        let (caller, session, word) = (scope.caller.clone(), scope.context.session.clone(), key.key.clone());
+        let (caller, session, word) = (scope.context.user.clone(), scope.context.session.clone(), key.key.clone());
         let found = self.inner.stored(move |store| store.run_with_key(&caller, &session, &word)).await;
         let found = found.map_err(|error| failed(Ending::of_store(&error), Telemetry::default()))?;
         match &found {
@@ -350,7 +350,7 @@ impl CodeMode {
             listener: Listener::new(Arc::clone(&scope.listener)),
             texts: self.inner.memory.budget.clone(),
             values: self.inner.values.clone(),
-            user: scope.caller.as_str().into(),
+            user: scope.context.user.as_str().into(),
         }
     }
 }

@@ -22,10 +22,9 @@
 //! let owner = Owner::new(directory.join("owners"));
 //! let mode = CodeMode::new(Engine::load(Options::default())?, 16, Arc::clone(&door), store, owner);
 //!
-//! let context = Context { session: "main".into(), ..Context::default() };
+//! let context = Context { session: "main".into(), user: "me".into(), ..Context::default() };
 //! let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
-//! let (settings, caller) = (Settings::default(), "me".to_owned());
-//! let scope = RunScope::new(tools, settings, context, caller);
+//! let scope = RunScope::new(tools, Settings::default(), context);
 //!
 //! let runtime = tokio::runtime::Builder::new_multi_thread().enable_time().build()?;
 //! let result = runtime.block_on(mode.exec(&scope, ExecInput::javascript("const [a, b] = [1, 2]; a + b")));

@@ -118,7 +118,7 @@ impl CodeMode {
         let most = limits.memory_bytes.saturating_add(limits.value_bytes);
         let most = self.inner.engine.fresh_bytes().saturating_add(most);
         let host = HOST_BYTES.saturating_add(text.saturating_mul(COPIES_OF_TEXT));
-        let mut allotment = budget.open(&scope.caller.as_str().into(), host, most);
+        let mut allotment = budget.open(&scope.context.user.as_str().into(), host, most);
         let taking = async {
             self.held_back().await;
             allotment.grow(cell).await;

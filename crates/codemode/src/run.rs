@@ -130,7 +130,7 @@ impl Driver {
     pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, ClaimError> {
         let owner = self.inner.owner.name()?;
         let (id, name, key) = (self.record.id.clone(), Arc::clone(&owner), self.record.key.clone());
-        let (session, caller) = (self.scope.context.session.clone(), self.scope.caller.clone());
+        let (session, caller) = (self.scope.context.session.clone(), self.scope.context.user.clone());
         let (agent_run, known) = (self.scope.agent_run.clone(), Arc::clone(&self.known));
         let image = self.inner.engine.image_hash().0;
         let (next, checkpoints) = (self.record.next_seq, self.inner.safety(&self.scope.settings));

@@ -17,12 +17,10 @@ pub struct RunScope {
     pub tools: Arc<RunTools>,
     /// What it may use.
     pub settings: Settings,
-    /// Session, agent and sender, as its calls carry them. `parent_call` is the id of the `exec` itself. `abort` ends the
+    /// Session, user, agent and sender, as its calls carry them. Only this user may continue it, in this session. `parent_call` is the id of the `exec` itself. `abort` ends the
     /// program while it runs, or while a call of it goes on here. One that is suspended without any is data, and is ended by
     /// [`CodeMode::abort`](crate::CodeMode::abort).
     pub context: Context,
-    /// Who calls: the user of the system, of a connection. Only they may continue it.
-    pub caller: String,
     /// The run of an agent, if the program is part of one. Only that may continue it.
     pub agent_run: Option<String>,
     /// Whether somebody is there to answer questions.
@@ -45,19 +43,25 @@ pub enum People {
 impl RunScope {
     /// Whose turn a place for its cell is.
     pub(crate) fn party(&self) -> Party {
-        Party { user: self.caller.as_str().into(), session: self.context.session.as_str().into() }
+        Party { user: self.context.user.as_str().into(), session: self.context.session.as_str().into() }
     }
 
-    /// For a program of this caller that is part of no agent's run, with nobody there.
-    pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context, caller: impl Into<String>) -> Self {
-        let (caller, listener, left) = (caller.into(), Arc::new(()), CancellationToken::new());
-        Self { tools, settings, context, caller, agent_run: None, people: People::Absent, listener, left }
+    /// For a program that is part of no agent's run, with nobody there.
+    pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context) -> Self {
+        let (listener, left) = (Arc::new(()), CancellationToken::new());
+        Self { tools, settings, context, agent_run: None, people: People::Absent, listener, left }
+    }
+
+    /// The same for another user.
+    #[must_use]
+    pub fn by(self, user: impl Into<String>) -> Self {
+        Self { context: Context { user: user.into(), ..self.context }, ..self }
     }
 
     /// Why a run is none of this scope's, if it is not. Who has no identity is nobody.
     pub(crate) fn refusal(&self, run: &Run) -> Option<&'static str> {
         match () {
-            () if run.caller != self.caller => Some("code mode run belongs to a different caller."),
+            () if run.caller != self.context.user => Some("code mode run belongs to a different caller."),
             () if run.session != self.context.session => {
                 Some("code mode run belongs to a different session: continue it in the one that began it.")
             }

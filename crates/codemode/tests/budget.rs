@@ -33,7 +33,7 @@ fn tight_house(bytes: usize) -> (Arc<House>, MemoryBudget) {
 /// A scope with time enough for a slow machine.
 fn of(house: &House, user: &str) -> RunScope {
     let scope = house.scope();
-    RunScope { caller: user.into(), settings: scope.settings.clone().timeout_ms(60_000), ..scope }
+    RunScope { settings: scope.settings.clone().timeout_ms(60_000), ..scope }.by(user)
 }
 
 /// A scope whose programs are too large to be put aside.

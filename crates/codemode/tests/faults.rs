@@ -195,7 +195,7 @@ async fn a_question_that_nobody_answered_in_time_is_told_to_the_program() {
 async fn a_wait_that_is_refused_leaves_the_run_as_it_is() {
     let house = house();
     let waiting = house.exec("await yield_control(); return 'still here'").await;
-    let stranger = RunScope { caller: "you".into(), ..house.scope() };
+    let stranger = house.scope().by("you");
     assert_eq!(code_of(&house.wait_in(&stranger, &waiting).await), "invalid_input");
     let scope = house.scope();
     let hasty =

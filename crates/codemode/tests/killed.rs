@@ -51,7 +51,7 @@ fn place(directory: &Path, durability: Durability) -> (CodeMode, RunScope, Arc<S
     let context = Context { session: "main".into(), ..Context::default() };
     let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries()).unwrap(), &Policy::open(), &context));
     let settings = Settings { durability, ..Settings::default() };
-    let scope = RunScope::new(tools, settings, context, "me");
+    let scope = RunScope::new(tools, settings, context).by("me");
     (mode, scope, store)
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use common::House;
 use pincer_catalog::{Entry, Flags, Layer, Policy, Rules};
-use pincer_codemode::{CodeModeResult, ExecInput, RunScope};
+use pincer_codemode::{CodeModeResult, ExecInput};
 use pincer_tools::{FnTool, Server, ServerState, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
@@ -333,7 +333,7 @@ async fn binary_data_is_a_reference_in_the_program_and_itself_in_the_answer() {
         ]
     );
     // Somebody else's reference, and one that is made up, stand for nothing.
-    let stranger = RunScope { caller: "stranger".into(), ..scope.clone() };
+    let stranger = scope.clone().by("stranger");
     assert!(house.mode.attachments(&stranger, &done).await.unwrap().is_empty());
     let forged = run("return [{ ref: 'blob:cm_0/0/0' }, { ref: 'blob:' }, { ref: 'blob:a/b/c/d' }, { ref: 5 }]").await;
     assert!(house.mode.attachments(&scope, &forged).await.unwrap().is_empty());

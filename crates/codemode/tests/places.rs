@@ -21,7 +21,7 @@ fn small_house(places: u32) -> Arc<House> {
 }
 
 fn of(house: &House, user: &str) -> RunScope {
-    RunScope { caller: user.into(), ..house.scope() }
+    house.scope().by(user)
 }
 
 /// With time enough for a slow machine.

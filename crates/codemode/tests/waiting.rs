@@ -27,7 +27,8 @@ async fn wait_continues_a_suspended_program_and_tells_only_what_is_new() {
         (&json!("call"), &json!("openclaw:core:gate"), &json!("running"))
     );
     // It is in the store, as some kilobytes.
-    let stored = overviews(&*house.store, &Page { session: None, before: None, limit: 50 }).unwrap().remove(0);
+    let stored =
+        overviews(&*house.store, &Page { session: None, caller: None, before: None, limit: 50 }).unwrap().remove(0);
     assert_eq!((stored.run_id.as_str(), stored.state, stored.pending.len()), (run, "waiting", 1));
     assert!((500..20_000).contains(&stored.snapshot_bytes), "{}", stored.snapshot_bytes);
     // Still not: the same run waits again.
@@ -177,7 +178,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     };
     for (scope, whose) in [
         (session, "different session"),
-        (RunScope { caller: "you".into(), ..scope.clone() }, "different caller"),
+        (scope.clone().by("you"), "different caller"),
         (RunScope { agent_run: Some("run_1".into()), ..scope.clone() }, "different agent run"),
     ] {
         let refused = wait_for(scope, waiting["runId"].clone()).await;

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
-use crate::face::Face;
+use crate::face::{Face, User};
 use crate::people;
 use crate::text::{size, text};
 
@@ -27,8 +27,8 @@ const KEY: &str = "pincer/idempotencyKey";
 
 impl Face {
     /// `exec` and `wait`, as they are listed.
-    pub(crate) fn code_definitions(&self) -> Value {
-        let surface = CodeSurface::of(&self.tools(), &self.parts.settings);
+    pub(crate) fn code_definitions(&self, user: &User) -> Value {
+        let surface = CodeSurface::of(&self.tools(user), &self.parts.settings);
         let tools = surface.tools().iter().map(|tool| {
             let mut shown = serde_json::to_value(tool).unwrap_or_default();
             let title = if tool.name == "exec" { "Run a program" } else { "Continue a program" };
@@ -43,8 +43,8 @@ impl Face {
         tools.collect()
     }
 
-    pub(crate) fn instructions(&self) -> String {
-        CodeSurface::instructions(&self.tools())
+    pub(crate) fn instructions(&self, user: &User) -> String {
+        CodeSurface::instructions(&self.tools(user))
     }
 }
 
@@ -86,17 +86,10 @@ impl Connection {
         let parts = &self.face.parts;
         let id = format!("exec_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
-        let (client, user) = (people::can(&request), self.user.0.clone());
+        let client = people::can(&request);
         let abort = CancellationToken::new();
-        let context = Context {
-            session: parts.session.clone(),
-            sender: Some(user.clone()),
-            channel: Some("mcp".into()),
-            parent_call: Some(id),
-            abort: abort.clone(),
-            ..Context::default()
-        };
-        let scope = RunScope::new(self.face.tools(), parts.settings.clone(), context, user);
+        let context = Context { parent_call: Some(id), abort: abort.clone(), ..self.face.context(&self.user) };
+        let scope = RunScope::new(self.face.tools(&self.user), parts.settings.clone(), context);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
         let scope = RunScope { people, listener: attended.sink.clone(), ..scope };
         let attended = match of {

@@ -47,19 +47,19 @@ impl Connection {
 
 impl Face {
     /// The tools that clients are shown, as they are told.
-    pub(crate) fn definitions(&self) -> Value {
+    pub(crate) fn definitions(&self, user: &User) -> Value {
         match self.parts.surface {
-            Surface::Code => self.code_definitions(),
-            Surface::Direct => self.direct_definitions(),
-            Surface::Search => self.search_definitions(),
+            Surface::Code => self.code_definitions(user),
+            Surface::Direct => self.direct_definitions(user),
+            Surface::Search => self.search_definitions(user),
         }
     }
 
     /// What clients are told they can do here: with servers passed on, what any of them can.
-    fn capabilities(&self) -> ServerCapabilities {
+    fn capabilities(&self, user: &User) -> ServerCapabilities {
         let mut can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         if self.parts.surface == Surface::Direct {
-            for listing in self.servers().filter_map(|server| server.seen().listing) {
+            for listing in self.servers(user).filter_map(|server| server.seen().listing) {
                 let theirs = &listing.info.capabilities;
                 can.completions = can.completions.or_else(|| theirs.completions.clone());
                 can.logging = can.logging.or_else(|| theirs.logging.clone());
@@ -81,9 +81,9 @@ impl Face {
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("pincer", env!("CARGO_PKG_VERSION")).with_title("Pincer");
-        let info = ServerConfig::new(self.face.capabilities()).with_server_info(us);
+        let info = ServerConfig::new(self.face.capabilities(&self.user)).with_server_info(us);
         match self.face.parts.surface {
-            Surface::Code => info.with_instructions(self.face.instructions()),
+            Surface::Code => info.with_instructions(self.face.instructions(&self.user)),
             Surface::Direct | Surface::Search => info,
         }
     }
@@ -97,9 +97,10 @@ impl ServerHandler for Connection {
         // Two tools can be shown at once; all of them only when they are known.
         if self.face.parts.surface != Surface::Code {
             self.face.parts.servers.ready().await;
-            // What became known on the way is no change to whoever comes now.
+            // What became known on the way is no change to a client that comes now.
             self.face.compare();
         }
+        self.face.welcome(&self.user);
         self.negotiate_initialize(&request)
     }
 
@@ -118,7 +119,7 @@ impl ServerHandler for Connection {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let definitions = match self.face.definitions() {
+        let definitions = match self.face.definitions(&self.user) {
             Value::Array(definitions) => definitions,
             _ => Vec::new(),
         };
@@ -128,7 +129,7 @@ impl ServerHandler for Connection {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let definition = if self.is_direct() { self.face.direct_definition(name) } else { None };
+        let definition = if self.is_direct() { self.face.direct_definition(&self.user, name) } else { None };
         definition.and_then(|tool| serde_json::from_value(tool).ok())
     }
 
@@ -232,7 +233,7 @@ impl ServerHandler for Connection {
             return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
         }
         let level = serde_json::to_value(request.level).unwrap_or_default();
-        for server in self.face.servers() {
+        for server in self.face.servers(&self.user) {
             let keeps_a_log = server.seen().listing.is_some_and(|listing| listing.info.capabilities.logging.is_some());
             if keeps_a_log {
                 // A server that is down has nothing to tell.
@@ -271,7 +272,7 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.face.listened(&context).await;
+        self.face.listened(&self.user, &context).await;
         Ok(())
     }
 

@@ -15,17 +15,17 @@ use uuid::Uuid;
 
 use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
-use crate::face::Face;
+use crate::face::{Face, User};
 use crate::pass::complete;
 use crate::people;
 use crate::shown::Originals;
 
 impl Face {
     /// All tools, as they are listed: those of servers as the servers describe them.
-    pub(crate) fn direct_definitions(&self) -> Value {
+    pub(crate) fn direct_definitions(&self, user: &User) -> Value {
         let originals = Originals::of(&self.parts.servers);
         let index = originals.index();
-        let shown = self.shown_now();
+        let shown = self.shown_now(user);
         let original = |entry: &Entry| {
             let of_server = entry.id.source() == Source::Mcp;
             of_server.then(|| index.get(&(entry.id.owner(), entry.id.name())).copied()).flatten()
@@ -34,8 +34,8 @@ impl Face {
     }
 
     /// One of them.
-    pub(crate) fn direct_definition(&self, name: &str) -> Option<Value> {
-        let shown = self.shown_now();
+    pub(crate) fn direct_definition(&self, user: &User, name: &str) -> Option<Value> {
+        let shown = self.shown_now(user);
         let entry = shown.names().get(name)?;
         Some(named(name, entry, Originals::of(&self.parts.servers).get(entry)))
     }
@@ -71,7 +71,7 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let shown = self.face.shown_now();
+        let shown = self.face.shown_now(&self.user);
         let Some(entry) = shown.names().get(name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
         };
@@ -91,13 +91,7 @@ impl Connection {
         let id = format!("call_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
         let (abort, left) = (CancellationToken::new(), CancellationToken::new());
-        let context = Context {
-            session: parts.session.clone(),
-            sender: Some(self.user.0.clone()),
-            channel: Some("mcp".into()),
-            abort: abort.clone(),
-            ..Context::default()
-        };
+        let context = Context { abort: abort.clone(), ..self.face.context(&self.user) };
         let call = Call { id, tool: tool.to_owned(), input: input.into(), ..Call::default() };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
         let client = people::can(&request);

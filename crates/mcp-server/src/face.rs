@@ -1,6 +1,6 @@
 //! What all connections share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -31,8 +31,30 @@ pub enum Surface {
 }
 
 /// Who calls. Set on requests by whoever has checked it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct User(pub String);
+
+impl User {
+    /// The user who has the token of this name.
+    pub fn with_token(name: &str) -> Self {
+        Self(format!("token:{name}"))
+    }
+}
+
+/// What each user may have.
+#[derive(Default)]
+pub struct Policies {
+    /// What users may have that are not named.
+    pub usual: Policy,
+    /// What these users may have.
+    pub of: HashMap<User, Policy>,
+}
+
+impl From<Policy> for Policies {
+    fn from(usual: Policy) -> Self {
+        Self { usual, of: HashMap::new() }
+    }
+}
 
 /// What a face is made of.
 pub struct FaceParts {
@@ -47,7 +69,7 @@ pub struct FaceParts {
     /// What the door was given for its events.
     pub requests: Requests,
     /// What clients may have.
-    pub policy: Policy,
+    pub policies: Policies,
     /// What programs may use.
     pub settings: Settings,
     /// The session that everything belongs to.
@@ -61,14 +83,14 @@ pub struct FaceParts {
 /// What all connections share.
 pub struct Face {
     pub(crate) parts: FaceParts,
-    /// The tools, as long as the door has not changed.
-    tools: Mutex<Option<Arc<Shown>>>,
+    /// The tools of each user, as long as the door has not changed.
+    tools: Mutex<HashMap<User, Arc<Shown>>>,
     /// The clients that are there.
     clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
-    /// The list of tools, as it read last.
-    listed: Mutex<Option<String>>,
-    /// Counts how often the list of tools has read differently.
+    /// The list of tools of each user, as it read last.
+    listed: Mutex<HashMap<User, String>>,
+    /// Counts how often a list of tools has read differently.
     pub(crate) shown: watch::Sender<u64>,
     connections: AtomicU64,
 }
@@ -100,40 +122,68 @@ impl Face {
         self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The tools as programs have them.
-    pub(crate) fn tools(&self) -> Arc<RunTools> {
-        Arc::clone(&self.shown_now().tools)
+    /// The tools of a user, as programs have them.
+    pub(crate) fn tools(&self, user: &User) -> Arc<RunTools> {
+        Arc::clone(&self.shown_now(user).tools)
     }
 
-    /// What clients are shown now.
-    pub(crate) fn shown_now(&self) -> Arc<Shown> {
+    /// What a user is shown now.
+    pub(crate) fn shown_now(&self, user: &User) -> Arc<Shown> {
         let version = self.parts.door.version();
         let mut kept = lock(&self.tools);
-        match &*kept {
+        match kept.get(user) {
             Some(shown) if shown.version == version => Arc::clone(shown),
             _ => {
                 let catalog = Catalog::new(self.parts.door.entries()).unwrap_or_default();
-                let context = Context { session: self.parts.session.clone(), ..Context::default() };
-                let tools = RunTools::new(&self.parts.door, &catalog, &self.parts.policy, &context);
+                let policy = self.parts.policies.of.get(user).unwrap_or(&self.parts.policies.usual);
+                let tools = RunTools::new(&self.parts.door, &catalog, policy, &self.context(user));
                 let shown = Arc::new(Shown::new(version, tools));
-                *kept = Some(Arc::clone(&shown));
+                kept.insert(user.clone(), Arc::clone(&shown));
                 shown
             }
         }
     }
 
-    /// Tells the clients that are there if the list of tools reads differently than when it was last looked at.
+    /// For whom a call of this user is made.
+    pub(crate) fn context(&self, user: &User) -> Context {
+        Context {
+            session: self.parts.session.clone(),
+            user: user.0.clone(),
+            sender: Some(user.0.clone()),
+            channel: Some("mcp".into()),
+            ..Context::default()
+        }
+    }
+
+    /// Tells the clients of each user that is there if their list of tools reads differently than when it was last looked at.
     pub(crate) fn compare(&self) {
-        let now = self.definitions().to_string();
-        let mut listed = lock(&self.listed);
-        let changed = listed.as_ref().is_some_and(|before| *before != now);
-        *listed = Some(now);
-        drop(listed);
-        if changed {
+        let clients = self.clients();
+        let users: HashSet<&User> = clients.iter().map(|client| &client.user).collect();
+        let mut changed = HashSet::new();
+        for user in users {
+            if self.reads_differently(user) {
+                changed.insert(user);
+            }
+        }
+        if !changed.is_empty() {
             self.shown.send_modify(|count| *count += 1);
             let notice = || Notification::ToolListChangedNotification(Default::default());
-            self.clients().iter().for_each(|client| client.tell(notice()));
+            clients.iter().filter(|client| changed.contains(&client.user)).for_each(|client| client.tell(notice()));
         }
+    }
+
+    /// Remembers what the first client of a user is shown: what changed before is no change to it.
+    pub(crate) fn welcome(&self, user: &User) {
+        if !self.clients().iter().any(|client| client.user == *user) {
+            self.reads_differently(user);
+        }
+    }
+
+    /// Returns whether the list of tools of a user reads differently than when it was last looked at.
+    fn reads_differently(&self, user: &User) -> bool {
+        let now = self.definitions(user).to_string();
+        let before = lock(&self.listed).insert(user.clone(), now.clone());
+        before.is_some_and(|before| before != now)
     }
 
     pub(crate) fn joined(&self, client: Client) {
@@ -149,9 +199,9 @@ impl Face {
         clients.clone()
     }
 
-    /// The servers that clients may have anything of: of one that is denied they hear nothing.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = &Arc<Server>> {
-        let tools = self.tools();
+    /// The servers that a user may have anything of: of one that is denied they hear nothing.
+    pub(crate) fn servers(&self, user: &User) -> impl Iterator<Item = &Arc<Server>> {
+        let tools = self.tools(user);
         let of_servers = tools.catalog().iter().filter(|entry| entry.id.source() == Source::Mcp);
         let owners: BTreeSet<String> = of_servers.map(|entry| entry.id.owner().to_owned()).collect();
         self.parts.servers.iter().filter(move |server| owners.contains(server.name()))

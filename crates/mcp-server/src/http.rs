@@ -119,7 +119,7 @@ impl HttpServer {
         let front = if self.users.is_empty() {
             Front::Anybody(service(face.parts.user.clone()))
         } else {
-            let named = self.users.into_iter().map(|(token, name)| (token, service(User(format!("token:{name}")))));
+            let named = self.users.into_iter().map(|(token, name)| (token, service(User::with_token(&name))));
             Front::Users(named.collect())
         };
         let front = Arc::new(front);

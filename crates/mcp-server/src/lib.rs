@@ -26,7 +26,7 @@ mod shown;
 mod text;
 
 pub use connection::{serve, serve_stdio};
-pub use face::{Face, FaceParts, Surface, User};
+pub use face::{Face, FaceParts, Policies, Surface, User};
 pub use http::{HttpError, HttpServer, HttpSettings};
 pub use listen::Bounds;
 pub use requests::Requests;

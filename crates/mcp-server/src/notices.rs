@@ -14,7 +14,7 @@ use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast;
 
 use crate::client::Client;
-use crate::face::Face;
+use crate::face::{Face, User};
 
 /// Who wants to know when which resource changes.
 #[derive(Default)]
@@ -61,10 +61,11 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
             Err(broadcast::error::RecvError::Closed) => return,
         };
         let Some(face) = face.upgrade() else { return };
-        if !face.may_hear_of(&notice.server) {
+        let mut clients = face.clients();
+        clients.retain(|client| face.may_hear_of(&client.user, &notice.server));
+        if clients.is_empty() {
             continue;
         }
-        let clients = face.clients();
         match notice.told {
             // Told when the list of tools has been read anew.
             Told::ToolsChanged => {}
@@ -101,11 +102,11 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
 
 impl Face {
     /// Passes on what a client of the latest revision has asked to hear, until it does not want to any more.
-    pub(crate) async fn listened(&self, context: &SubscriptionContext) {
+    pub(crate) async fn listened(&self, user: &User, context: &SubscriptionContext) {
         let (mut notices, mut shown) = (self.parts.servers.listen(), self.shown.subscribe());
         let sink = context.sink();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        for server in self.servers() {
+        for server in self.servers(user) {
             for uri in &uris {
                 let _ = server.subscribe(uri).await;
             }
@@ -118,7 +119,7 @@ impl Face {
                     Err(_) => return,
                 },
                 notice = notices.recv() => match notice {
-                    Ok(notice) if self.may_hear_of(&notice.server) => Some(notice.told),
+                    Ok(notice) if self.may_hear_of(user, &notice.server) => Some(notice.told),
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => None,
                     Err(broadcast::error::RecvError::Closed) => return,
                 },
@@ -134,8 +135,8 @@ impl Face {
         }
     }
 
-    /// Whether clients may have anything of a server: of one that is denied they hear nothing.
-    fn may_hear_of(&self, server: &str) -> bool {
-        self.servers().any(|known| known.name() == server)
+    /// Whether a user may have anything of a server: of one that is denied they hear nothing.
+    fn may_hear_of(&self, user: &User, server: &str) -> bool {
+        self.servers(user).any(|known| known.name() == server)
     }
 }

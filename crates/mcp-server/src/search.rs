@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 
 use crate::connection::Connection;
 use crate::direct::call_result;
-use crate::face::Face;
+use crate::face::{Face, User};
 
 const USUAL: usize = 8;
 const MOST: usize = 50;
 
 impl Face {
     /// The three, as they are listed.
-    pub(crate) fn search_definitions(&self) -> Value {
-        let count = self.shown_now().names().len();
+    pub(crate) fn search_definitions(&self, user: &User) -> Value {
+        let count = self.shown_now(user).names().len();
         let id = json!({ "type": "string", "description": "The id of a tool, from tool_search." });
         json!([
             {
@@ -60,7 +60,7 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let shown_now = self.face.shown_now();
+        let shown_now = self.face.shown_now(&self.user);
         let (catalog, index) = shown_now.searched();
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
         match name {

@@ -49,6 +49,8 @@ pub struct NewApproval<'a> {
     pub run: Option<&'a str>,
     /// The session it belongs to.
     pub session: &'a str,
+    /// The user for whom the call is made: an answer is for no other.
+    pub user: Option<&'a str>,
     /// The tool's id.
     pub tool: &'a str,
     /// The number of the call within the run: an answer is for that call and no other.
@@ -74,6 +76,8 @@ pub struct Approval {
     pub run: Option<String>,
     /// The session it belongs to.
     pub session: String,
+    /// The user for whom the call is made. Questions of earlier versions may have none.
+    pub user: Option<String>,
     /// The tool's id.
     pub tool: String,
     /// The number of the call within the run.
@@ -99,6 +103,8 @@ pub struct Approval {
 pub struct Asked<'a> {
     /// The session it belongs to.
     pub session: &'a str,
+    /// The user for whom it is made.
+    pub user: &'a str,
     /// Its run, and its number in there.
     pub call: Option<(&'a str, u32)>,
     /// The digest of its tool and input.
@@ -166,7 +172,7 @@ pub trait Approvals {
 }
 
 const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at, seq, \
-                       fingerprint";
+                       fingerprint, user";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
@@ -182,6 +188,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
         expires_at: row.get(9)?,
         seq: row.get(10)?,
         fingerprint: row.get(11)?,
+        user: row.get(12)?,
     })
 }
 
@@ -208,8 +215,9 @@ impl Approvals for SqliteStore {
     fn ask(&self, new: &NewApproval<'_>) -> Result<(), StoreError> {
         self.transaction(Safety::Power, |connection| {
             let made = connection.execute(
-                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at, seq, fingerprint)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
+                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at, seq, fingerprint,
+                    user)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
                 (
                     new.id,
                     new.run,
@@ -222,6 +230,7 @@ impl Approvals for SqliteStore {
                     new.expires_at,
                     new.seq,
                     new.fingerprint,
+                    new.user,
                 ),
             )?;
             if made == 0 {
@@ -265,25 +274,25 @@ impl Approvals for SqliteStore {
     }
 
     fn standing_question(&self, asked: &Asked<'_>, now: Millis) -> Result<Option<Approval>, StoreError> {
-        let Asked { session, call, digest, fingerprint } = *asked;
-        // Questions of earlier versions have no fingerprint.
-        let same = "digest = ?1 AND (fingerprint IS NULL OR fingerprint = ?2)";
+        let Asked { session, user, call, digest, fingerprint } = *asked;
+        // Questions of earlier versions have no fingerprint and no user.
+        let same = "digest = ?1 AND (fingerprint IS NULL OR fingerprint = ?2) AND (user IS NULL OR user = ?3)";
         self.transaction(Safety::Power, |connection| {
             expire(connection, now)?;
             let found = match call {
                 Some((run, seq)) => {
                     let query = format!(
-                        "SELECT {COLUMNS} FROM approval WHERE run = ?3 AND seq = ?4 AND {same} AND state <> 'cancelled'
+                        "SELECT {COLUMNS} FROM approval WHERE run = ?4 AND seq = ?5 AND {same} AND state <> 'cancelled'
                          ORDER BY created_at DESC, id DESC LIMIT 1"
                     );
-                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, run, seq), read)
+                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, user, run, seq), read)
                 }
                 None => {
                     let query = format!(
-                        "SELECT {COLUMNS} FROM approval WHERE {same} AND session = ?3 AND run IS NULL AND used = 0
+                        "SELECT {COLUMNS} FROM approval WHERE {same} AND session = ?4 AND run IS NULL AND used = 0
                             AND state IN ('pending', 'allowed', 'denied') ORDER BY state, created_at, id LIMIT 1"
                     );
-                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, session), read)
+                    connection.prepare_cached(&query)?.query_row((digest, fingerprint, user, session), read)
                 }
             };
             Ok(found.optional()?)

@@ -28,6 +28,8 @@ pub struct NewGrant<'a> {
     pub tool: &'a str,
     /// The tool's fingerprint: the grant is for the tool as it was.
     pub fingerprint: Option<&'a [u8]>,
+    /// The user whose calls it is for; every user's if absent.
+    pub user: Option<&'a str>,
     /// How long it holds.
     pub kind: GrantKind,
     /// When it was given.
@@ -43,6 +45,8 @@ pub struct Grant {
     pub tool: String,
     /// The tool's fingerprint. Grants of earlier versions have none, and hold for every tool of this id.
     pub fingerprint: Option<Vec<u8>>,
+    /// The user whose calls it is for. Grants of earlier versions have none, and are for every user's.
+    pub user: Option<String>,
     /// How long it holds.
     pub kind: GrantKind,
     /// When it was given.
@@ -57,9 +61,15 @@ pub trait Grants {
     fn grants(&self) -> Result<Vec<Grant>, StoreError>;
     /// Takes a grant back; `false` if there is none with this id.
     fn revoke(&self, id: &str) -> Result<bool, StoreError>;
-    /// Returns the grants for a tool of this fingerprint: those that hold until they are revoked, and those for the next calls
+    /// Returns the grants of a user for a tool of this fingerprint: those that hold until they are revoked, and those for the next calls
     /// of this run. Nothing is used up: [`dispatch`](crate::Journal::dispatch) does that.
-    fn grants_for(&self, tool: &str, fingerprint: &[u8], run: Option<&str>) -> Result<Vec<Grant>, StoreError>;
+    fn grants_for(
+        &self,
+        tool: &str,
+        fingerprint: &[u8],
+        user: &str,
+        run: Option<&str>,
+    ) -> Result<Vec<Grant>, StoreError>;
 }
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
@@ -68,7 +78,14 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Grant> {
         (Some(run), Some(remaining)) => GrantKind::Next { run, remaining },
         _ => GrantKind::Always,
     };
-    Ok(Grant { id: row.get(0)?, tool: row.get(1)?, kind, created_at: row.get(4)?, fingerprint: row.get(5)? })
+    Ok(Grant {
+        id: row.get(0)?,
+        tool: row.get(1)?,
+        kind,
+        created_at: row.get(4)?,
+        fingerprint: row.get(5)?,
+        user: row.get(6)?,
+    })
 }
 
 pub(crate) fn put(connection: &Connection, grant: &NewGrant<'_>) -> Result<(), Refused> {
@@ -76,9 +93,10 @@ pub(crate) fn put(connection: &Connection, grant: &NewGrant<'_>) -> Result<(), R
         GrantKind::Always => (None, None),
         GrantKind::Next { run, remaining } => (Some(run), Some(remaining)),
     };
-    let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at, fingerprint)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT DO NOTHING";
-    match connection.execute(insert, (grant.id, grant.tool, run, remaining, grant.created_at, grant.fingerprint))? {
+    let insert = "INSERT INTO standing_grant (id, tool, run, remaining, created_at, fingerprint, user)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT DO NOTHING";
+    let row = (grant.id, grant.tool, run, remaining, grant.created_at, grant.fingerprint, grant.user);
+    match connection.execute(insert, row)? {
         0 => Err(StoreError::Exists { what: "grant", id: grant.id.into() }.into()),
         _ => Ok(()),
     }
@@ -90,8 +108,7 @@ impl Grants for SqliteStore {
     }
 
     fn grants(&self) -> Result<Vec<Grant>, StoreError> {
-        let query =
-            "SELECT id, tool, run, remaining, created_at, fingerprint FROM standing_grant ORDER BY created_at, id";
+        let query = "SELECT id, tool, run, remaining, created_at, fingerprint, user FROM standing_grant ORDER BY created_at, id";
         self.with(|connection| connection.prepare_cached(query)?.query_map([], read)?.collect())
     }
 
@@ -99,11 +116,18 @@ impl Grants for SqliteStore {
         self.with(|connection| Ok(connection.execute("DELETE FROM standing_grant WHERE id = ?1", [id])? == 1))
     }
 
-    fn grants_for(&self, tool: &str, fingerprint: &[u8], run: Option<&str>) -> Result<Vec<Grant>, StoreError> {
-        let query = "SELECT id, tool, run, remaining, created_at, fingerprint FROM standing_grant
-             WHERE tool = ?1 AND (fingerprint IS NULL OR fingerprint = ?2)
-                AND (remaining IS NULL OR (run = ?3 AND remaining > 0)) ORDER BY created_at, id";
-        self.with(|connection| connection.prepare_cached(query)?.query_map((tool, fingerprint, run), read)?.collect())
+    fn grants_for(
+        &self,
+        tool: &str,
+        fingerprint: &[u8],
+        user: &str,
+        run: Option<&str>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        let query = "SELECT id, tool, run, remaining, created_at, fingerprint, user FROM standing_grant
+             WHERE tool = ?1 AND (fingerprint IS NULL OR fingerprint = ?2) AND (user IS NULL OR user = ?3)
+                AND (remaining IS NULL OR (run = ?4 AND remaining > 0)) ORDER BY created_at, id";
+        let asked = (tool, fingerprint, user, run);
+        self.with(|connection| connection.prepare_cached(query)?.query_map(asked, read)?.collect())
     }
 }
 

@@ -15,6 +15,8 @@ const MOST_NAMED: u32 = 100;
 pub struct Page<'a> {
     /// Only those of this session.
     pub session: Option<&'a str>,
+    /// Only those of this user.
+    pub caller: Option<&'a str>,
     /// Only those whose ids come before this one. It need not be there any more.
     pub before: Option<&'a str>,
     /// How many at most: the latest.
@@ -64,10 +66,10 @@ pub trait Listings {
     fn run_overview(&self, id: &str) -> Result<RunOverview, StoreError>;
     /// Returns the ids that begin so, a hundred at most.
     fn runs_named(&self, beginning: &str) -> Result<Vec<String>, StoreError>;
-    /// Returns how many runs of a session stand how.
-    fn run_counts(&self, session: &str) -> Result<Vec<(RunState, u32)>, StoreError>;
-    /// Returns the sessions that have runs, the one with the latest run first.
-    fn sessions(&self) -> Result<Vec<SessionCount>, StoreError>;
+    /// Returns how many runs of a session stand how: those of one user, or all.
+    fn run_counts(&self, session: &str, caller: Option<&str>) -> Result<Vec<(RunState, u32)>, StoreError>;
+    /// Returns the sessions that have runs, of one user or of all, the one with the latest run first.
+    fn sessions(&self, caller: Option<&str>) -> Result<Vec<SessionCount>, StoreError>;
     /// Returns how these runs stand, in no order, as far as there are any.
     fn standings(&self, ids: &[String]) -> Result<Vec<Standing>, StoreError>;
 }
@@ -90,19 +92,19 @@ fn overview_reader(boot: Option<&str>) -> impl Fn(&Row<'_>) -> rusqlite::Result<
 
 impl Listings for SqliteStore {
     fn run_overviews(&self, page: &Page<'_>) -> Result<Vec<RunOverview>, StoreError> {
-        let Page { session, before, limit } = *page;
+        let Page { session, caller, before, limit } = *page;
         // To SQLite every text is less than every blob.
         // Two statements: with both cases in one, SQLite would read the runs of all sessions for those of one.
         let of = if session.is_some() { "session = ?1" } else { "?1 IS NULL" };
         let query = format!(
             "SELECT {} FROM run LEFT JOIN snapshot ON snapshot.run = run.id
-             WHERE {of} AND id < coalesce(?2, x'') ORDER BY id DESC LIMIT ?3",
+             WHERE {of} AND id < coalesce(?2, x'') AND (?4 IS NULL OR caller = ?4) ORDER BY id DESC LIMIT ?3",
             overview_columns()
         );
         let read = overview_reader(self.boot());
         self.with(|connection| {
             let mut query = connection.prepare_cached(&query)?;
-            let runs = query.query_map((session, before, limit), read)?;
+            let runs = query.query_map((session, before, limit, caller), read)?;
             let mut runs = runs.collect::<rusqlite::Result<Vec<_>>>()?;
             runs.reverse();
             Ok(runs)
@@ -124,19 +126,19 @@ impl Listings for SqliteStore {
         self.with(|connection| connection.prepare_cached(query)?.query_map(asked, |row| row.get(0))?.collect())
     }
 
-    fn run_counts(&self, session: &str) -> Result<Vec<(RunState, u32)>, StoreError> {
-        let query = "SELECT state, count(*) FROM run WHERE session = ?1 GROUP BY state";
+    fn run_counts(&self, session: &str, caller: Option<&str>) -> Result<Vec<(RunState, u32)>, StoreError> {
+        let query = "SELECT state, count(*) FROM run WHERE session = ?1 AND (?2 IS NULL OR caller = ?2) GROUP BY state";
         let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        self.with(|connection| connection.prepare_cached(query)?.query_map([session], read)?.collect())
+        self.with(|connection| connection.prepare_cached(query)?.query_map((session, caller), read)?.collect())
     }
 
-    fn sessions(&self) -> Result<Vec<SessionCount>, StoreError> {
+    fn sessions(&self, caller: Option<&str>) -> Result<Vec<SessionCount>, StoreError> {
         let query = "SELECT session, count(*), sum(ended_at IS NULL), max(created_at) AS last FROM run
-            GROUP BY session ORDER BY last DESC, session";
+            WHERE ?1 IS NULL OR caller = ?1 GROUP BY session ORDER BY last DESC, session";
         let read = |row: &Row<'_>| {
             Ok(SessionCount { session: row.get(0)?, runs: row.get(1)?, open: row.get(2)?, last: row.get(3)? })
         };
-        self.with(|connection| connection.prepare_cached(query)?.query_map([], read)?.collect())
+        self.with(|connection| connection.prepare_cached(query)?.query_map([caller], read)?.collect())
     }
 
     fn standings(&self, ids: &[String]) -> Result<Vec<Standing>, StoreError> {

@@ -217,6 +217,12 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX approval_of_call ON approval (run, seq) WHERE run IS NOT NULL;
     CREATE INDEX approval_expiry ON approval (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
     ",
+    // 7: questions and grants belong to a user. Those of earlier versions hold for every user, as they did.
+    "
+    ALTER TABLE approval ADD COLUMN user TEXT;
+    ALTER TABLE standing_grant ADD COLUMN user TEXT;
+    UPDATE approval SET user = (SELECT caller FROM run WHERE run.id = approval.run);
+    ",
 ];
 
 #[cfg(test)]
@@ -295,12 +301,12 @@ mod tests {
         let (_guard, store) = open_schema_3();
         let seq = |id| store.approval(id).expect("there").seq;
         assert_eq!(["ap_1", "ap_2", "ap_3", "ap_4", "ap_5"].map(seq), [Some(1), None, None, None, None]);
-        let asked = Asked { session: "s", call: Some(("waits", 1)), digest: &[0xd1], fingerprint: b"any" };
+        let asked = Asked { session: "s", user: "me", call: Some(("waits", 1)), digest: &[0xd1], fingerprint: b"any" };
         let found = store.standing_question(&asked, 20).expect("read").expect("found");
         assert_eq!((found.id.as_str(), found.state), ("ap_1", ApprovalState::Pending));
         let free = Asked { call: None, digest: &[0xd5], ..asked };
         assert_eq!(store.standing_question(&free, 20).expect("read").expect("found").id, "ap_5");
-        assert_eq!(store.grants_for("t", b"any", None).expect("read")[0].id, "gr_1");
+        assert_eq!(store.grants_for("t", b"any", "anyone", None).expect("read")[0].id, "gr_1");
     }
 
     /// Earlier versions matched what had been done since a snapshot by its input. This one would do it again.

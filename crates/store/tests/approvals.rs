@@ -9,7 +9,7 @@ use crate::common::*;
 
 /// The call that the questions here are about.
 fn asked(seq: u32) -> Asked<'static> {
-    Asked { session: "s", call: Some(("a", seq)), digest: b"digest", fingerprint: b"print" }
+    Asked { session: "s", user: "me", call: Some(("a", seq)), digest: b"digest", fingerprint: b"print" }
 }
 
 fn standing(store: &dyn Store, asked: Asked<'_>, now: i64) -> Option<String> {
@@ -50,6 +50,7 @@ fn the_question_of_a_call_is_found_by_its_run_and_number() {
             asked(1),
             Asked { call: Some(("b", 0)), ..asked(0) },
             Asked { call: None, ..asked(0) },
+            Asked { user: "you", ..asked(0) },
             Asked { digest: b"else", ..asked(0) },
             Asked { fingerprint: b"changed", ..asked(0) },
         ] {
@@ -81,6 +82,7 @@ fn an_answer_without_a_run_is_used_once() {
         assert_eq!(standing(store, free, 1).as_deref(), Some("q1"));
         for other in [
             Asked { session: "other", ..free },
+            Asked { user: "you", ..free },
             asked(0),
             Asked { digest: b"else", ..free },
             Asked { fingerprint: b"changed", ..free },
@@ -148,7 +150,14 @@ fn the_first_answer_wins_in_every_order() {
 #[test]
 fn an_answer_and_what_it_grants_are_one_step() {
     with_store(|store| {
-        let always = |id| NewGrant { id, tool: "t", fingerprint: None, kind: GrantKind::Always, created_at: 1 };
+        let always = |id| NewGrant {
+            id,
+            tool: "t",
+            fingerprint: None,
+            user: Some("me"),
+            kind: GrantKind::Always,
+            created_at: 1,
+        };
         store.grant(&always("g1")).expect("granted");
         store.ask(&question("q")).expect("asked");
         let clash = store.resolve("q", Decision::Allow, &[always("g2"), always("g1")], "me", 1);
@@ -165,12 +174,13 @@ fn an_answer_and_what_it_grants_are_one_step() {
 fn grants_hold_for_their_tool_as_it_was() {
     with_store(|store| {
         let of = |tool: &str, print: &[u8], run: Option<&str>| {
-            let found = store.grants_for(tool, print, run).expect("read");
+            let found = store.grants_for(tool, print, "me", run).expect("read");
             found.into_iter().map(|grant| grant.id).collect::<Vec<_>>()
         };
         let none: [&str; 0] = [];
+        let of_another = || store.grants_for("t", b"print", "you", Some("a")).expect("read").len();
         let grant = |id, fingerprint, kind, created_at| {
-            store.grant(&NewGrant { id, tool: "t", fingerprint, kind, created_at }).expect("granted");
+            store.grant(&NewGrant { id, tool: "t", fingerprint, user: Some("me"), kind, created_at }).expect("granted");
         };
         grant("next", Some(&b"print"[..]), GrantKind::Next { run: "a".into(), remaining: 2 }, 1);
         assert_eq!(of("t", b"print", Some("a")), ["next"]);
@@ -185,6 +195,7 @@ fn grants_hold_for_their_tool_as_it_was() {
             (vec!["next".into(), "always".into()], vec!["always".into()])
         );
         assert_eq!(of("t", b"other", None), none);
+        assert_eq!(of_another(), 0, "it is for its user");
         // A grant of an earlier version knows no fingerprint, and holds for every tool of this id.
         grant("earlier", None, GrantKind::Always, 3);
         assert_eq!(
@@ -192,7 +203,14 @@ fn grants_hold_for_their_tool_as_it_was() {
             (vec!["always".into(), "earlier".into()], vec!["earlier".into()])
         );
         assert_eq!(of("u", b"print", None), none);
-        let again = NewGrant { id: "always", tool: "t", fingerprint: None, kind: GrantKind::Always, created_at: 2 };
+        let again = NewGrant {
+            id: "always",
+            tool: "t",
+            fingerprint: None,
+            user: Some("me"),
+            kind: GrantKind::Always,
+            created_at: 2,
+        };
         assert!(matches!(store.grant(&again), Err(StoreError::Exists { .. })));
         assert!(store.revoke("always").expect("revoked") && !store.revoke("always").expect("gone"));
         assert_eq!(of("t", b"print", None), ["earlier"]);

@@ -123,7 +123,7 @@ fn what_had_not_ended_in_a_backup_ends_when_it_is_restored() {
     // An answer for one call, and grants.
     store.ask(&NewApproval { run: None, seq: None, ..question("once") }).expect("asked");
     store.resolve("once", Decision::Allow, &[], "me", 1).expect("answered");
-    let grant = |id, kind| NewGrant { id, tool: "t", fingerprint: None, kind, created_at: 0 };
+    let grant = |id, kind| NewGrant { id, tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 };
     store.grant(&grant("always", GrantKind::Always)).expect("granted");
     store.grant(&grant("next", GrantKind::Next { run: "ran".into(), remaining: 5 })).expect("granted");
     store.backup(&backup).expect("made");
@@ -150,7 +150,7 @@ fn what_had_not_ended_in_a_backup_ends_when_it_is_restored() {
     }
     assert_eq!(store.calls("ran").expect("read").len(), 2, "what it did is still known");
     assert_eq!(store.approval("asked").expect("there").state, ApprovalState::Cancelled);
-    let free = Asked { session: "s", call: None, digest: b"digest", fingerprint: b"print" };
+    let free = Asked { session: "s", user: "me", call: None, digest: b"digest", fingerprint: b"print" };
     assert_eq!(store.standing_question(&free, 2).expect("read"), None, "it may have been used since");
     let left: Vec<_> = store.grants().expect("read").into_iter().map(|grant| grant.id).collect();
     assert_eq!(left, ["always"]);

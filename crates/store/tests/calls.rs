@@ -219,7 +219,7 @@ fn a_counted_grant_is_used_in_the_commit_of_the_call() {
         let fence = made_at(store, "a", "p", 5);
         let other = made_at(store, "b", "p", 5);
         let kind = GrantKind::Next { run: "a".into(), remaining: 2 };
-        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, kind, created_at: 0 };
+        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 };
         store.grant(&grant).expect("granted");
         let left = || match store.grants().expect("read").first().map(|grant| grant.kind.clone()) {
             Some(GrantKind::Next { remaining, .. }) => remaining,
@@ -249,7 +249,9 @@ fn a_standing_grant_must_still_be_there() {
         let fence = made_at(store, "a", "p", 5);
         for id in ["g1", "g2"] {
             let kind = GrantKind::Always;
-            store.grant(&NewGrant { id, tool: "t", fingerprint: None, kind, created_at: 0 }).expect("granted");
+            store
+                .grant(&NewGrant { id, tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 })
+                .expect("granted");
         }
         let grants = ["g1".to_owned(), "g2".to_owned()];
         let call = |seq| NewCall { permission: Permission::Standing { grants: &grants }, ..effect(seq) };

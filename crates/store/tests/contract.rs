@@ -247,7 +247,7 @@ fn an_aborted_run_leaves_nothing_behind() {
         let fence = made(store, "a", "p");
         store.ask(&question("q")).expect("asked");
         let kind = GrantKind::Next { run: "a".into(), remaining: 3 };
-        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, kind, created_at: 0 };
+        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 };
         store.grant(&grant).expect("granted");
         store.park("a", fence, &park(full(1, b"x"), Some(100))).expect("parked");
         assert!(store.abort_run("a", 5).expect("aborted"));

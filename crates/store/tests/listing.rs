@@ -11,7 +11,7 @@ use rusqlite::Connection;
 
 use crate::common::{Store, claim, finish, full, made, park, question, run, with_store};
 
-const ALL: Page<'_> = Page { session: None, before: None, limit: u32::MAX };
+const ALL: Page<'_> = Page { session: None, caller: None, before: None, limit: u32::MAX };
 
 fn ids(store: &dyn Store, page: &Page<'_>) -> Vec<String> {
     store.run_overviews(page).expect("listed").into_iter().map(|overview| overview.run.id).collect()
@@ -33,7 +33,7 @@ fn pages_follow_each_other_without_gaps() {
             let all = ids(store, &Page { session, ..ALL });
             let (mut paged, mut before): (Vec<String>, Option<String>) = (Vec::new(), None);
             loop {
-                let page = ids(store, &Page { session, before: before.as_deref(), limit: 4 });
+                let page = ids(store, &Page { session, caller: None, before: before.as_deref(), limit: 4 });
                 let Some(first) = page.first().cloned() else { break };
                 assert!(page.len() <= 4);
                 paged.splice(0..0, page);
@@ -43,7 +43,10 @@ fn pages_follow_each_other_without_gaps() {
             assert_eq!(all.len(), if session.is_some() { 12 } else { 25 });
         }
         // The run that a page ends before may be gone.
-        assert_eq!(ids(store, &Page { session: None, before: Some("cm_0002x"), limit: 2 }), ["cm_0001", "cm_0002"]);
+        assert_eq!(
+            ids(store, &Page { session: None, caller: None, before: Some("cm_0002x"), limit: 2 }),
+            ["cm_0001", "cm_0002"]
+        );
         assert_eq!(ids(store, &Page { session: Some("none"), ..ALL }), Vec::<String>::new());
     });
 }
@@ -68,8 +71,8 @@ fn sessions_and_states_are_counted() {
         let fence = store.create_run(&later, claim("p2"), None, Safety::Process.into()).expect("made");
         finish(store, "cm_9", fence, RunState::Failed).expect("ends");
         let count = |session: &str, runs, open, last| SessionCount { session: session.into(), runs, open, last };
-        assert_eq!(store.sessions().expect("read"), [count("odd", 3, 2, 99), count("even", 3, 3, 10)]);
-        let mut counts = store.run_counts("odd").expect("read");
+        assert_eq!(store.sessions(None).expect("read"), [count("odd", 3, 2, 99), count("even", 3, 3, 10)]);
+        let mut counts = store.run_counts("odd", None).expect("read");
         counts.sort_by_key(|(_, count)| *count);
         assert_eq!(counts, [(RunState::Failed, 1), (RunState::Running, 2)]);
         let asked = ["cm_9", "gone", "cm_0000"].map(str::to_owned);

@@ -53,8 +53,10 @@ impl Door {
         let run = context.run.as_ref().map(|run| run.id().to_owned());
         let is_bound = run.is_some();
         let (asked_tool, fingerprint, standing) = (tool.clone(), question.fingerprint, question.standing.clone());
+        let user = context.user.clone();
         let grant = Arc::new(move |store: &dyn DoorStore| {
-            grant_for(store, &asked_tool, fingerprint, run.as_deref(), &standing)
+            let keys = standing.keys(&asked_tool);
+            grant_for(store, &keys, fingerprint, &user, run.as_deref())
         });
         let look = Arc::clone(&grant);
         if let Some(allowed) = self.stored(move |store| look(store)).await.map_err(store_failed)?
@@ -118,11 +120,12 @@ impl Door {
     async fn is_answered(&self, of: &Question<'_>, context: &Context) -> Result<bool, StoreError> {
         let Some(run) = context.run.as_ref().map(|run| run.id().to_owned()) else { return Ok(false) };
         let digest = call_digest(&of.tool, &of.input.as_value().unwrap_or_default());
-        let (session, seq, fingerprint) = (context.session.clone(), of.call.seq, of.fingerprint.0);
+        let (session, user) = (context.session.clone(), context.user.clone());
+        let (seq, fingerprint) = (of.call.seq, of.fingerprint.0);
         let standing = self.stored(move |store| {
             let call = Some((run.as_str(), seq));
             store.standing_question(
-                &Asked { session: &session, call, digest: &digest, fingerprint: &fingerprint },
+                &Asked { session: &session, user: &user, call, digest: &digest, fingerprint: &fingerprint },
                 store.now(),
             )
         });
@@ -144,10 +147,10 @@ impl Door {
         let fingerprint = of.fingerprint.0;
         let _asking = self.asking.lock().await;
         let call = context.run.as_ref().map(|run| (run.id().to_owned(), of.call.seq));
-        let (session, asked_call) = (context.session.clone(), call.clone());
+        let (session, user, asked_call) = (context.session.clone(), context.user.clone(), call.clone());
         let standing = self.stored(move |store| {
             let call = asked_call.as_ref().map(|(run, seq)| (run.as_str(), *seq));
-            let asked = Asked { session: &session, call, digest: &digest, fingerprint: &fingerprint };
+            let asked = Asked { session: &session, user: &user, call, digest: &digest, fingerprint: &fingerprint };
             store.standing_question(&asked, store.now())
         });
         if let Some(standing) = standing.await? {
@@ -156,7 +159,7 @@ impl Door {
         }
         let id = format!("ap_{}", Uuid::now_v7());
         let lifetime = self.parts.approval_lifetime;
-        let (asked_id, session) = (id.clone(), context.session.clone());
+        let (asked_id, session, user) = (id.clone(), context.session.clone(), context.user.clone());
         let tool = of.tool.clone();
         let asked = self.stored(move |store| {
             let created_at = store.now();
@@ -164,6 +167,7 @@ impl Door {
                 id: &asked_id,
                 run: call.as_ref().map(|(run, _)| run.as_str()),
                 session: &session,
+                user: Some(&user),
                 tool: &tool,
                 seq: call.as_ref().map(|(_, seq)| *seq),
                 digest: &digest,
@@ -240,7 +244,11 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
     let granted: Vec<(String, GrantKind)> = match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
             let there = store.grants()?;
-            let same = |grant: &Grant| grant.kind == GrantKind::Always && grant.fingerprint == approval.fingerprint;
+            let same = |grant: &Grant| {
+                grant.kind == GrantKind::Always
+                    && grant.fingerprint == approval.fingerprint
+                    && grant.user == approval.user
+            };
             let new = |key: &String| !there.iter().any(|grant| grant.tool == *key && same(grant));
             granted_always(&approval).into_iter().filter(new).map(|key| (key, GrantKind::Always)).collect()
         }
@@ -257,7 +265,7 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
         .zip(&ids)
         .map(|((tool, kind), id)| {
             let (kind, fingerprint) = (kind.clone(), approval.fingerprint.as_deref());
-            NewGrant { id, tool, fingerprint, kind, created_at: store.now() }
+            NewGrant { id, tool, fingerprint, user: approval.user.as_deref(), kind, created_at: store.now() }
         })
         .collect();
     // In one step: whoever waits for the answer must find what it grants.
@@ -277,23 +285,22 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
 /// parts, or for so many calls like this one in this run.
 fn grant_for(
     store: &dyn DoorStore,
-    tool: &str,
+    keys: &[String],
     fingerprint: Fingerprint,
+    user: &str,
     run: Option<&str>,
-    standing: &Standing,
 ) -> Result<Option<Allowed>, StoreError> {
-    let keys = standing.keys(tool);
     let mut always = Vec::new();
-    for key in &keys {
-        let found = store.grants_for(key, &fingerprint.0, None)?;
+    for key in keys {
+        let found = store.grants_for(key, &fingerprint.0, user, None)?;
         always.extend(found.into_iter().find(|grant| grant.kind == GrantKind::Always).map(|grant| grant.id));
     }
     // A standing grant first: it costs nothing.
     if !keys.is_empty() && always.len() == keys.len() {
         return Ok(Some(Allowed::Standing(always)));
     }
-    let Some(key) = Standing::counted_key(&keys) else { return Ok(None) };
-    let counted = store.grants_for(&key, &fingerprint.0, run)?;
+    let Some(key) = Standing::counted_key(keys) else { return Ok(None) };
+    let counted = store.grants_for(&key, &fingerprint.0, user, run)?;
     let counted = counted.into_iter().find(|grant| matches!(grant.kind, GrantKind::Next { .. }));
     Ok(counted.map(|grant| Allowed::Counted(grant.id)))
 }

@@ -94,6 +94,7 @@ mod tests {
             id: "ap_1".into(),
             run: None,
             session: "s".into(),
+            user: None,
             tool: tool.into(),
             digest: Vec::new(),
             request: request.to_string(),

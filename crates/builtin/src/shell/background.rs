@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pincer_process::Group;
-use pincer_tools::ToolError;
+use pincer_tools::{Context, ToolError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use super::exec::{ExecOutput, Stream, ended};
 use super::id::{Id, Life};
 
-/// How many a session may have at a time, ended ones that nobody has looked at included.
+/// How many a user of a session may have at a time, ended ones that nobody has looked at included.
 const MOST: usize = 32;
 
 /// All commands in the background, by session. They end with their session, and all of them with this.
@@ -29,10 +29,23 @@ impl Default for Processes {
     }
 }
 
+/// The user of a session. No other user of the same session has a say in their commands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Party {
+    session: String,
+    user: String,
+}
+
+impl From<&Context> for Party {
+    fn from(context: &Context) -> Self {
+        Self { session: context.session.clone(), user: context.user.clone() }
+    }
+}
+
 /// One command in the background.
 pub(super) struct Background {
     pub id: Id,
-    pub session: String,
+    pub of: Party,
     pub command: String,
     pub pid: i32,
     pub started: Instant,
@@ -60,13 +73,13 @@ impl Processes {
     /// Takes a command that has just started.
     pub(super) fn keep(
         &self,
-        session: &str,
+        of: Party,
         command: &str,
         mut group: Group,
         most: usize,
     ) -> Result<ExecOutput, ToolError> {
         let mut all = self.all();
-        let held = all.values().filter(|process| process.session == session).count();
+        let held = all.values().filter(|process| process.of == of).count();
         if held >= MOST {
             let message =
                 format!("this session has {held} commands in the background already: end some with the tool `process`");
@@ -98,26 +111,26 @@ impl Processes {
             let ended = Ended { exit_code: output.exit_code, signal: output.signal, after: started.elapsed() };
             let _ = tell.send(Some(ended));
         });
-        let (session, command) = (session.to_owned(), command.to_owned());
-        let process = Background { id, session, command, pid, started, stdin, stdout, stderr, state, end };
+        let command = command.to_owned();
+        let process = Background { id, of, command, pid, started, stdin, stdout, stderr, state, end };
         all.insert(number, Arc::new(process));
         let note = Some(format!("runs in the background; poll it with the tool `process` and the id {id}"));
         Ok(ExecOutput { process_id: Some(id.to_string()), note, ..ExecOutput::default() })
     }
 
-    pub(super) fn of(&self, session: &str) -> Vec<Arc<Background>> {
-        self.all().values().filter(|process| process.session == session).cloned().collect()
+    pub(super) fn of(&self, party: &Party) -> Vec<Arc<Background>> {
+        self.all().values().filter(|process| process.of == *party).cloned().collect()
     }
 
-    /// Finds a command of this session. An id of another Pincer process is refused with what has become of its command, as far
+    /// Finds a command of this user in this session. An id of another Pincer process is refused with what has become of its command, as far
     /// as this process can know.
-    pub(super) fn find(&self, session: &str, asked: &str) -> Result<Arc<Background>, ToolError> {
+    pub(super) fn find(&self, party: &Party, asked: &str) -> Result<Arc<Background>, ToolError> {
         let id = asked.parse::<Id>().ok();
         let found = id.filter(|id| id.life == self.life).and_then(|id| self.all().get(&id.number).cloned());
-        if let Some(process) = found.filter(|process| process.session == session) {
+        if let Some(process) = found.filter(|process| process.of == *party) {
             return Ok(process);
         }
-        let ids: Vec<String> = self.of(session).iter().map(|process| process.id.to_string()).collect();
+        let ids: Vec<String> = self.of(party).iter().map(|process| process.id.to_string()).collect();
         let known = if ids.is_empty() { "there are none".into() } else { format!("there are {}", ids.join(", ")) };
         let elsewhere = match id {
             Some(id) if id.life != self.life => format!(
@@ -138,7 +151,8 @@ impl Processes {
 
     /// Ends all commands of a session, and waits until they are gone.
     pub async fn end_session(&self, session: &str) {
-        self.end_all(self.of(session)).await;
+        let of_session = self.all().values().filter(|process| process.of.session == session).cloned().collect();
+        self.end_all(of_session).await;
     }
 
     /// Ends everything.

@@ -176,7 +176,7 @@ impl Core for Exec {
         }
         let group = self.start(&input)?;
         if input.background {
-            return self.processes.keep(&running.context.session, &input.command, group, self.settings.output_bytes);
+            return self.processes.keep((&running.context).into(), &input.command, group, self.settings.output_bytes);
         }
         let limit = input.timeout_ms.map_or(self.settings.timeout, Duration::from_millis);
         self.attend(group, limit, &running).await

@@ -8,7 +8,7 @@ use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::background::{Background, Processes};
+use super::background::{Background, Party, Processes};
 use crate::define::{CHANGES, Core, Running};
 
 const MOST_WAIT_MS: u64 = 60_000;
@@ -101,14 +101,14 @@ impl Core for Process {
     }
 
     async fn run(&self, input: ProcessInput, running: Running) -> Result<ProcessOutput, ToolError> {
-        let session = &running.context.session;
+        let party = &Party::from(&running.context);
         let one = || {
             let id = input.id.as_deref().ok_or_else(|| ToolError::before("`id` is missing: which command?"))?;
-            self.0.find(session, id)
+            self.0.find(party, id)
         };
         match input.action {
             Action::List => {
-                let processes = self.0.of(session).iter().map(|process| shown(process)).collect();
+                let processes = self.0.of(party).iter().map(|process| shown(process)).collect();
                 Ok(ProcessOutput { processes, stdout: None, stderr: None, left_out_bytes: None })
             }
             Action::Poll => {

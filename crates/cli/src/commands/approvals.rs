@@ -112,7 +112,7 @@ fn request(approval: &Approval) -> Value {
 
 fn approval_json(approval: &Approval) -> Value {
     json!({
-        "id": approval.id, "tool": approval.tool, "session": approval.session, "run": approval.run,
+        "id": approval.id, "tool": approval.tool, "session": approval.session, "user": approval.user, "run": approval.run,
         "state": approval.state.as_str(), "decidedBy": approval.decided_by, "createdAt": approval.created_at,
         "expiresAt": approval.expires_at, "request": request(approval),
     })
@@ -127,7 +127,7 @@ fn grant_json(grant: &Grant) -> Value {
         GrantKind::Always => ("always", None, None),
         GrantKind::Next { run, remaining } => ("next", Some(run), Some(remaining)),
     };
-    json!({ "id": grant.id, "tool": grant.tool, "kind": kind, "run": run, "remaining": remaining, "createdAt": grant.created_at })
+    json!({ "id": grant.id, "tool": grant.tool, "kind": kind, "run": run, "remaining": remaining, "user": grant.user, "createdAt": grant.created_at })
 }
 
 fn grant_row(grant: &Grant) -> String {
@@ -135,5 +135,6 @@ fn grant_row(grant: &Grant) -> String {
         GrantKind::Always => "always".to_owned(),
         GrantKind::Next { run, remaining } => format!("the next {remaining} in {run}"),
     };
-    format!("{}  {}  {holds}", grant.id, one_line(&grant.tool, MOST_SHOWN))
+    let user = grant.user.as_deref().unwrap_or("every user");
+    format!("{}  {}  {holds}  for {}", grant.id, one_line(&grant.tool, MOST_SHOWN), one_line(user, MOST_SHOWN))
 }

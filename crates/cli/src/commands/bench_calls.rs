@@ -129,10 +129,10 @@ impl Bench {
         let owner = Owner::new(directory.path().join("owners"));
         let mode =
             CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
-        let context = Context { session: "bench".into(), ..Context::default() };
+        let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
         let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
         let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope = RunScope::new(tools, settings, context, "bench");
+        let scope = RunScope::new(tools, settings, context);
         Ok(Self { mode, scope, store, called, directory })
     }
 
@@ -212,7 +212,7 @@ impl Bench {
         }
         let resident_growth_bytes = resident_bytes().saturating_sub(before.0);
         let start = Instant::now();
-        let listed = overviews(&*self.store, &Page { session: None, before: None, limit: u32::MAX })?
+        let listed = overviews(&*self.store, &Page { session: None, caller: None, before: None, limit: u32::MAX })?
             .iter()
             .filter(|run| run.state == "waiting")
             .count();

@@ -194,10 +194,10 @@ impl Bench {
     }
 
     async fn run(&self, code: String) -> Outcome<()> {
-        let context = Context { session: "bench".into(), ..Context::default() };
+        let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
         let tools = Arc::new(RunTools::new(&self.door, &Catalog::new(self.door.entries())?, &Policy::open(), &context));
         let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope = RunScope::new(tools, settings, context, "bench");
+        let scope = RunScope::new(tools, settings, context);
         match self.mode.exec(&scope, ExecInput::javascript(code)).await {
             CodeModeResult::Completed(_) => Ok(()),
             other => Err(format!("the program did not complete: {other:?}").into()),

@@ -132,7 +132,7 @@ impl Bench {
             self.resume(run_id).await?;
             wait.push(start.elapsed());
             let start = Instant::now();
-            let listed = overviews(&*self.store, &Page { session: None, before: None, limit: PAGE })?;
+            let listed = overviews(&*self.store, &Page { session: None, caller: None, before: None, limit: PAGE })?;
             page.push(start.elapsed());
             if listed.len() != PAGE as usize {
                 return Err(format!("{} programs are listed", listed.len()).into());

@@ -16,6 +16,7 @@ use uuid::Uuid;
 
 use crate::asking::{ask, somebody_is_here};
 use crate::assembly::Assembly;
+use crate::codemode::user;
 use crate::interrupt::Interruptions;
 use crate::print::{chain, line, note, streamed};
 use crate::runtime::RuntimeError;
@@ -108,6 +109,7 @@ async fn attend(
     let abort = CancellationToken::new();
     let context = Context {
         session: asked.session.into(),
+        user: user(),
         agent: asked.agent.clone(),
         sandboxed: asked.sandboxed,
         abort: abort.clone(),

@@ -27,7 +27,8 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
     store.expire_runs(store.now())?;
     match arguments.command.as_ref().unwrap_or(&RunsCommand::LATEST) {
         RunsCommand::List { limit, before } => {
-            let page = Page { session: arguments.session.as_deref(), before: before.as_deref(), limit: *limit };
+            let page =
+                Page { session: arguments.session.as_deref(), caller: None, before: before.as_deref(), limit: *limit };
             let runs = overviews(store, &page)?;
             let mut text = match runs.is_empty() {
                 true => "no programs are known".to_owned(),

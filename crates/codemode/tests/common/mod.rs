@@ -163,7 +163,7 @@ impl House {
         let context = Context { session: "main".into(), agent: Some("writer".into()), ..Context::default() };
         let catalog = Catalog::new(self.door.entries()).expect("different ids");
         let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
-        RunScope::new(tools, Settings::default(), context, "me")
+        RunScope::new(tools, Settings::default(), context).by("me")
     }
 
     /// A scope in which nothing waits for long.

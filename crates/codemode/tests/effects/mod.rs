@@ -148,7 +148,7 @@ pub fn scope(door: &Arc<Door>, settings: Settings) -> RunScope {
     let context = Context { session: "main".into(), ..Context::default() };
     let catalog = Catalog::new(door.entries()).expect("different ids");
     let tools = Arc::new(RunTools::new(door, &catalog, &Policy::open(), &context));
-    RunScope::new(tools, settings, context, "me")
+    RunScope::new(tools, settings, context).by("me")
 }
 
 /// Effects that happened more than once and may not.

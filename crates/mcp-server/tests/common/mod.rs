@@ -179,7 +179,7 @@ pub fn planned(plan: Plan) -> House {
         servers: Arc::clone(&servers),
         approvals: store.clone(),
         requests,
-        policy: Policy::open().with(Layer::new("tools", &rules).expect("valid")),
+        policies: Policy::open().with(Layer::new("tools", &rules).expect("valid")).into(),
         settings: Settings::default().timeout_ms(plan.timeout_ms),
         session: "main".into(),
         user: User("user:me".into()),

@@ -77,6 +77,7 @@ pub fn question(id: &str) -> NewApproval<'_> {
         id,
         run: Some("a"),
         session: "s",
+        user: Some("me"),
         tool: "openclaw:core:exec",
         seq: Some(0),
         digest: b"digest",

@@ -104,12 +104,12 @@ impl<S: Listings> Listings for FaultyStore<S> {
         self.read("runs_named", |store| store.runs_named(beginning))
     }
 
-    fn run_counts(&self, session: &str) -> Result<Vec<(RunState, u32)>, StoreError> {
-        self.read("run_counts", |store| store.run_counts(session))
+    fn run_counts(&self, session: &str, caller: Option<&str>) -> Result<Vec<(RunState, u32)>, StoreError> {
+        self.read("run_counts", |store| store.run_counts(session, caller))
     }
 
-    fn sessions(&self) -> Result<Vec<SessionCount>, StoreError> {
-        self.read("sessions", |store| store.sessions())
+    fn sessions(&self, caller: Option<&str>) -> Result<Vec<SessionCount>, StoreError> {
+        self.read("sessions", |store| store.sessions(caller))
     }
 
     fn standings(&self, ids: &[String]) -> Result<Vec<Standing>, StoreError> {
@@ -276,8 +276,14 @@ impl<S: Grants> Grants for FaultyStore<S> {
         self.commit(("revoke", None, Safety::Process), none, |store| store.revoke(id))
     }
 
-    fn grants_for(&self, tool: &str, fingerprint: &[u8], run: Option<&str>) -> Result<Vec<Grant>, StoreError> {
-        self.read("grants_for", |store| store.grants_for(tool, fingerprint, run))
+    fn grants_for(
+        &self,
+        tool: &str,
+        fingerprint: &[u8],
+        user: &str,
+        run: Option<&str>,
+    ) -> Result<Vec<Grant>, StoreError> {
+        self.read("grants_for", |store| store.grants_for(tool, fingerprint, user, run))
     }
 }
 

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_catalog::PolicyError;
 use pincer_codemode::{CodeMode, Settings};
+use pincer_config::Scope;
 use pincer_config::keys::McpSampling;
-use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, User, serve_stdio};
+use pincer_mcp_server::{
+    Bounds, Face, FaceParts, HttpServer, HttpSettings, Policies, Requests, Surface, User, serve_stdio,
+};
 use pincer_tools::EventSink;
 use tokio_util::sync::CancellationToken;
 
 use crate::audit::Audit;
-use crate::codemode::{Purpose, Ready, user};
+use crate::codemode::{Purpose, Ready, config_scope, user};
 use crate::commands::exec::{code_of, show_refused};
 use crate::interrupt::Interruptions;
 use crate::print::{chain, note};
-use crate::usage::PlaceArguments;
+use crate::usage::{PlaceArguments, ScopeArguments};
 use crate::usage_mcp::{ServeArguments, SurfaceArgument};
 use crate::{DONE, FAILED, WRONG_USAGE, state};
 
@@ -62,6 +66,13 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             return code_of(&refused);
         }
     };
+    let policies = match policies(&ready, &arguments.scope) {
+        Ok(policies) => policies,
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            return WRONG_USAGE;
+        }
+    };
     ready.mcp.warm_up();
     let face = Face::new(FaceParts {
         mode: ready.mode.clone(),
@@ -69,7 +80,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         servers: Arc::clone(&ready.mcp),
         approvals: ready.store.clone(),
         requests,
-        policy: ready.policy.clone(),
+        policies,
         settings: Settings::new(&ready.config().code_mode(arguments.scope.agent.as_deref())),
         session: arguments.session.clone(),
         user: User(user()),
@@ -121,6 +132,16 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             FAILED
         }
     }
+}
+
+/// Returns what each user may have: those with a token are the senders of that name.
+fn policies(ready: &Ready, scope: &ScopeArguments) -> Result<Policies, PolicyError> {
+    let config = ready.config();
+    let of = config.mcp.serve.tokens.keys().map(|name| {
+        let scope = Scope { sender: Some(name), ..config_scope(scope) };
+        Ok((User::with_token(name), config.policy(&scope)?))
+    });
+    Ok(Policies { usual: ready.policy.clone(), of: of.collect::<Result<_, _>>()? })
 }
 
 async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
