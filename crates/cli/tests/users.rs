@@ -113,6 +113,34 @@ fn processes_and_history_of_a_user_are_nothing_to_another() {
     assert!(!seen.contains("sleep 1000") && seen.contains("sessions_history"), "{seen}");
 }
 
+/// Only root can be two users.
+#[cfg(target_os = "linux")]
+#[test]
+fn without_a_token_another_user_of_this_machine_is_not_served() {
+    use std::os::unix::process::CommandExt;
+    let server = Server::start(&Home::with("{}"));
+    let (host, port) = server.address.rsplit_once(':').unwrap();
+    let request = format!(
+        "import http.client\nc = http.client.HTTPConnection('{host}', {port})\n\
+         c.request('POST', '/mcp', '{{}}', {{'Content-Type': 'application/json', 'Accept': 'application/json, text/event-stream'}})\n\
+         r = c.getresponse()\nprint(r.status, r.read().decode())"
+    );
+    let asked = |uid: Option<u32>| {
+        let mut python = std::process::Command::new("python3");
+        python.args(["-c", &request]).current_dir("/");
+        if let Some(uid) = uid {
+            python.uid(uid);
+        }
+        String::from_utf8(python.output().unwrap().stdout).unwrap()
+    };
+    let own = asked(None);
+    assert!(!own.is_empty() && !own.starts_with("403"), "{own}");
+    if rustix::process::getuid().is_root() {
+        let other = asked(Some(65534));
+        assert!(other.starts_with("403") && other.contains("set mcp.serve.tokens"), "{other}");
+    }
+}
+
 #[test]
 fn each_user_has_a_policy_and_answers_of_their_own() {
     let home = two_users(

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
 use crate::face::{Face, User};
-use crate::listen::{self, Bounds};
+use crate::listen::{self, Bounds, Ends};
 use crate::sessions::Sessions;
 
 /// A request may have so many bytes.
@@ -117,7 +117,7 @@ impl HttpServer {
             StreamableHttpService::new(connection, Arc::new(Sessions::new()), config.clone())
         };
         let front = if self.users.is_empty() {
-            Front::Anybody(service(face.parts.user.clone()))
+            Front::ThisUser(service(face.parts.user.clone()))
         } else {
             let named = self.users.into_iter().map(|(token, name)| (token, service(User::with_token(&name))));
             Front::Users(named.collect())
@@ -133,7 +133,8 @@ type Answer = Response<BoxBody<Bytes, Infallible>>;
 
 /// Who is served.
 enum Front {
-    Anybody(Service),
+    /// The user of this process, from this machine.
+    ThisUser(Service),
     /// Whoever has one of these tokens.
     Users(BTreeMap<Digested, Service>),
 }
@@ -162,7 +163,7 @@ impl Front {
     /// The service of whoever makes a request, if they say who they are where that is asked.
     fn service(&self, request: &Request<Incoming>) -> Option<&Service> {
         match self {
-            Self::Anybody(service) => Some(service),
+            Self::ThisUser(service) => Some(service),
             Self::Users(users) => {
                 let given = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
                 let (scheme, token) = given.split_once(' ')?;
@@ -176,6 +177,12 @@ impl Front {
 async fn admit(front: Arc<Front>, request: Request<Incoming>) -> Answer {
     if request.uri().path() != PATH {
         return told(StatusCode::NOT_FOUND, &format!("the protocol is spoken at {PATH}"));
+    }
+    if let Front::ThisUser(_) = &*front
+        && !is_of_this_user(&request).await
+    {
+        let why = "without tokens only the user who runs pincer is served here: set mcp.serve.tokens for others";
+        return told(StatusCode::FORBIDDEN, why);
     }
     let Some(service) = front.service(&request) else {
         let why = "send a token of mcp.serve.tokens: Authorization: Bearer TOKEN";
@@ -202,6 +209,13 @@ async fn admit(front: Arc<Front>, request: Request<Incoming>) -> Answer {
             let why = format!("the request was not whole after {} seconds", REQUEST_TIME.as_secs());
             told(StatusCode::REQUEST_TIMEOUT, &why)
         }
+    }
+}
+
+async fn is_of_this_user(request: &Request<Incoming>) -> bool {
+    match request.extensions().get::<Arc<Ends>>() {
+        Some(ends) => ends.is_same_user().await,
+        None => false,
     }
 }
 

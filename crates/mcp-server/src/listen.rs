@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
@@ -16,8 +16,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pincer_process::{Peer, peer};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
 use tokio::time::Sleep;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -100,8 +103,12 @@ where
     B::Error: std::error::Error + Send + Sync,
 {
     let place = Arc::new(place);
-    let service = service_fn(|request| {
+    let ends = Ends::of(&stream).map(Arc::new);
+    let service = service_fn(|mut request: Request<Incoming>| {
         let busy = Busy::new(&place);
+        if let Some(ends) = &ends {
+            request.extensions_mut().insert(Arc::clone(ends));
+        }
         let answer = handle(request);
         async { Ok::<_, std::convert::Infallible>(answer.await.map(|body| Answer { body, _busy: busy })) }
     });
@@ -117,6 +124,26 @@ where
             connection.as_mut().graceful_shutdown();
             let _ = connection.await;
         }
+    }
+}
+
+/// The two ends of a connection, as its requests carry them.
+pub(crate) struct Ends {
+    theirs: SocketAddr,
+    ours: SocketAddr,
+    is_same_user: OnceCell<bool>,
+}
+
+impl Ends {
+    fn of(stream: &TcpStream) -> Option<Self> {
+        Some(Self { theirs: stream.peer_addr().ok()?, ours: stream.local_addr().ok()?, is_same_user: OnceCell::new() })
+    }
+
+    /// Whether the other end is of the user of this process, as far as the system says. Looked up once.
+    pub async fn is_same_user(&self) -> bool {
+        let (theirs, ours) = (self.theirs, self.ours);
+        let look = || async move { spawn_blocking(move || peer(theirs, ours) != Peer::Other).await.unwrap_or(false) };
+        *self.is_same_user.get_or_init(look).await
     }
 }
 

@@ -9,6 +9,7 @@ mod group;
 mod heap;
 mod keeper;
 mod open_files;
+mod peer;
 mod session;
 
 pub use descendants::adopt_orphans;
@@ -17,3 +18,4 @@ pub use group::{Group, PROCESS_LIMIT, Start};
 pub use heap::{give_memory_back, keep_no_large_blocks, limit_heap_parts};
 pub use keeper::{Front, Half, Worker, split};
 pub use open_files::raise_open_files;
+pub use peer::{Peer, peer};
