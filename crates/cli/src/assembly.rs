@@ -7,7 +7,7 @@ use std::time::Duration;
 use pincer_builtin::{Approved, Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision, McpSampling};
-use pincer_config::{Config, Loaded};
+use pincer_config::{Config, Distrust, Loaded, trust};
 use pincer_mcp::{Places, Servers};
 use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
 use pincer_store::SqliteStore;
@@ -16,6 +16,7 @@ use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterE
 use regex::Regex;
 
 use crate::places::place;
+use crate::print::note;
 use crate::state::directory;
 
 /// A door as the config describes it, and what must be ended with it.
@@ -36,6 +37,8 @@ pub(crate) enum AssemblyError {
     Builtin(#[from] BuiltinError),
     #[error("a plugin cannot be used: {0}")]
     Plugin(#[from] LoadError),
+    #[error("plugins are not used: {0}")]
+    Distrusted(#[from] Distrust),
     #[error(transparent)]
     Register(#[from] RegisterError),
     #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
@@ -102,6 +105,11 @@ pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec
     let named = plugin_paths(loaded);
     let usual = state.map(|state| state.join("plugins"));
     let found = discover(&named, usual.as_deref())?;
+    for path in named.iter().chain(&usual).chain(found.iter().flat_map(trusted_paths).collect::<Vec<_>>().iter()) {
+        if let Some(warning) = trust(path)? {
+            note(&format!("warning: {warning}"));
+        }
+    }
     let ids = || found.iter().map(|found| found.manifest.id.clone());
     match plugins.entries.keys().find(|id| !ids().any(|known| known == **id)) {
         Some(id) => {
@@ -110,6 +118,12 @@ pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec
         }
         None => Ok(found),
     }
+}
+
+/// What of a plugin decides what it does: its folder, and the files in it.
+fn trusted_paths(found: &Found) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(&found.folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    std::iter::once(found.folder.clone()).chain(files).collect()
 }
 
 /// The directories in which plugins are looked for, as the config names them.

@@ -1,9 +1,9 @@
 //! The trail of calls that belong to no program: who called what, with which input, and what came of it. Calls of programs are in
 //! the journal.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -57,7 +57,7 @@ impl<S: EventSink> Audit<S> {
             return Ok(());
         }
         if let Some(folder) = self.file.parent() {
-            std::fs::create_dir_all(folder)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         }
         if std::fs::metadata(&self.file).is_ok_and(|about| about.len() > MOST_BYTES) {
             std::fs::rename(&self.file, self.file.with_extension("jsonl.1"))?;

@@ -13,7 +13,7 @@ use pincer_store::SqliteStore;
 use pincer_tools::{Context, Door, EventSink};
 
 use crate::assembly::Assembly;
-use crate::print::{chain, note};
+use crate::print::chain;
 use crate::usage::{PlaceArguments, ScopeArguments};
 use crate::{engine, settings, state};
 
@@ -57,9 +57,7 @@ impl Ready {
         events: Arc<dyn EventSink>,
     ) -> Result<Self, Box<CodeModeResult>> {
         let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
-        for warning in &loaded.parsed.warnings {
-            note(&format!("warning: {warning}"));
-        }
+        settings::warn(&loaded);
         let directory = state::directory(places.state_dir.as_deref());
         let store = state::open(places.state_dir.as_deref());
         let store = Arc::new(store.map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?);

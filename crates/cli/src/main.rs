@@ -47,6 +47,7 @@ fn guard() {
         // Others of the same user cannot read our memory and environment; where that fails, it is as it always was.
         let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
     }
+    pincer_process::keep_inherited_files();
     pincer_process::adopt_orphans();
     // Where that fails, a write beyond the limit ends this process as ever.
     let _ = pincer_process::outlive_file_size_limit();

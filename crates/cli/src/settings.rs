@@ -23,13 +23,17 @@ pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
     load(&places_of(arguments), &|name| env::var(name).ok())
 }
 
+/// Tells what a person should know of the config.
+pub(crate) fn warn(loaded: &Loaded) {
+    loaded.notes.iter().for_each(|text| note(&format!("warning: {text}")));
+    loaded.parsed.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+}
+
 /// The same for commands that only use it: warnings are told, and what is wrong ends the command with this exit code.
 pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
     match read(arguments) {
         Ok(loaded) => {
-            for warning in &loaded.parsed.warnings {
-                note(&format!("warning: {warning}"));
-            }
+            warn(&loaded);
             Ok(loaded)
         }
         Err(error) => {

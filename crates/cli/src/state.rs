@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use pincer_config::{Distrust, trust};
 use pincer_store::{SqliteStore, StoreError};
 
 use crate::places::place;
+use crate::print::note;
 
 /// The name of the store in the state directory.
 pub(crate) const FILE: &str = "pincer.db";
@@ -15,6 +17,9 @@ pub(crate) enum StateError {
     /// Nobody said where, and there is no home.
     #[error("there is no place to keep state: set HOME, or pass --state-dir")]
     NoPlace,
+    /// Another user could change what is in it.
+    #[error("the state directory is not used: {0}")]
+    Distrusted(#[from] Distrust),
     /// The store does not open.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -28,6 +33,9 @@ pub(crate) fn directory(said: Option<&Path>) -> Option<PathBuf> {
 /// The store in the state directory, made if need be.
 pub(crate) fn open(said: Option<&Path>) -> Result<SqliteStore, StateError> {
     let directory = directory(said).ok_or(StateError::NoPlace)?;
+    if let Some(warning) = trust(&directory)? {
+        note(&format!("warning: {warning}"));
+    }
     Ok(SqliteStore::open(&directory.join(FILE))?)
 }
 

@@ -1,6 +1,6 @@
 //! The bytes of a cell that was put aside: in memory if they are few, and otherwise in a file.
 
-use std::fs::{File, OpenOptions, create_dir_all, remove_file};
+use std::fs::{File, OpenOptions, remove_file};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::Path;
@@ -69,11 +69,7 @@ impl Kept {
 
 fn written(bytes: &[u8], directory: &Path) -> io::Result<File> {
     if !directory.is_dir() {
-        match std::fs::DirBuilder::new().mode(0o700).create(directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => create_dir_all(directory)?,
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     }
     let path = directory.join(format!("cell-{}", Uuid::now_v7()));
     let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;

@@ -30,6 +30,7 @@ mod read;
 mod reference;
 mod render;
 mod servers;
+mod trust;
 mod variables;
 
 pub use keys::{Config, schema};
@@ -41,3 +42,4 @@ pub use read::{Parsed, document, parse};
 pub use reference::reference;
 pub use render::Keys;
 pub use servers::{EditError, Edited, Existing, add_servers};
+pub use trust::{Distrust, trust};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Parsed, Problems, parse};
+use crate::{Distrust, Parsed, Problems, parse, trust};
 
 /// A config is written by hand; what is larger is something else.
 pub(crate) const MOST_BYTES: u64 = 1 << 20;
@@ -29,6 +29,8 @@ pub struct Loaded {
     pub parsed: Parsed,
     /// The file.
     pub file: Option<PathBuf>,
+    /// What a person should know of the file itself.
+    pub notes: Vec<String>,
 }
 
 /// Why there is no config.
@@ -43,6 +45,14 @@ pub enum ConfigError {
         #[source]
         source: io::Error,
     },
+    /// Another user could have written it.
+    #[error("the config is not used: {distrust}; or name it with `--config`")]
+    Distrusted {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        distrust: Distrust,
+    },
     /// What stands in it is wrong.
     #[error("invalid_config: {}\n{problems}", file.display())]
     Wrong {
@@ -56,9 +66,15 @@ pub enum ConfigError {
 /// Finds and reads the config. No file at all is a config too: the defaults.
 pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
     let Some(file) = find(places) else { return Ok(Loaded::default()) };
+    let notes = match trust(&file) {
+        Ok(warning) => warning.into_iter().collect(),
+        // A config that is named is meant.
+        Err(distrust) if places.named.is_some() => vec![distrust.to_string()],
+        Err(distrust) => return Err(ConfigError::Distrusted { file, distrust }),
+    };
     let text = read(&file).map_err(|source| ConfigError::Read { file: file.clone(), source })?;
     match parse(&text, environment) {
-        Ok(parsed) => Ok(Loaded { parsed, file: Some(file) }),
+        Ok(parsed) => Ok(Loaded { parsed, file: Some(file), notes }),
         Err(problems) => Err(ConfigError::Wrong { file, problems }),
     }
 }

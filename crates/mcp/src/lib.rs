@@ -35,6 +35,7 @@ mod log;
 mod mention;
 mod outage;
 mod params;
+mod private;
 mod rounds;
 mod sealed;
 mod server;

@@ -18,6 +18,7 @@ use crate::connection::{Connection, Failure};
 use crate::greeting::Greeting;
 use crate::limits::{MOST_LISTING_BYTES, MOST_NAME_CHARS, MOST_PAGES, MOST_TOOL_BYTES, MOST_TOOLS};
 use crate::params::mirrored;
+use crate::private::private_directory;
 use crate::settings::ServerSettings;
 
 /// What a server has.
@@ -104,7 +105,7 @@ impl Listing {
         let file = file(state, server);
         let stored = || -> std::io::Result<()> {
             let directory = file.parent().unwrap_or(state);
-            std::fs::create_dir_all(directory)?;
+            private_directory(directory)?;
             let mut new = tempfile::NamedTempFile::new_in(directory)?;
             serde_json::to_writer(&mut new, self)?;
             new.persist(&file)?;

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::limits::{MOST_LOG_BYTES, STDERR_BYTES};
+use crate::private::private_directory;
 
 /// The last words of a server.
 #[derive(Clone, Default)]
@@ -82,7 +83,7 @@ struct Log {
 
 impl Log {
     fn open(file: &Path) -> Option<Self> {
-        std::fs::create_dir_all(file.parent()?).ok()?;
+        private_directory(file.parent()?).ok()?;
         let file = OpenOptions::new().create(true).append(true).mode(0o600).open(file).ok()?;
         let bytes = file.metadata().ok()?.len();
         Some(Self { file, bytes })

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::private::private_directory;
 use crate::settings::ServerSettings;
 
 /// For so long it is not waited for.
@@ -34,7 +35,7 @@ impl Outage {
         let file = file(state, &settings.name);
         let stored = || -> std::io::Result<()> {
             let directory = file.parent().unwrap_or(state);
-            std::fs::create_dir_all(directory)?;
+            private_directory(directory)?;
             // Nobody else's to read: the reason has the last words of the server.
             let mut new = tempfile::NamedTempFile::new_in(directory)?;
             serde_json::to_writer(&mut new, &outage)?;

@@ -17,5 +17,5 @@ pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
 pub use heap::{give_memory_back, keep_no_large_blocks, limit_heap_parts};
 pub use keeper::{Front, Half, Worker, split};
-pub use open_files::raise_open_files;
+pub use open_files::{keep_inherited_files, raise_open_files};
 pub use peer::{Peer, peer};

@@ -27,11 +27,13 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
 
 fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
     let (code, document) = match &read {
-        Ok(Loaded { parsed, file }) => (DONE, json!({ "valid": true, "file": file, "warnings": warnings(parsed) })),
+        Ok(Loaded { parsed, file, notes }) => {
+            (DONE, json!({ "valid": true, "file": file, "notes": notes, "warnings": warnings(parsed) }))
+        }
         Err(ConfigError::Wrong { file, problems }) => {
             (WRONG_USAGE, json!({ "valid": false, "code": "invalid_config", "file": file, "problems": problems.0 }))
         }
-        Err(error @ ConfigError::Read { file, .. }) => {
+        Err(error @ (ConfigError::Read { file, .. } | ConfigError::Distrusted { file, .. })) => {
             let problems = json!([{ "path": "", "message": chain(error) }]);
             (WRONG_USAGE, json!({ "valid": false, "code": "invalid_config", "file": file, "problems": problems }))
         }
@@ -41,11 +43,9 @@ fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
         return code;
     }
     match read {
-        Ok(Loaded { parsed, file }) => {
-            for warning in &parsed.warnings {
-                note(&format!("warning: {warning}"));
-            }
-            match file {
+        Ok(loaded) => {
+            settings::warn(&loaded);
+            match loaded.file {
                 Some(file) => line(&format!("{} is valid", file.display())),
                 None => line("there is no config: everything has its default"),
             }

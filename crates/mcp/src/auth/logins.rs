@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::answer::Granted;
 use super::error::AuthError;
 use crate::http::Remote;
+use crate::private::private_directory;
 
 const VERSION: u32 = 1;
 /// Longer than a renewal can take, which is what the lock is held for.
@@ -239,15 +240,6 @@ fn replace(directory: &Path, path: &Path, text: &[u8]) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     File::open(directory)?.sync_all()
-}
-
-fn private_directory(directory: &Path) -> io::Result<()> {
-    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
-    if fs::metadata(directory)?.permissions().mode() & 0o077 != 0 {
-        fs::set_permissions(directory, fs::Permissions::from_mode(0o700))?;
-    }
-    Ok(())
 }
 
 fn private_file(path: &Path) -> io::Result<File> {
