@@ -27,7 +27,6 @@ export class Pincer {
   static async with(folder, servers, more = {}) {
     const ours = new Pincer();
     ours.program = await pincer();
-    // Its servers are told that this is the folder they are to work in.
     ours.cwd = join(folder, "workspace");
     mkdirSync(ours.cwd, { recursive: true });
     const config = join(folder, "pincer.json5");

@@ -66,9 +66,9 @@ export const conformanceSuite = (version) => program("@modelcontextprotocol/conf
  * folder that the server may use, which is a git repository. One with `http` is started by itself and reached over HTTP.
  */
 export const SERVERS = {
-  everything: { tools: 16, command: async () => [...(await referenceServer("everything")), "stdio"] },
+  everything: { tools: 15, command: async () => [...(await referenceServer("everything")), "stdio"] },
   "everything-http": {
-    tools: 16,
+    tools: 15,
     http: true,
     command: async () => {
       const [node_, ...args] = await referenceServer("everything");

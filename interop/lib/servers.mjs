@@ -1,6 +1,6 @@
 // Servers that others wrote: that each starts and lists the tools it is known for, and what programs do with them.
 import assert from "node:assert/strict";
-import { mkdtempSync } from "node:fs";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Pincer, withServers } from "./behind.mjs";
 import { SERVERS } from "./install.mjs";
@@ -13,8 +13,10 @@ export async function servers(asked) {
   const unknown = names.filter((name) => !(name in SERVERS));
   if (unknown.length > 0) throw new Error(`no such server: ${unknown}. There are ${Object.keys(SERVERS).join(", ")}.`);
   return withServers(names, async (ours, entries, folder) => {
-    const wrong = (await listed(ours, entries)) + (await used(ours, entries, folder));
-    return "everything" in entries ? wrong + (await shown(ours, entries)) : wrong;
+    let wrong = (await listed(ours, entries)) + (await used(ours, entries, folder));
+    if ("filesystem" in entries) wrong += await told(entries, folder);
+    if ("everything" in entries) wrong += await shown(ours, entries);
+    return wrong;
   });
 }
 
@@ -65,6 +67,40 @@ async function tried(program, ours, entries, folder) {
   its.cwd = ours.cwd;
   const result = await its.exec(code, (ended) => program.meanwhile(ours.cwd, pids, ended));
   return judge(program, result, pids);
+}
+
+/** The filesystem server reaches the directory of its arguments, and only its `roots` change that. */
+async function told({ filesystem: { args, ...rest } }, folder) {
+  const cases = [
+    { what: "a server keeps the directory it was started for", roots: undefined, reaches: "notes" },
+    { what: "a server is told of its roots, seen from the config", roots: ["workspace"], reaches: "workspace" },
+  ];
+  let wrong = 0;
+  for (const { what, roots, reaches } of cases) {
+    const own = mkdtempSync(join(folder, "own-"));
+    const at = Object.fromEntries(["notes", "workspace"].map((name) => [name, join(own, name)]));
+    for (const [name, path] of Object.entries(at)) {
+      mkdirSync(path);
+      writeFileSync(join(path, "a.txt"), name);
+    }
+    const its = await Pincer.with(own, { filesystem: { ...rest, args: [...args.slice(0, -1), at.notes], roots } });
+    const code = `
+      const read = async (at) => (await MCP.filesystem.readTextFile({ path: at + "/a.txt" })).isError !== true;
+      // It asks for roots after it has been greeted, and a call does not wait for that.
+      unwrap(await MCP.filesystem.listAllowedDirectories({}));
+      await new Promise((go) => setTimeout(go, 1000));
+      return { notes: await read(${JSON.stringify(at.notes)}), workspace: await read(${JSON.stringify(at.workspace)}) };`;
+    try {
+      const { status, value, ...result } = await its.exec(code);
+      assert.equal(status, "completed", JSON.stringify(result));
+      assert.deepEqual(value, { notes: reaches === "notes", workspace: reaches === "workspace" });
+      console.log(`ok: ${what}`);
+    } catch (error) {
+      wrong += 1;
+      console.log(`WRONG: ${what}\n${error.message}`);
+    }
+  }
+  return wrong;
 }
 
 /** An image that a program returns is an image for the client of `pincer mcp serve`, byte for byte. */

@@ -4,7 +4,7 @@ import { start } from "./processes.mjs";
 /** What Pincer's own client can do. Servers show it other tools than a client that can do nothing. */
 const HELLO = {
   protocolVersion: "2025-11-25",
-  capabilities: { roots: {}, elicitation: { form: {}, url: {} } },
+  capabilities: { elicitation: { form: {}, url: {} } },
   clientInfo: { name: "interop", version: "1" },
 };
 

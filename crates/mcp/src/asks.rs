@@ -36,11 +36,10 @@ impl Asks<'_> {
         answer.ok_or("sampling is refused: nobody is there who could do it")
     }
 
-    /// Where the server may work.
+    /// The directories that the config names for the server, and no others: a server that is told of one may forget those it was
+    /// started for.
     pub fn roots(&self) -> ListRootsResult {
-        let directory = &self.settings.directory;
-        let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
-        ListRootsResult::new(vec![Root::new(file_uri(&directory)).with_name("workspace")])
+        ListRootsResult::new(self.settings.roots.iter().map(|root| Root::new(file_uri(root))).collect())
     }
 
     async fn ask<A: DeserializeOwned>(&self, method: &'static str, params: Value) -> Option<A> {

@@ -9,8 +9,8 @@ use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
     ElicitResult, ElicitationAction, ElicitationCapability, ErrorData, FormElicitationCapability, Implementation,
-    ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, RequestId,
-    ResourceUpdatedNotificationParam, UrlElicitationCapability,
+    ListRootsRequestMethod, ListRootsResult, LoggingMessageNotificationParam, ProgressNotificationParam,
+    ProtocolVersion, RequestId, ResourceUpdatedNotificationParam, UrlElicitationCapability,
 };
 use rmcp::service::{InboundStreamOrigin, NotificationContext, RequestContext, RoleClient};
 use serde::Serialize;
@@ -96,7 +96,10 @@ fn origin(context: &RequestContext<RoleClient>) -> Option<RequestId> {
 
 impl ClientHandler for Handler {
     fn get_info(&self) -> ClientConfig {
-        let mut capabilities = ClientCapabilities::builder().enable_roots().build();
+        let mut capabilities = ClientCapabilities::default();
+        if !self.settings.roots.is_empty() {
+            capabilities.roots = Some(Default::default());
+        }
         if self.settings.may_ask_people() {
             let elicitation = ElicitationCapability::new();
             let elicitation = elicitation.with_form(FormElicitationCapability::default());
@@ -111,6 +114,9 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
+        if self.settings.roots.is_empty() {
+            return Err(ErrorData::method_not_found::<ListRootsRequestMethod>());
+        }
         Ok(Asks { settings: &self.settings, caller: None }.roots())
     }
 

@@ -31,7 +31,7 @@ pub struct Servers {
 /// Where servers work, and where things of theirs are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// Where programs are started that say nothing else, and what servers are told to be our root.
+    /// Where programs are started that say nothing else.
     pub workspace: PathBuf,
     /// From where relative paths are seen.
     pub beside: Option<PathBuf>,
@@ -49,8 +49,9 @@ impl Servers {
                 Some(cwd) => places.beside.as_deref().unwrap_or(Path::new("")).join(cwd),
                 None => places.workspace.clone(),
             };
+            let roots = config.roots.iter().map(|root| seen_from(places.beside.as_deref(), root)).collect();
             let sampling = config.sampling.unwrap_or(sampling);
-            let settings = ServerSettings { name: name.clone(), config: config.clone(), directory, sampling };
+            let settings = ServerSettings { name: name.clone(), config: config.clone(), directory, roots, sampling };
             (name.clone(), Server::new(settings, host.clone()))
         });
         Self { servers: servers.collect(), host: host.clone() }
@@ -175,4 +176,10 @@ impl Servers {
         }
         ending.join_all().await;
     }
+}
+
+/// A directory that the config names, as an absolute path.
+fn seen_from(beside: Option<&Path>, directory: &str) -> PathBuf {
+    let directory = beside.unwrap_or(Path::new("")).join(directory);
+    std::path::absolute(&directory).unwrap_or(directory)
 }

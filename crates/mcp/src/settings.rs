@@ -16,6 +16,8 @@ pub struct ServerSettings {
     pub config: McpServer,
     /// Where it is started, if it is a program.
     pub directory: PathBuf,
+    /// The directories that it is told to work in, as absolute paths. It is told of no others.
+    pub roots: Vec<PathBuf>,
     /// What happens when it asks for a model's answer.
     pub sampling: McpSampling,
 }
@@ -58,7 +60,8 @@ impl ServerSettings {
     /// cannot be told from it.
     pub(crate) fn digest(&self) -> String {
         let McpServer { transport, command, args, env, cwd, url, headers, auth, .. } = &self.config;
-        let told = serde_json::json!([transport, command, args, env, cwd, url, headers, auth, self.directory]);
+        let told =
+            serde_json::json!([transport, command, args, env, cwd, url, headers, auth, self.directory, self.roots]);
         let digest = Sha256::digest(told.to_string());
         digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }

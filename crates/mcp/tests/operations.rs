@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{is_private, setup};
+use common::{is_private, program, setup, text};
 use pincer_mcp::Operation;
 use pincer_tools::{Effect, ErrorCode, OPERATIONS};
 use serde_json::json;
@@ -80,9 +80,18 @@ async fn a_tool_that_fails_returns_what_it_says() {
     assert_eq!(result["isError"], true);
     let structured = house.ok("mcp:good:test_structured", json!({ "name": "a", "count": 2 })).await;
     assert_eq!(structured["structuredContent"], json!({ "name": "a", "count": 2 }));
-    let roots = house.text("mcp:good:test_list_roots", json!({})).await;
-    let workspace = house.directory.path().to_str().unwrap().to_owned();
-    assert_eq!(roots, format!("Roots: file://{workspace}"));
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_is_told_of_no_directory_but_its_roots() {
+    let roots = json!({ "roots": ["notes", "/srv/my data"] });
+    let house = setup().server("told", &[&program("mcp-fixture"), "stdio"], roots).open().asked().await;
+    let unasked = house.ok("mcp:good:test_list_roots", json!({})).await;
+    assert_eq!((&unasked["isError"], text(&unasked).as_str()), (&json!(true), "this client has no roots"));
+    let beside = house.directory.path().to_str().unwrap();
+    let told = house.text("mcp:told:test_list_roots", json!({})).await;
+    assert_eq!(told, format!("Roots: file://{beside}/notes, file:///srv/my%20data"));
     house.end().await;
 }
 

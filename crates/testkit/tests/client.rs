@@ -32,7 +32,12 @@ impl UpdateSink for Person {
 async fn tools_that_ask_for_input_get_it() {
     let state = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_mcp-fixture").to_owned();
-    let server = McpServer { command: Some(program), args: vec!["stdio".into()], ..McpServer::default() };
+    let server = McpServer {
+        command: Some(program),
+        args: vec!["stdio".into()],
+        roots: vec![".".into()],
+        ..McpServer::default()
+    };
     let mcp = Mcp { servers: BTreeMap::from([("fixture".to_owned(), server)]), ..Mcp::default() };
     let places = Places { workspace: state.path().into(), beside: None, state: None };
     let servers = Servers::new(&mcp, &places, McpSampling::Pass);

@@ -33,6 +33,9 @@ pub struct McpServer {
     /// Where it is started; the workspace if absent. A relative path is seen from the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Directories that it is told to work in, as roots of the protocol; relative ones are seen from the config. Without this
+    /// it is told of none, and goes by its own arguments. Some servers forget those as soon as they are told of a root.
+    pub roots: Vec<String>,
     /// Where it is reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
@@ -69,6 +72,7 @@ impl Default for McpServer {
             args: Vec::new(),
             env: BTreeMap::new(),
             cwd: None,
+            roots: Vec::new(),
             url: None,
             headers: BTreeMap::new(),
             auth: McpAuth::default(),

@@ -93,7 +93,7 @@ impl Setup {
         let door = Arc::new(builder.build(store.clone()));
         let places = Places {
             workspace: directory.path().to_owned(),
-            beside: None,
+            beside: Some(directory.path().to_owned()),
             state: Some(directory.path().join("state")),
         };
         let servers = Servers::new(&config, &places, sampling);
