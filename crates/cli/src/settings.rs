@@ -42,3 +42,15 @@ pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
         }
     }
 }
+
+/// Tells what is to be said of a config that can be used.
+pub(crate) fn warn(loaded: &Loaded) {
+    for warning in &loaded.parsed.warnings {
+        note(&format!("warning: {warning}"));
+    }
+    for (name, server) in loaded.parsed.config.mcp.servers.iter().filter(|(_, server)| server.enabled) {
+        if let Some(why) = server.unusable() {
+            note(&format!("warning: the MCP server {name} is down: it {why}"));
+        }
+    }
+}

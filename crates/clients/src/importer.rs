@@ -49,7 +49,7 @@ pub enum Reason {
     Unusable(String),
 }
 
-/// A variable that servers of our config name. As long as one is not set, the config is wrong.
+/// A variable that servers of our config name. As long as it is not set, those servers are down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Needed {
     /// What it is called.

@@ -33,6 +33,27 @@ impl Path {
         done
     }
 
+    /// Returns the MCP server that the place belongs to, and the place within that server.
+    pub fn within_server(&self) -> Option<(&str, Self)> {
+        let key = |index: usize| match self.0.get(index) {
+            Some(Step::Key(key)) => Some(key.as_str()),
+            _ => None,
+        };
+        let name = key(2).filter(|_| key(0) == Some("mcp") && key(1) == Some("servers"))?;
+        Some((name, Self(self.0[3..].to_vec())))
+    }
+
+    /// Returns the place in a config of what stands here in an MCP server.
+    pub fn in_server(&self, name: &str) -> Self {
+        let server = ["mcp", "servers", name].map(|key| Step::Key(key.to_owned()));
+        Self(server.into_iter().chain(self.0.iter().cloned()).collect())
+    }
+
+    /// Returns whether this is the place of a key of the whole value.
+    pub fn is_key(&self, key: &str) -> bool {
+        self.0 == [Step::Key(key.to_owned())]
+    }
+
     /// What stands there.
     pub fn find<'v>(&self, mut value: &'v mut Value) -> Option<&'v mut Value> {
         for step in &self.0 {

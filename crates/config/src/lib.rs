@@ -43,3 +43,4 @@ pub use reference::reference;
 pub use render::Keys;
 pub use servers::{EditError, Edited, Existing, add_servers};
 pub use trust::{Distrust, trust};
+pub use variables::Unresolved;

@@ -76,6 +76,7 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
         if let Some(other) = known.insert(name.to_lowercase(), name) {
             wrong(&format!("{at}: there is a server `{other}` already, and names differ in more than their capitals"));
         }
+        let is_known = |key: &str| !server.unresolved.iter().any(|unresolved| unresolved.path.is_key(key));
         use McpTransport::{Http, Sse, Stdio, StreamableHttp};
         let problem = match (server.transport, &server.command, &server.url) {
             (_, Some(_), Some(_)) => Some("a server has a `command` or a `url`, not both"),
@@ -83,7 +84,7 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
             (Some(Stdio), None, _) => Some("a server of type `stdio` needs a `command`"),
             (Some(Http | StreamableHttp | Sse), _, None) => Some("a server of this type needs a `url`"),
             (_, Some(command), _) if command.trim().is_empty() => Some("the `command` is empty"),
-            (_, _, Some(url)) if !(url.starts_with("http://") || url.starts_with("https://")) => {
+            (_, _, Some(url)) if is_known("url") && !(url.starts_with("http://") || url.starts_with("https://")) => {
                 Some("the `url` must begin with http:// or https://")
             }
             _ => None,

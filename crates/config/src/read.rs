@@ -9,8 +9,8 @@ use serde_json::{Map, Number, Value};
 
 use crate::check::{Check, Path};
 use crate::layout::{Kind, tokens};
-use crate::variables::{Written, expand};
-use crate::{Config, Problem, Problems, Warning, names, schema};
+use crate::variables::{Expansion, Written, expand, unset};
+use crate::{Config, Problem, Problems, Unresolved, Warning, names, schema};
 
 /// A file that nests deeper is no config, and could exhaust the parser's stack.
 const MOST_DEPTH: usize = 64;
@@ -36,14 +36,29 @@ impl Parsed {
         }
         shown
     }
+
+    /// Variables that MCP servers name and that are not set. Each makes its server unusable, and nothing else.
+    pub fn unset(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        for (name, server) in &self.config.mcp.servers {
+            for Unresolved { path, missing } in &server.unresolved {
+                problems.extend(missing.iter().map(|variable| unset(&path.in_server(name), variable)));
+            }
+        }
+        problems
+    }
 }
 
 /// Reads a config. `environment` looks up the variables it names.
 pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Parsed, Problems> {
     let mut value = syntax(text)?;
-    let mut problems = Vec::new();
-    let written = expand(&mut value, environment, &mut problems);
-    let (config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
+    let Expansion { written, unresolved, problems } = expand(&mut value, environment);
+    let (mut config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
+    for (name, strings) in unresolved {
+        if let Some(server) = config.mcp.servers.get_mut(&name) {
+            server.unresolved = strings;
+        }
+    }
     let mut problems = Vec::new();
     names::check(&config, &mut problems);
     for problem in &mut problems {

@@ -23,7 +23,8 @@ default.
 }
 ```
 
-`${NAME}` in a string is replaced by that environment variable, which must be set; `$${` stands for `${` itself. Keys that do
+`${NAME}` in a string is replaced by that environment variable, which must be set; `$${` stands for `${` itself. In
+`mcp.servers` a variable that is not set makes its server down, and everything else works; `pincer config validate` tells of it. Keys that do
 not exist, keys that stand twice and values of the wrong kind are errors (exit code 2); a number outside its range is brought
 into it, with a warning. `pincer config validate` checks a file, `pincer config show` prints what is in force, and `pincer
 config schema` prints the JSON Schema for your editor.

@@ -196,6 +196,37 @@ fn variables_are_put_in_place_and_never_shown() {
 }
 
 #[test]
+fn a_variable_that_is_not_set_makes_its_server_unusable_and_nothing_else() {
+    let parsed = read(
+        "{ mcp: { servers: {
+          far: { url: '${NOWHERE}', headers: { a: '${NOWHERE} ${PROFILE} ${ELSEWHERE}' } },
+          near: { command: 'x', args: ['${PROFILE}'] },
+          off: { command: 'x', env: { T: '${NOWHERE}' }, enabled: false },
+        } } }",
+    )
+    .unwrap();
+    let servers = &parsed.config.mcp.servers;
+    let why = servers["far"].unusable().unwrap();
+    assert_eq!(why, "needs the environment variables ELSEWHERE, NOWHERE, which are not set");
+    assert_eq!((servers["near"].unusable(), servers["near"].args.as_slice()), (None, ["coding".to_owned()].as_slice()));
+    assert_eq!(servers["off"].unusable().unwrap(), "needs the environment variable NOWHERE, which is not set");
+    let mut told: Vec<String> = parsed.unset().into_iter().map(|problem| problem.path).collect();
+    told.dedup();
+    assert_eq!(told, ["mcp.servers.far.headers.a", "mcp.servers.far.url", "mcp.servers.off.env.T"]);
+    assert_eq!(parsed.shown()["mcp"]["servers"]["far"]["headers"]["a"], "${NOWHERE} ${PROFILE} ${ELSEWHERE}");
+    // What is wrong in a server is wrong as ever, and so is every other place.
+    for text in [
+        "{ mcp: { servers: { far: { url: '${' } } } }",
+        "{ mcp: { servers: { far: { url: 'ftp://x', headers: { a: '${NOWHERE}' } } } } }",
+        "{ mcp: { serve: { tokens: { me: '${NOWHERE}' } } } }",
+        "{ plugins: { entries: { weather: { env: { A: '${NOWHERE}' } } } } }",
+        "{ workspace: '${NOWHERE}' }",
+    ] {
+        assert!(read(text).is_err(), "{text}");
+    }
+}
+
+#[test]
 fn a_plugins_own_config_is_its_own_business() {
     let parsed =
         read("{ plugins: { entries: { weather: { config: { any: { thing: [1] } }, env: { A: '${PROFILE}' } } } } }")

@@ -111,8 +111,8 @@ impl Server {
     pub(crate) fn new(settings: ServerSettings, host: Host) -> Arc<Self> {
         let state = host.state.as_deref();
         let listing = state.and_then(|state| Listing::stored(state, &settings)).map(Arc::new);
-        let outage = state.and_then(|state| Outage::stored(state, &settings));
-        let health = outage.map_or(Health::Cold, |outage| Health::Down(outage.reason));
+        let outage = || state.and_then(|state| Outage::stored(state, &settings)).map(|outage| outage.reason);
+        let health = settings.config.unusable().or_else(outage).map_or(Health::Cold, Health::Down);
         let greeting = listing.as_ref().map(|listing| Greeting::of(&listing.info)).unwrap_or_default();
         let life = Life { greeting, ..Life::default() }.into();
         let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
@@ -251,6 +251,9 @@ impl Server {
     }
 
     async fn connected(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, String> {
+        if let Some(why) = self.settings.config.unusable() {
+            return Err(why);
+        }
         let mut life = self.life.lock().await;
         if let Some(connection) = life.running.take() {
             match connection.over() {

@@ -1,6 +1,6 @@
 //! `pincer config`: what the config says, what may stand in it, what is wrong with it.
 
-use pincer_config::{ConfigError, Loaded, Parsed};
+use pincer_config::{ConfigError, Loaded, Parsed, Problems};
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
@@ -26,6 +26,13 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
 }
 
 fn validate(read: Result<Loaded, ConfigError>, json: bool) -> u8 {
+    // Pincer runs without these servers; the check is there to tell what is missing.
+    let read = read.and_then(|loaded| match (loaded.parsed.unset(), &loaded.file) {
+        (unset, Some(file)) if !unset.is_empty() => {
+            Err(ConfigError::Wrong { file: file.clone(), problems: Problems(unset) })
+        }
+        _ => Ok(loaded),
+    });
     let (code, document) = match &read {
         Ok(Loaded { parsed, file, notes }) => {
             (DONE, json!({ "valid": true, "file": file, "notes": notes, "warnings": warnings(parsed) }))

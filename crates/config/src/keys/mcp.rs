@@ -1,10 +1,12 @@
 //! `mcp`: servers whose tools programs can call, and Pincer as a server itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::Unresolved;
 
 /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -62,6 +64,9 @@ pub struct McpServer {
     pub sampling: Option<McpSampling>,
     /// What happens when it asks the user something.
     pub elicitation: McpElicitation,
+    /// Strings of this server that are as they were written, since variables in them are not set.
+    #[serde(skip)]
+    pub unresolved: Vec<Unresolved>,
 }
 
 impl Default for McpServer {
@@ -83,11 +88,24 @@ impl Default for McpServer {
             timeout_ms: 60_000,
             sampling: None,
             elicitation: McpElicitation::Ask,
+            unresolved: Vec::new(),
         }
     }
 }
 
 impl McpServer {
+    /// Returns why it cannot be used although the config is right, in a sentence that begins behind its name.
+    pub fn unusable(&self) -> Option<String> {
+        let missing: BTreeSet<&str> =
+            self.unresolved.iter().flat_map(|string| &string.missing).map(String::as_str).collect();
+        let names: Vec<&str> = missing.into_iter().collect();
+        match names.as_slice() {
+            [] => None,
+            [name] => Some(format!("needs the environment variable {name}, which is not set")),
+            names => Some(format!("needs the environment variables {}, which are not set", names.join(", "))),
+        }
+    }
+
     /// As it stands in a config: without what would be so anyway.
     pub fn written(&self) -> Value {
         let mut written = serde_json::to_value(self).unwrap_or_default();

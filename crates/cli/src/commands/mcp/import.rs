@@ -201,7 +201,7 @@ fn variables(read: &[Read], arguments: &ImportArguments) -> Vec<String> {
         needed.values().filter(|needed| !needed.is_set).map(|needed| needed.name.clone()).collect();
     if !missing.is_empty() && !arguments.json {
         note(&format!(
-            "\nset these in the environment that Pincer is started in, or the config is refused: {}",
+            "\nset these in the environment that Pincer is started in, or the servers that name them are down: {}",
             missing.join(", ")
         ));
         let file =

@@ -88,6 +88,9 @@ fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
             "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
         )));
     }
+    if let Some(why) = server.unusable() {
+        return Err(wrong(format!("the MCP server {name} {why}")));
+    }
     let remote = Remote::new(name, server).map_err(|error| wrong(chain(&error)))?;
     let state = state::directory(places.state_dir.as_deref());
     let state = state
