@@ -161,3 +161,52 @@ fn what_cannot_be_read_changes_nothing_and_says_what_is_wrong() {
     let nobody = Home::with("{}");
     assert_eq!(nobody.run(&["mcp", "import"]).0, 1);
 }
+
+#[test]
+fn the_client_goes_on_giving_its_variables() {
+    let home = home();
+    fs::create_dir_all(home.path(".vscode")).unwrap();
+    let vscode = json!({
+        "inputs": [{ "id": "api-key", "type": "promptString", "password": true }],
+        "servers": {
+            "asks": { "command": "x", "env": { "KEY": "${input:api-key}", "OTHER": "${env:API_KEY}" } },
+            "far": { "type": "http", "url": "https://x.example/mcp", "headers": { "Authorization": "Bearer ${env:TOKEN_OF_FAR}" } },
+        },
+    });
+    fs::write(home.path(".vscode/mcp.json"), vscode.to_string()).unwrap();
+    fs::write(
+        home.path(".codex/config.toml"),
+        "[mcp_servers.web]\nurl = \"https://w.example\"\nbearer_token_env_var = \"WEB_TOKEN\"\n",
+    )
+    .unwrap();
+    fs::write(
+        home.path(".mcp.json"),
+        r#"{ "mcpServers": { "code": { "command": "y", "args": ["${WHERE:-here}", "${WHOSE}"] } } }"#,
+    )
+    .unwrap();
+    let imported = || {
+        let output = home
+            .command(&["mcp", "import", "vscode", "codex", "claude-code", "--write", "--json"])
+            .env("WHERE", "there")
+            .output();
+        let told: Value = serde_json::from_slice(&output.unwrap().stdout).unwrap();
+        assert_eq!(told["missingVariables"], json!([]), "{told}");
+        let parsed = |path: &str| serde_json::from_str::<Value>(&read(&home, path)).unwrap();
+        (parsed(".vscode/mcp.json"), parsed(".mcp.json"), read(&home, ".codex/config.toml"))
+    };
+    let check = |(vscode, code, codex): (Value, Value, String)| {
+        assert_eq!(vscode["inputs"][0]["id"], "api-key", "what it asks for stays");
+        let names: Vec<&String> = vscode["servers"].as_object().unwrap().keys().collect();
+        assert_eq!(names, ["pincer"]);
+        let given = json!({ "API_KEY": "${env:API_KEY}", "API_KEY_2": "${input:api-key}", "TOKEN_OF_FAR": "${env:TOKEN_OF_FAR}" });
+        assert_eq!(vscode["servers"]["pincer"]["env"], given);
+        assert_eq!(code["mcpServers"]["pincer"]["env"], json!({ "WHERE": "${WHERE:-here}", "WHOSE": "${WHOSE}" }));
+        assert!(codex.contains("env_vars = [\"WEB_TOKEN\"]") && !codex.contains("[mcp_servers.web]"), "{codex}");
+    };
+    check(imported());
+    let (_, shown) = home.json(&["config", "show", "--json"]);
+    let env = &shown["mcp"]["servers"]["asks"]["env"];
+    assert_eq!(env, &json!({ "KEY": "${API_KEY_2}", "OTHER": "${API_KEY}" }), "no two things have one name");
+    // An import that finds nothing new takes nothing away.
+    check(imported());
+}

@@ -1,6 +1,7 @@
 //! From the files of clients to servers for our config.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use pincer_config::keys::McpServer;
 use pincer_config::{edit, server_name};
@@ -8,9 +9,9 @@ use serde_json::Value;
 
 use crate::file::read_text;
 use crate::parse::parse;
-use crate::secrets::{Vault, is_secret, looks_secret};
+use crate::secrets::{Vault, is_secret, looks_secret, variable_name};
 use crate::server::{self, shortened};
-use crate::variables::{Input, Translator, literal};
+use crate::variables::{Input, Passing, Translator, literal};
 use crate::{ClientError, ClientFile, Format, Hidden, Reach, Secrets, Surroundings};
 
 /// A server that can stand in our config.
@@ -69,6 +70,8 @@ pub struct Reading {
     pub left_out: Vec<LeftOut>,
     /// The variables that those servers name.
     pub variables: Vec<Needed>,
+    /// How the client can pass variables on to Pincer, by their names in our config.
+    pub passed: BTreeMap<String, Passing>,
     /// What is to be said of the file as a whole.
     pub remarks: Vec<String>,
 }
@@ -85,6 +88,8 @@ pub struct Importer<'a> {
     known: Vec<(String, McpServer)>,
     /// Variables that the files themselves name.
     named: BTreeSet<String>,
+    /// Variables that stand for what a client asks the user for: of which file, and what it is called there.
+    asked: BTreeMap<String, (PathBuf, String)>,
     vault: Vault,
 }
 
@@ -97,6 +102,7 @@ impl<'a> Importer<'a> {
             names: BTreeSet::new(),
             known: Vec::new(),
             named: BTreeSet::new(),
+            asked: BTreeMap::new(),
             vault: Vault::default(),
         }
     }
@@ -107,13 +113,14 @@ impl<'a> Importer<'a> {
         let whole = parse(&file.path, file.format, &text)?;
         let mut reading = Reading::default();
         let Some(servers) = file.servers(&whole)? else { return Ok(reading) };
-        let inputs = inputs(&whole);
+        let inputs = self.inputs(file, &text, &whole);
         let mut named = BTreeSet::new();
         for name in in_order(file, &text, servers.keys().cloned().collect(), &mut reading.remarks) {
             let Some(members) = servers.get(&name) else { continue };
             match self.server(file, &inputs, &name, members) {
-                Ok((found, variables)) => {
+                Ok((found, variables, passed)) => {
                     named.extend(variables);
+                    reading.passed.extend(passed);
                     reading.servers.push(found);
                 }
                 Err(reason) => reading.left_out.push(LeftOut { name_there: name, reason }),
@@ -140,14 +147,15 @@ impl<'a> Importer<'a> {
         inputs: &BTreeMap<String, Input>,
         name_there: &str,
         members: &Value,
-    ) -> Result<(Found, Vec<String>), Reason> {
+    ) -> Result<(Found, Vec<String>, BTreeMap<String, Passing>), Reason> {
         if server::is_pincer(members) {
             return Err(Reason::Ourselves);
         }
         let (around, client) = (self.around, file.client);
-        let mut translator = Translator { client, around, inputs, named: Vec::new(), remarks: Vec::new() };
+        let (named, passed, remarks) = Default::default();
+        let mut translator = Translator { client, around, inputs, named, passed, remarks };
         let mut server = server::read(members, &mut translator).map_err(Reason::Unusable)?;
-        let Translator { named, remarks, .. } = translator;
+        let Translator { named, passed, remarks, .. } = translator;
         if matches!(file.reach, Reach::Project | Reach::Local) {
             server::seen_from(&mut server, &self.around.directory);
         }
@@ -157,7 +165,35 @@ impl<'a> Importer<'a> {
         }
         let name = self.unique(wanted);
         self.known.push((name.clone(), server.clone()));
-        Ok((Found { name_there: name_there.to_owned(), name, server, remarks }, named))
+        Ok((Found { name_there: name_there.to_owned(), name, server, remarks }, named, passed))
+    }
+
+    /// What the file asks the user for. Each gets a variable of its own, which stands for nothing else in any of the files.
+    fn inputs(&mut self, file: &ClientFile, text: &str, whole: &Value) -> BTreeMap<String, Input> {
+        let described = whole.get("inputs").and_then(Value::as_array).into_iter().flatten().filter_map(|input| {
+            let description = input.get("description").and_then(Value::as_str).map(shortened);
+            Some((input.get("id")?.as_str()?.to_owned(), description))
+        });
+        let described: BTreeMap<String, Option<String>> = described.collect();
+        let within = |start: &str| -> BTreeSet<String> {
+            text.split(start).skip(1).filter_map(|rest| rest.split_once('}')).map(|(id, _)| id.to_owned()).collect()
+        };
+        let variables = within("${env:");
+        let mut inputs = BTreeMap::new();
+        for id in within("${input:") {
+            let wanted = variable_name(&id);
+            let whose = (file.path.clone(), id.clone());
+            let names = std::iter::once(wanted.clone()).chain((2..).map(|number| format!("{wanted}_{number}")));
+            let is_free = |name: &String| match self.asked.get(name) {
+                Some(known) => *known == whose,
+                None => !variables.contains(name) && !self.named.contains(name),
+            };
+            // There are more numbers than inputs.
+            let variable = names.into_iter().find(is_free).unwrap_or(wanted);
+            self.asked.insert(variable.clone(), whose);
+            inputs.insert(id.clone(), Input { description: described.get(&id).cloned().flatten(), variable });
+        }
+        inputs
     }
 
     /// Puts variables in the place of secrets, and gives back which.
@@ -254,14 +290,4 @@ fn in_order(file: &ClientFile, text: &str, names: Vec<String>, remarks: &mut Vec
         }
     }
     order
-}
-
-/// What VS Code asks the user for.
-fn inputs(whole: &Value) -> BTreeMap<String, Input> {
-    let all = whole.get("inputs").and_then(Value::as_array).into_iter().flatten();
-    all.filter_map(|input| {
-        let description = input.get("description").and_then(Value::as_str).map(shortened);
-        Some((input.get("id")?.as_str()?.to_owned(), Input { description }))
-    })
-    .collect()
 }

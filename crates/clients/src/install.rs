@@ -8,6 +8,7 @@ use pincer_config::{EditError, Keys, edit};
 use serde_json::{Map, Value};
 
 use crate::file::{back_up, read_if_there, replace_file};
+use crate::launch::keep_variables;
 use crate::parse::parse;
 use crate::server::is_pincer;
 use crate::{ClientError, ClientFile, Format, Launch, OUR_NAME, toml};
@@ -79,12 +80,15 @@ pub fn install(
 }
 
 fn plan(file: &ClientFile, launch: &Launch, replace: &Replace) -> Result<Plan, ClientError> {
-    let entry = launch.entry(file.client)?;
+    let mut entry = launch.entry(file.client)?;
     let old = read_if_there(&file.path)?;
     let text = old.clone().unwrap_or_default();
     let whole = parse(&file.path, file.format, &text)?;
     let none = Map::new();
     let servers = file.servers(&whole)?.unwrap_or(&none);
+    if let Some(there) = servers.get(OUR_NAME).filter(|there| is_pincer(there)) {
+        keep_variables(&mut entry, there);
+    }
     let change = match servers.get(OUR_NAME) {
         None => Change::Added,
         Some(there) if *there == Value::Object(entry.clone()) => Change::Unchanged,

@@ -6,10 +6,15 @@ use std::path::{Path, PathBuf};
 use pincer_config::{Keys, edit};
 use serde_json::{Map, Value, json};
 
-use crate::{Client, ClientError, toml};
+use crate::{Client, ClientError, Passing, toml};
 
 /// What Pincer is called among a client's servers.
 pub const OUR_NAME: &str = "pincer";
+
+/// Where clients keep the variables of a server, with their values.
+const WRITTEN: &str = "env";
+/// Where Codex keeps the names of those that it passes on from its own environment.
+const BY_NAME: &str = "env_vars";
 
 /// The command line `pincer mcp serve`.
 #[derive(Clone, Debug, Default)]
@@ -18,8 +23,8 @@ pub struct Launch {
     pub program: PathBuf,
     /// What `--config` names, absolute.
     pub config: Option<PathBuf>,
-    /// Variables that the client is to give it.
-    pub env: BTreeMap<String, String>,
+    /// Variables that the client is to give it, and how. Those that a client cannot give in this way are left out.
+    pub variables: BTreeMap<String, Passing>,
 }
 
 impl Launch {
@@ -37,10 +42,40 @@ impl Launch {
         }
         entry.insert("command".into(), text(&self.program)?.into());
         entry.insert("args".into(), args.into());
-        if !self.env.is_empty() {
-            entry.insert("env".into(), json!(self.env));
+        let written = |(name, passing): (&String, &Passing)| match passing {
+            Passing::Written(text) => Some((name.clone(), Value::from(text.as_str()))),
+            Passing::ByName => None,
+        };
+        let written: Map<String, Value> = self.variables.iter().filter_map(written).collect();
+        let by_name = self.variables.iter().filter(|(_, passing)| **passing == Passing::ByName);
+        let by_name: Vec<Value> = by_name.map(|(name, _)| name.as_str().into()).collect();
+        if !written.is_empty() {
+            entry.insert(WRITTEN.into(), written.into());
+        }
+        if !by_name.is_empty() {
+            entry.insert(BY_NAME.into(), by_name.into());
         }
         Ok(entry)
+    }
+}
+
+/// Adds the variables that a client gives us already to an entry that is to take the place of the old one: an import that finds
+/// nothing new must not take them away.
+pub(crate) fn keep_variables(entry: &mut Map<String, Value>, old: &Value) {
+    if let Some(old) = old.get(WRITTEN).and_then(Value::as_object) {
+        let new = entry.entry(WRITTEN).or_insert_with(|| Map::new().into());
+        for (name, text) in old {
+            if let Some(new) = new.as_object_mut() {
+                new.entry(name).or_insert_with(|| text.clone());
+            }
+        }
+    }
+    if let Some(old) = old.get(BY_NAME).and_then(Value::as_array) {
+        let new = entry.entry(BY_NAME).or_insert_with(|| Value::Array(Vec::new()));
+        if let Some(new) = new.as_array_mut() {
+            let missing: Vec<Value> = old.iter().filter(|name| !new.contains(name)).cloned().collect();
+            new.extend(missing);
+        }
     }
 }
 

@@ -44,3 +44,4 @@ pub use importer::{Found, Importer, LeftOut, Needed, Reading, Reason};
 pub use install::{Change, Installed, Replace, install, preview};
 pub use launch::{Launch, OUR_NAME, block};
 pub use secrets::{Hidden, Secrets};
+pub use variables::Passing;

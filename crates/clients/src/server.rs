@@ -173,7 +173,7 @@ impl Draft<'_, '_> {
     }
 
     fn reference(&mut self, name: &str) -> String {
-        self.translator.need(name.to_owned());
+        self.translator.need_by_name(name);
         format!("${{{name}}}")
     }
 

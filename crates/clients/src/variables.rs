@@ -12,6 +12,17 @@ use crate::{Client, Surroundings};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     pub description: Option<String>,
+    /// The variable that it becomes.
+    pub variable: String,
+}
+
+/// How a client gives a variable to a server that it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Passing {
+    /// By a text of its own in the server's `env`, which it fills in.
+    Written(String),
+    /// By the name in a list of variables.
+    ByName,
 }
 
 /// Translates the texts of one file.
@@ -22,6 +33,8 @@ pub(crate) struct Translator<'a> {
     pub inputs: &'a BTreeMap<String, Input>,
     /// The variables that were named so far.
     pub named: Vec<String>,
+    /// How the client can pass them on.
+    pub passed: BTreeMap<String, Passing>,
     pub remarks: Vec<String>,
 }
 
@@ -46,8 +59,9 @@ impl Translator<'_> {
                 _ => Meaning::Unknown,
             };
             match (meaning, closed) {
-                (Meaning::Variable(name), Some((_, after))) => {
+                (Meaning::Variable(name), Some((reference, after))) => {
                     written.push_str(&format!("${{{name}}}"));
+                    self.passed.entry(name.clone()).or_insert(Passing::Written(format!("${{{reference}}}")));
                     self.need(name);
                     rest = after;
                 }
@@ -68,8 +82,22 @@ impl Translator<'_> {
         written
     }
 
+    /// A variable of the client's environment that a key names.
+    pub fn need_by_name(&mut self, name: &str) {
+        let passing = match self.client {
+            Some(Client::Codex) => Some(Passing::ByName),
+            Some(Client::Cursor | Client::VsCode) => Some(Passing::Written(format!("${{env:{name}}}"))),
+            Some(Client::ClaudeCode) => Some(Passing::Written(format!("${{{name}}}"))),
+            Some(Client::ClaudeDesktop) | None => None,
+        };
+        if let Some(passing) = passing {
+            self.passed.entry(name.to_owned()).or_insert(passing);
+        }
+        self.need(name.to_owned());
+    }
+
     /// A variable that our config will name.
-    pub fn need(&mut self, name: String) {
+    fn need(&mut self, name: String) {
         if !self.named.contains(&name) {
             self.named.push(name);
         }
@@ -114,8 +142,9 @@ impl Translator<'_> {
     }
 
     fn input(&mut self, id: &str) -> Meaning {
-        let name = variable_name(id);
-        let asked = self.inputs.get(id).and_then(|input| input.description.as_deref());
+        let input = self.inputs.get(id);
+        let name = input.map_or_else(|| variable_name(id), |input| input.variable.clone());
+        let asked = input.and_then(|input| input.description.as_deref());
         let asked = asked.map_or_else(String::new, |what| format!(" ({what})"));
         self.remark(format!("the client asks for `{id}`{asked}; Pincer takes it from the variable {name}"));
         Meaning::Variable(name)
@@ -193,8 +222,14 @@ mod tests {
             (None, "${X} ${env:Y} ${input:z}", "${X} ${Y} ${Z}"),
         ] {
             let inputs = BTreeMap::new();
-            let mut translator =
-                Translator { client, around: &around, inputs: &inputs, named: vec![], remarks: vec![] };
+            let mut translator = Translator {
+                client,
+                around: &around,
+                inputs: &inputs,
+                named: vec![],
+                passed: BTreeMap::new(),
+                remarks: vec![],
+            };
             assert_eq!(translator.text(raw), expected, "{client:?} {raw}");
         }
     }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use pincer_clients::{
-    Change, Client, ClientError, ClientFile, Importer, Launch, Reason, Replace, Secrets, Surroundings, System, block,
-    files_of, install, preview,
+    Change, Client, ClientError, ClientFile, Importer, Launch, Passing, Reason, Replace, Secrets, Surroundings, System,
+    block, files_of, install, preview,
 };
 
 fn launch() -> Launch {
@@ -79,7 +79,7 @@ fn the_block_is_what_the_client_wants_to_see() {
 
 #[test]
 fn variables_go_with_it() {
-    let launch = Launch { env: [("TOKEN".to_owned(), "t".to_owned())].into(), ..launch() };
+    let launch = Launch { variables: [("TOKEN".to_owned(), Passing::Written("t".to_owned()))].into(), ..launch() };
     assert!(block(Client::Cursor, &launch).unwrap().contains("\"env\": {\n        \"TOKEN\": \"t\"\n      }"));
     assert!(block(Client::Codex, &launch).unwrap().contains("env = { TOKEN = \"t\" }"));
 }

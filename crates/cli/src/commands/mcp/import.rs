@@ -159,7 +159,7 @@ fn launch(config: &Path) -> Result<Launch, Stop> {
     let usual = place("XDG_CONFIG_HOME", ".config").map(|home| home.join(pincer_config::FILE_NAME));
     let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
     let config = (usual.as_deref() != Some(&absolute)).then_some(absolute);
-    Ok(Launch { program, config, env: BTreeMap::new() })
+    Ok(Launch { program, config, variables: BTreeMap::new() })
 }
 
 /// What a file has, and what becomes of it.
@@ -193,12 +193,21 @@ fn tell(read: &Read, edited: &Edited) {
     }
 }
 
-/// The variables that must be set before our config can be used. Their values are shown to nobody.
+/// The variables that a person must set before all servers can be used. Their values are not shown.
 fn variables(read: &[Read], arguments: &ImportArguments) -> Vec<String> {
     let needed: BTreeMap<&str, &Needed> =
         read.iter().flat_map(|read| &read.reading.variables).map(|needed| (needed.name.as_str(), needed)).collect();
-    let missing: Vec<String> =
-        needed.values().filter(|needed| !needed.is_set).map(|needed| needed.name.clone()).collect();
+    let passed: HashSet<&String> = read.iter().flat_map(|read| read.reading.passed.keys()).collect();
+    let is_missing = |needed: &&&Needed| !needed.is_set && !passed.contains(&needed.name);
+    let missing: Vec<String> = needed.values().filter(is_missing).map(|needed| needed.name.clone()).collect();
+    let unset = needed.values().filter(|needed| !needed.is_set && passed.contains(&needed.name));
+    let unset: Vec<&str> = unset.map(|needed| needed.name.as_str()).collect();
+    if !unset.is_empty() && !arguments.json {
+        note(&format!(
+            "\nthe client gives these to Pincer; to use the servers outside of it, set them yourself: {}",
+            unset.join(", ")
+        ));
+    }
     if !missing.is_empty() && !arguments.json {
         note(&format!(
             "\nset these in the environment that Pincer is started in, or the servers that name them are down: {}",
@@ -218,6 +227,7 @@ fn clients(read: &[Read], arguments: &ImportArguments, launch: &Launch) -> Resul
     let mut told = Vec::new();
     for Read { file, reading } in read {
         let Some(client) = file.client else { continue };
+        let launch = &Launch { variables: reading.passed.clone(), ..launch.clone() };
         if !arguments.write {
             let text = block(client, launch)?;
             if !arguments.json {
