@@ -290,7 +290,7 @@ pub(crate) enum ConfigCommand {
     Validate,
     /// The JSON Schema of the config, for editors
     Schema,
-    /// All settings in force, defaults included; ${NAME} stays as it is written
+    /// All settings in force, defaults included, without secrets; ${NAME} stays as it is written
     Show,
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pincer_config::keys::McpServer;
-use pincer_config::{edit, server_name};
+use pincer_config::{edit, is_secret, looks_secret, server_name};
 use serde_json::Value;
 
 use crate::file::read_text;
 use crate::parse::parse;
-use crate::secrets::{Vault, is_secret, looks_secret, variable_name};
+use crate::secrets::{Vault, variable_name};
 use crate::server::{self, shortened};
 use crate::variables::{Input, Passing, Translator, literal};
 use crate::{ClientError, ClientFile, Format, Hidden, Reach, Secrets, Surroundings};

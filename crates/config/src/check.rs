@@ -54,6 +54,12 @@ impl Path {
         self.0 == [Step::Key(key.to_owned())]
     }
 
+    /// Returns whether secrets are kept here: messages do not quote them.
+    pub fn may_be_secret(&self) -> bool {
+        const KEYS: [&str; 7] = ["env", "headers", "auth", "args", "url", "tokens", "config"];
+        self.0.iter().any(|step| matches!(step, Step::Key(key) if KEYS.contains(&key.as_str())))
+    }
+
     /// What stands there.
     pub fn find<'v>(&self, mut value: &'v mut Value) -> Option<&'v mut Value> {
         for step in &self.0 {
@@ -202,6 +208,8 @@ impl<'s> Check<'s> {
         let text = match (self.written)(path) {
             Some(written) => Value::from(written).to_string(),
             None => match value {
+                Value::String(_) if path.may_be_secret() => "a string".into(),
+                Value::Number(_) if path.may_be_secret() => "a number".into(),
                 Value::Object(_) => "an object".into(),
                 Value::Array(_) => "a list".into(),
                 other => other.to_string(),

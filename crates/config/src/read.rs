@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::check::{Check, Path};
 use crate::layout::{Kind, tokens};
+use crate::secrecy::{hide, is_secret};
 use crate::variables::{Expansion, Written, expand, unset};
 use crate::{Config, Problem, Problems, Unresolved, Warning, names, schema};
 
@@ -26,9 +27,20 @@ pub struct Parsed {
 }
 
 impl Parsed {
-    /// All settings, defaults included, with `${NAME}` as it was written: safe to show as far as secrets are kept there.
+    /// All settings, defaults included, with `${NAME}` as it was written, and without secrets where they usually are.
     pub fn shown(&self) -> Value {
         let mut shown = serde_json::to_value(&self.config).unwrap_or_default();
+        hide(&self.config, &mut shown);
+        for (name, server) in &self.config.mcp.servers {
+            // What could not be put in place is as it was written.
+            let mut written = serde_json::to_value(server).unwrap_or_default();
+            for Unresolved { path, .. } in &server.unresolved {
+                let text = path.find(&mut written).map(|text| text.take());
+                if let (Some(text), Some(place)) = (text, path.in_server(name).find(&mut shown)) {
+                    *place = text;
+                }
+            }
+        }
         for Written { path, text, .. } in &self.written {
             if let Some(place) = path.find(&mut shown) {
                 *place = text.as_str().into();
@@ -58,6 +70,11 @@ pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result
         if let Some(server) = config.mcp.servers.get_mut(&name) {
             server.unresolved = strings;
         }
+    }
+    for Written { path, values, .. } in &written {
+        let server = path.within_server().and_then(|(name, _)| config.mcp.servers.get_mut(name));
+        let secrets = values.iter().filter(|(name, value)| is_secret(name, value)).map(|(_, value)| value.clone());
+        server.into_iter().for_each(|server| server.given.extend(secrets.clone()));
     }
     let mut problems = Vec::new();
     names::check(&config, &mut problems);

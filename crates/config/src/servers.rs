@@ -112,7 +112,8 @@ pub fn add_servers(
     }
     parse(&edited.text, &environment).map_err(EditError::Refused)?;
     if syntax(&edited.text).map_err(Problems::from)? != wanted {
-        let all = servers.iter().map(|(name, server)| (name.clone(), server.written()));
+        // Shown on a screen: what is secret has to be filled in by hand too.
+        let all = servers.iter().map(|(name, server)| (name.clone(), server.shown().written()));
         let block = edit::block(&["mcp", "servers"], &all.collect::<Map<_, _>>().into(), keys);
         return Err(EditError::ByHand { block });
     }

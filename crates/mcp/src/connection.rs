@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
+use crate::hiding::Hiding;
 use crate::inflight::{Caller, InFlight, UnderWay};
 use crate::lines::{Ends, Lines, Notes, is_ours};
 use crate::log::{LastWords, listen};
@@ -44,6 +45,7 @@ pub(crate) struct Connection {
     over: watch::Receiver<Option<Arc<str>>>,
     end: CancellationToken,
     is_program: bool,
+    hiding: Hiding,
 }
 
 /// Why a request has no result.
@@ -89,7 +91,7 @@ impl Connection {
     async fn greet(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, Unmet> {
         let handler = Handler::new(settings, host);
         let (in_flight, changed) = (Arc::clone(&handler.in_flight), Arc::clone(&handler.changed));
-        let closed = handler.closed.clone();
+        let (closed, hiding) = (handler.closed.clone(), handler.hiding.clone());
         let (service, program) = match settings.words() {
             Some(words) => {
                 let (service, program) = start(settings, &words, handler, greeting).await?;
@@ -102,8 +104,10 @@ impl Connection {
         let is_program = program.is_some();
         let (tell, over) = watch::channel(None);
         let end = CancellationToken::new();
-        tokio::spawn(attend(service, program, end.clone(), closed, tell));
-        Ok(Self { peer, info, in_flight, changed, over, end, is_program })
+        let attended = attend(service, program, end.clone(), closed);
+        let last = hiding.clone();
+        tokio::spawn(async move { tell.send_replace(Some(last.text(&attended.await).into())) });
+        Ok(Self { peer, info, in_flight, changed, over, end, is_program, hiding })
     }
 
     /// What the server said of itself.
@@ -150,7 +154,10 @@ impl Connection {
         let Some((mut handle, _under_way)) = sent else { return Err(Failure::NotMade(self.why().await)) };
         let (failure, reason) = tokio::select! {
             biased;
-            settled = &mut handle.rx => return self.outcome(settled.unwrap_or(Err(ServiceError::TransportClosed))).await,
+            settled = &mut handle.rx => {
+                let outcome = self.outcome(settled.unwrap_or(Err(ServiceError::TransportClosed))).await;
+                return outcome.map_err(|failure| self.hidden(failure));
+            }
             () = abort.cancelled() => (Failure::Aborted, "the call was aborted"),
             () = late => (Failure::Late(timeout), "the call took too long"),
         };
@@ -169,6 +176,20 @@ impl Connection {
         let known = |caller| self.in_flight.add(handle.id.clone(), handle.progress_token.clone(), caller);
         let under_way = caller.map(known);
         Some((handle, under_way))
+    }
+
+    /// A failure that says nothing that is secret.
+    fn hidden(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Refused(mut error) => {
+                error.message = self.hiding.text(&error.message).into();
+                Failure::Refused(error)
+            }
+            Failure::Garbled(why) => Failure::Garbled(self.hiding.text(&why)),
+            Failure::Lost(why) => Failure::Lost(self.hiding.text(&why)),
+            Failure::TurnedAway(why) => Failure::TurnedAway(self.hiding.text(&why)),
+            other => other,
+        }
     }
 
     async fn outcome(&self, settled: Result<ServerResult, ServiceError>) -> Result<Json, Failure> {
@@ -274,7 +295,7 @@ async fn start(
         closed: handler.closed.clone(),
         patience: settings.call_timeout(),
     };
-    let listening = tokio::spawn(listen(stderr, handler.log.clone(), words.clone()));
+    let listening = tokio::spawn(listen(stderr, handler.log.clone(), words.clone(), handler.hiding.clone()));
     let mut program = Program { group, words, notes, listening };
     let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, ends), greeting.lifecycle());
     let greeted = tokio::select! {
@@ -321,14 +342,13 @@ fn not_started(program: &str, settings: &ServerSettings, error: &std::io::Error)
     }
 }
 
-/// Stays with a connection until it is over.
+/// Stays with a connection until it is over, and says how that was.
 async fn attend(
     service: Service,
     mut program: Option<Program>,
     end: CancellationToken,
     closed: CancellationToken,
-    tell: watch::Sender<Option<Arc<str>>>,
-) {
+) -> String {
     let stop = service.cancellation_token();
     let waiting = service.waiting();
     tokio::pin!(waiting);
@@ -350,13 +370,12 @@ async fn attend(
         // Old sessions over HTTP are taken leave of, which may take a moment.
         let _ = tokio::time::timeout(FAREWELL, &mut waiting).await;
     }
-    let why = match program {
+    match program {
         Some(program) => {
             let how = program.over().await;
             if asked { ENDED.to_owned() } else { how }
         }
         None if asked => ENDED.into(),
         None => "closed the connection".into(),
-    };
-    tell.send_replace(Some(why.into()));
+    }
 }

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
 use crate::asks::Asks;
+use crate::hiding::Hiding;
 use crate::inflight::{Answerer, InFlight};
 use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
 use crate::log::ServerLog;
@@ -32,6 +33,7 @@ pub(crate) struct Handler {
     pub in_flight: Arc<InFlight>,
     pub hub: Hub,
     pub log: ServerLog,
+    pub hiding: Hiding,
     /// Told when the server has other tools.
     pub changed: Arc<Notify>,
     /// The connection is over.
@@ -47,6 +49,7 @@ impl Handler {
             in_flight: Arc::default(),
             hub: host.hub.clone(),
             log: ServerLog::new(host.state.as_deref(), &settings.name),
+            hiding: Hiding::of(&settings.config),
             changed: Arc::default(),
             closed: CancellationToken::new(),
             questions: Semaphore::new(MOST_QUESTIONS),
@@ -157,7 +160,7 @@ impl ClientHandler for Handler {
         _context: NotificationContext<RoleClient>,
     ) {
         let line = brief(value(&params));
-        self.log.add(log_line(&line).as_bytes());
+        self.log.add(self.hiding.text(&log_line(&line)).as_bytes());
         self.tell(Told::Log(line));
     }
 

@@ -26,6 +26,7 @@ mod auth;
 mod connection;
 mod greeting;
 mod handler;
+mod hiding;
 mod http;
 mod inflight;
 mod limits;

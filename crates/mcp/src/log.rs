@@ -10,27 +10,41 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+use crate::hiding::Hiding;
 use crate::limits::{MOST_LOG_BYTES, STDERR_BYTES};
 use crate::private::private_directory;
 
+/// A line that is longer is kept in parts.
+const LONGEST_LINE: usize = 64 << 10;
+
 /// The last words of a server.
 #[derive(Clone, Default)]
-pub(crate) struct LastWords(Arc<Mutex<VecDeque<u8>>>);
+pub(crate) struct LastWords(Arc<Mutex<Words>>);
+
+#[derive(Default)]
+struct Words {
+    said: VecDeque<u8>,
+    /// A line that has no end yet.
+    begun: Vec<u8>,
+}
 
 impl LastWords {
     /// What it said last, or nothing.
     pub fn text(&self) -> Option<String> {
-        let said: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
+        let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let said: Vec<u8> = words.said.iter().chain(&words.begun).copied().collect();
         let said = String::from_utf8_lossy(&said);
         let said = said.trim();
         (!said.is_empty()).then(|| said.to_owned())
     }
 
-    fn add(&self, part: &[u8]) {
-        let mut said = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        said.extend(part);
-        let over = said.len().saturating_sub(STDERR_BYTES);
-        said.drain(..over);
+    fn add(&self, part: &[u8], begun: Vec<u8>) {
+        let mut words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        words.said.extend(part);
+        let over = words.said.len().saturating_sub(STDERR_BYTES);
+        words.said.drain(..over);
+        words.begun = begun;
+        words.begun.truncate(STDERR_BYTES);
     }
 }
 
@@ -66,13 +80,23 @@ impl ServerLog {
     }
 }
 
-/// Takes down what a server writes until it writes no more. Without a file the last words are kept all the same.
-pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, log: ServerLog, words: LastWords) {
-    let mut buffer = vec![0; 8 << 10];
+/// Takes down what a server writes until it writes no more, line by line: a secret may come in two parts. Without a file the last
+/// words are kept all the same.
+pub(crate) async fn listen(mut stderr: impl AsyncRead + Unpin, log: ServerLog, words: LastWords, hiding: Hiding) {
+    let keep = |part: &[u8], begun: &[u8]| {
+        let part = hiding.bytes(part);
+        words.add(&part, hiding.bytes(begun));
+        log.add(&part);
+    };
+    let (mut buffer, mut line) = (vec![0; 8 << 10], Vec::new());
     while let Ok(count @ 1..) = stderr.read(&mut buffer).await {
-        words.add(&buffer[..count]);
-        log.add(&buffer[..count]);
+        line.extend_from_slice(&buffer[..count]);
+        let whole = line.iter().rposition(|byte| *byte == b'\n').map(|end| end + 1);
+        let taken = whole.or((line.len() > LONGEST_LINE).then_some(line.len()));
+        let part: Vec<u8> = line.drain(..taken.unwrap_or_default()).collect();
+        keep(&part, &line);
     }
+    keep(&line, &[]);
 }
 
 /// A file that begins anew when it has grown too large.

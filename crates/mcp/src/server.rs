@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, ENDED, Failure};
 use crate::greeting::Greeting;
+use crate::hiding::Hiding;
 use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::outage::Outage;
@@ -292,6 +293,7 @@ impl Server {
                 Ok(connection)
             }
             Err(why) => {
+                let why = Hiding::of(&self.settings.config).text(&why);
                 self.fell(&mut life, why.clone());
                 self.down(&why);
                 Err(why)

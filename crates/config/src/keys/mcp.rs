@@ -67,6 +67,9 @@ pub struct McpServer {
     /// Strings of this server that are as they were written, since variables in them are not set.
     #[serde(skip)]
     pub unresolved: Vec<Unresolved>,
+    /// Secrets that came from the environment.
+    #[serde(skip)]
+    pub given: Vec<String>,
 }
 
 impl Default for McpServer {
@@ -89,6 +92,7 @@ impl Default for McpServer {
             sampling: None,
             elicitation: McpElicitation::Ask,
             unresolved: Vec::new(),
+            given: Vec::new(),
         }
     }
 }

@@ -172,10 +172,9 @@ fn tell(read: &Read, edited: &Edited) {
         } else {
             format!("{} (there: {})", found.name, found.name_there)
         };
-        let what = match (&found.server.command, &found.server.url) {
-            (Some(command), _) => {
-                std::iter::once(command).chain(&found.server.args).cloned().collect::<Vec<_>>().join(" ")
-            }
+        let server = found.server.shown();
+        let what = match (&server.command, &server.url) {
+            (Some(command), _) => std::iter::once(command).chain(&server.args).cloned().collect::<Vec<_>>().join(" "),
             (None, Some(url)) => url.clone(),
             (None, None) => String::new(),
         };
