@@ -1,5 +1,8 @@
 //! Where state is kept, and the store in it.
 
+use std::fs::DirBuilder;
+use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pincer_config::{Distrust, trust};
@@ -45,4 +48,16 @@ pub(crate) fn fold(store: &SqliteStore) {
         // Nothing is lost: the log beside the file is read by the next process.
         tracing::debug!("the store could not be folded: {error}");
     }
+}
+
+/// Puts a file into the state directory, whole or not at all, that only its owner can read.
+pub(crate) fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
+    let directory = file.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    // Those of tempfile are for their owner only.
+    let mut new = tempfile::NamedTempFile::new_in(directory)?;
+    new.write_all(text)?;
+    new.as_file().sync_all()?;
+    new.persist(file)?;
+    Ok(())
 }

@@ -31,9 +31,11 @@ Examples:
   pincer mcp import claude-desktop cursor --dry-run
   pincer mcp import codex --secrets variables
   pincer mcp import .vscode/mcp.json --write
+  pincer mcp import --undo
 
 Clients: claude-desktop, claude-code, cursor, vscode, codex; without a name, all that are found. The client's own file is not
-changed unless --write is given: then Pincer takes the place of the servers in it, and a copy of the file stays beside it.")]
+changed unless --write is given: then Pincer takes the place of the servers in it, and a copy of the file stays beside it.
+--undo takes that back, unless one of the files has been changed since: then it changes nothing, and says which.")]
     Import(ImportArguments),
     /// Log in to a server that asks who you are (OAuth)
     #[command(after_help = "\
@@ -139,6 +141,9 @@ pub(crate) struct ImportArguments {
     /// Write nothing
     #[arg(long)]
     pub dry_run: bool,
+    /// Bring back the config and the clients' files as they were before the last import with --write
+    #[arg(long, conflicts_with_all = ["from", "secrets", "replace", "write", "keep", "dry_run"])]
+    pub undo: bool,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

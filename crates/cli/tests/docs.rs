@@ -89,7 +89,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["tools", "call"], &["--json", "--session"]),
         (&["plugins"], &["--json"]),
         (&["mcp", "serve"], &["--http", "--surface", "--session"]),
-        (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--json"]),
+        (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
         (&["mcp", "login"], &["--no-browser", "--json"]),
         (&["backup"], &["--json"]),

@@ -4,6 +4,7 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use common::Home;
 use serde_json::{Value, json};
@@ -209,4 +210,49 @@ fn the_client_goes_on_giving_its_variables() {
     assert_eq!(env, &json!({ "KEY": "${API_KEY_2}", "OTHER": "${API_KEY}" }), "no two things have one name");
     // An import that finds nothing new takes nothing away.
     check(imported());
+}
+
+#[test]
+fn an_import_is_undone_as_a_whole() {
+    let home = home();
+    let everything =
+        || (read(&home, "pincer.json5"), read(&home, ".cursor/mcp.json"), read(&home, ".codex/config.toml"));
+    let before = everything();
+    assert_eq!(home.run(&["mcp", "import", "--write"]).0, 0);
+    assert!(everything() != before && files(&home, ".cursor").len() == 2);
+    let note = home.path(".state/pincer/mcp-import.json");
+    assert!(fs::read_to_string(&note).unwrap().contains(SECRET), "it is all that is needed");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&note), mode(note.parent().unwrap())), (0o600, 0o700));
+    // An import that changes nothing takes nothing from what can be undone.
+    assert_eq!(home.run(&["mcp", "import", "--write"]).0, 0);
+    let (code, told) = home.json(&["mcp", "import", "--undo", "--json"]);
+    assert_eq!((code, told["undone"].as_array().unwrap().len()), (0, 3), "{told}");
+    assert!(everything() == before, "{:?}", everything());
+    assert_eq!((files(&home, ".cursor").len(), files(&home, ".codex").len()), (1, 1), "no copy is left");
+    let (code, out, err) = home.run(&["mcp", "import", "--undo"]);
+    assert_eq!((code, out.as_str()), (1, ""));
+    assert!(err.contains("there is no `pincer mcp import --write` to undo"), "{err}");
+    // A config that was not there is gone again.
+    fs::remove_file(home.path("pincer.json5")).unwrap();
+    assert_eq!(home.run(&["mcp", "import", "cursor", "--write"]).0, 0);
+    assert!(home.path(".config/pincer/pincer.json5").exists());
+    assert_eq!(home.run(&["mcp", "import", "--undo"]).0, 0);
+    assert!(!home.path(".config/pincer/pincer.json5").exists() && read(&home, ".cursor/mcp.json") == cursor());
+}
+
+#[test]
+fn an_import_is_not_undone_if_a_file_has_been_changed_since() {
+    for changed in ["pincer.json5", ".cursor/mcp.json", ".codex/config.toml"] {
+        let home = home();
+        assert_eq!(home.run(&["mcp", "import", "--write"]).0, 0);
+        let mine = format!("{}\n", read(&home, changed));
+        fs::write(home.path(changed), &mine).unwrap();
+        let everything = || ["pincer.json5", ".cursor/mcp.json", ".codex/config.toml"].map(|file| read(&home, file));
+        let before = everything();
+        let (code, _, err) = home.run(&["mcp", "import", "--undo"]);
+        assert!(code == 1 && err.contains(changed) && err.contains("has been changed since"), "{err}");
+        assert_eq!(everything(), before);
+        assert_eq!(files(&home, ".cursor").len(), 2, "the copy stays");
+    }
 }

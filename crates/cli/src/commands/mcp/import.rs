@@ -13,12 +13,13 @@ use pincer_config::keys::McpServer;
 use pincer_config::{Edited, Existing, add_servers};
 use serde_json::{Value, json};
 
+use super::undo::{Record, UndoError, undo};
 use crate::places::place;
 use crate::print::{chain, line, note};
 use crate::settings::places_of;
 use crate::usage::PlaceArguments;
 use crate::usage_mcp::{ImportArguments, SecretsArgument};
-use crate::{DONE, FAILED, WRONG_USAGE};
+use crate::{DONE, FAILED, WRONG_USAGE, state};
 
 /// What was read of a file.
 struct Read {
@@ -35,8 +36,15 @@ impl From<ClientError> for Stop {
     }
 }
 
+impl From<UndoError> for Stop {
+    fn from(error: UndoError) -> Self {
+        Self(FAILED, chain(&error))
+    }
+}
+
 pub(crate) fn run(places: &PlaceArguments, arguments: &ImportArguments) -> u8 {
-    match import(places, arguments) {
+    let done = if arguments.undo { bring_back(places, arguments) } else { import(places, arguments) };
+    match done {
         Ok(document) => {
             if arguments.json {
                 line(&document.to_string());
@@ -48,6 +56,19 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ImportArguments) -> u8 {
             code
         }
     }
+}
+
+fn bring_back(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
+    let files = undo(&directory(places)?)?;
+    if !arguments.json {
+        files.iter().for_each(|file| line(&format!("{} is as it was before the import", file.display())));
+    }
+    Ok(json!({ "undone": files }))
+}
+
+fn directory(places: &PlaceArguments) -> Result<PathBuf, Stop> {
+    let none = || Stop(WRONG_USAGE, "there is no place to note an import in: set HOME, or pass --state-dir".into());
+    state::directory(places.state_dir.as_deref()).ok_or_else(none)
 }
 
 fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
@@ -77,8 +98,13 @@ fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value,
         read.iter().for_each(|read| tell(read, &edited));
     }
     let changes = !edited.added.is_empty() || !edited.replaced.is_empty();
+    let directory = directory(places)?;
+    let mut record = Record::default();
     if changes && !arguments.dry_run {
         replace_file(&to, old.as_deref(), &edited.text)?;
+        if arguments.write {
+            record.add(&directory, &to, old, None)?;
+        }
     }
     if !arguments.json {
         line(&match (changes, arguments.dry_run) {
@@ -89,7 +115,8 @@ fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value,
     }
     let missing = variables(&read, arguments);
     let launch = launch(&to)?;
-    let installed = clients(&read, arguments, &launch)?;
+    let installed =
+        clients(&read, arguments, &launch, |path, before, backup| record.add(&directory, path, before, backup))?;
     Ok(json!({
         "config": to, "written": changes && !arguments.dry_run,
         "added": edited.added, "replaced": edited.replaced, "kept": edited.kept,
@@ -222,7 +249,12 @@ fn variables(read: &[Read], arguments: &ImportArguments) -> Vec<String> {
 }
 
 /// Shows what puts Pincer into each client, or puts it there.
-fn clients(read: &[Read], arguments: &ImportArguments, launch: &Launch) -> Result<Vec<Value>, Stop> {
+fn clients(
+    read: &[Read],
+    arguments: &ImportArguments,
+    launch: &Launch,
+    mut note_change: impl FnMut(&Path, Option<String>, Option<&Path>) -> Result<(), UndoError>,
+) -> Result<Vec<Value>, Stop> {
     let mut told = Vec::new();
     for Read { file, reading } in read {
         let Some(client) = file.client else { continue };
@@ -242,7 +274,9 @@ fn clients(read: &[Read], arguments: &ImportArguments, launch: &Launch) -> Resul
         }
         let names = reading.servers.iter().map(|found| found.name_there.clone()).collect();
         let replace = if arguments.keep { Replace::Beside } else { Replace::Instead(names) };
+        let before = if file.path.exists() { Some(read_text(&file.path)?) } else { None };
         let installed = install(file, launch, &replace, SystemTime::now())?;
+        note_change(&file.path, before, installed.backup.as_deref())?;
         if !arguments.json {
             let backup = installed
                 .backup

@@ -5,6 +5,7 @@ mod login;
 mod look;
 mod savings;
 mod serve;
+mod undo;
 
 use std::collections::BTreeMap;
 
