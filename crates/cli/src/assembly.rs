@@ -17,6 +17,7 @@ use regex::Regex;
 
 use crate::places::place;
 use crate::print::note;
+use crate::secrets::Vault;
 use crate::state::directory;
 
 /// A door as the config describes it, and what must be ended with it.
@@ -85,13 +86,25 @@ impl Assembly {
             door = door.plugin(provide(&found, &process, hook_timeout)?)?;
             plugins.push(process);
         }
-        let mcp = Servers::new(&config.mcp, &mcp_places(loaded, state), sampling);
+        let mcp = servers(loaded, state, sampling);
         Ok(Self { door, builtin, plugins, mcp, store })
     }
 }
 
+/// The MCP servers of a config, with nothing started.
+pub(crate) fn servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampling) -> Servers {
+    let servers = Servers::new(&loaded.parsed.config.mcp, &mcp_places(loaded, state), sampling);
+    let vault = Vault::new(state.map(Path::to_owned), loaded.file.as_deref());
+    let sources = loaded.parsed.config.secrets.clone();
+    servers.resolve_with(Box::new(move |server, limit| {
+        let vault = Vault { patience: vault.patience.min(limit), ..vault.clone() };
+        server.resolved(&vault, &sources)
+    }));
+    servers
+}
+
 /// Where MCP servers work, and where things of theirs are kept.
-pub(crate) fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
+fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
     Places {
         workspace: workspace(&loaded.parsed.config, loaded.file.as_deref()),
         beside: loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned),

@@ -17,6 +17,7 @@ mod print;
 mod progress;
 mod refused;
 mod runtime;
+mod secrets;
 mod settings;
 mod state;
 mod usage;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Plugins(arguments) => commands::plugins::run(&cli.places, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.places, &arguments),
+        Command::Secrets(arguments) => commands::secrets::run(&cli.places, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
         Command::Backup(arguments) => commands::backup::backup(&cli.places, &arguments),
         Command::Restore(arguments) => commands::backup::restore(&cli.places, &arguments),

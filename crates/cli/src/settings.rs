@@ -2,11 +2,13 @@
 
 use std::env;
 
-use pincer_config::{ConfigError, Loaded, Places, load};
+use pincer_config::{ConfigError, Loaded, Places, find, load_with};
 
 use crate::WRONG_USAGE;
 use crate::places::place;
 use crate::print::{chain, note};
+use crate::secrets::{Promised, Vault};
+use crate::state;
 use crate::usage::PlaceArguments;
 
 /// Where the config may be.
@@ -20,18 +22,23 @@ pub(crate) fn places_of(arguments: &PlaceArguments) -> Places {
 
 /// Finds and reads the config.
 pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
-    load(&places_of(arguments), &|name| env::var(name).ok())
+    let places = places_of(arguments);
+    load_with(&places, &vault(arguments, &places))
 }
 
-/// Tells what a person should know of the config.
-pub(crate) fn warn(loaded: &Loaded) {
-    loaded.notes.iter().for_each(|text| note(&format!("warning: {text}")));
-    loaded.parsed.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
+/// The same for commands that only look at it: no secret is looked up, so nothing that the config names is started.
+pub(crate) fn read_only(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
+    let places = places_of(arguments);
+    load_with(&places, &Promised(vault(arguments, &places)))
 }
 
-/// The same for commands that only use it: warnings are told, and what is wrong ends the command with this exit code.
-pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
-    match read(arguments) {
+fn vault(arguments: &PlaceArguments, places: &Places) -> Vault {
+    Vault::new(state::directory(arguments.state_dir.as_deref()), find(places).as_deref())
+}
+
+/// Warns, or ends the command with this exit code.
+pub(crate) fn told(read: Result<Loaded, ConfigError>) -> Result<Loaded, u8> {
+    match read {
         Ok(loaded) => {
             warn(&loaded);
             Ok(loaded)
@@ -43,11 +50,15 @@ pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
     }
 }
 
+/// Finds and reads the config: warnings are told, and what is wrong ends the command with this exit code.
+pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
+    told(read(arguments))
+}
+
 /// Tells what is to be said of a config that can be used.
 pub(crate) fn warn(loaded: &Loaded) {
-    for warning in &loaded.parsed.warnings {
-        note(&format!("warning: {warning}"));
-    }
+    loaded.notes.iter().for_each(|text| note(&format!("warning: {text}")));
+    loaded.parsed.warnings.iter().for_each(|warning| note(&format!("warning: {warning}")));
     for (name, server) in loaded.parsed.config.mcp.servers.iter().filter(|(_, server)| server.enabled) {
         if let Some(why) = server.unusable() {
             note(&format!("warning: the MCP server {name} is down: it {why}"));

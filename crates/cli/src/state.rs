@@ -50,10 +50,16 @@ pub(crate) fn fold(store: &SqliteStore) {
     }
 }
 
-/// Puts a file into the state directory, whole or not at all, that only its owner can read.
-pub(crate) fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
+/// Makes the directory of a file, if need be, for its owner only.
+pub(crate) fn private_directory(file: &Path) -> io::Result<&Path> {
     let directory = file.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+    Ok(directory)
+}
+
+/// Puts a file into the state directory, whole or not at all, that only its owner can read.
+pub(crate) fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
+    let directory = private_directory(file)?;
     // Those of tempfile are for their owner only.
     let mut new = tempfile::NamedTempFile::new_in(directory)?;
     new.write_all(text)?;

@@ -103,6 +103,20 @@ Examples:
   pincer mcp list
   pincer mcp test github")]
     Mcp(McpArguments),
+    /// Keep values that the config names as ${secret:NAME}: set, list and remove them
+    #[command(after_help = "\
+Examples:
+  pincer secrets set GITHUB_TOKEN
+  pass show github | pincer secrets set GITHUB_TOKEN
+  pincer secrets set LINEAR_KEY --keychain
+  pincer secrets list
+  pincer secrets remove GITHUB_TOKEN
+
+A value is asked for on the terminal, where it is not shown, or read from standard input; it is never an argument, and never
+printed. It is kept in the state directory, for you alone, or in the system's keychain (secret-tool or security). The section
+`secrets` of the config names files, commands and keychain entries instead.
+Exit codes: 0 done, 1 failed or not there, 2 wrong usage.")]
+    Secrets(SecretsArguments),
     /// Answer what waits for a person: list questions, allow or deny them; list and revoke grants
     #[command(after_help = "\
 Examples:
@@ -239,6 +253,34 @@ pub(crate) struct ApprovalsArguments {
     /// Print one JSON document
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SecretsArguments {
+    #[command(subcommand)]
+    pub command: SecretsCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum SecretsCommand {
+    /// Keep a value, in place of the one that was kept under this name
+    Set {
+        /// What the config calls it
+        name: String,
+        /// Keep it in the system's keychain
+        #[arg(long)]
+        keychain: bool,
+    },
+    /// The names of all secrets, and where they are kept
+    List,
+    /// Forget a value
+    Remove {
+        /// What the config calls it
+        name: String,
+    },
 }
 
 #[derive(Args)]

@@ -92,6 +92,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
         (&["mcp", "login"], &["--no-browser", "--json"]),
+        (&["secrets"], &["--json", "--keychain"]),
         (&["backup"], &["--json"]),
         (&["restore"], &["--json"]),
         (&["confine"], &["--write", "--no-network"]),

@@ -54,9 +54,14 @@ impl Path {
         self.0 == [Step::Key(key.to_owned())]
     }
 
+    /// Returns whether this is within a key of the whole value.
+    pub fn is_within(&self, key: &str) -> bool {
+        matches!(self.0.first(), Some(Step::Key(first)) if first == key)
+    }
+
     /// Returns whether secrets are kept here: messages do not quote them.
     pub fn may_be_secret(&self) -> bool {
-        const KEYS: [&str; 7] = ["env", "headers", "auth", "args", "url", "tokens", "config"];
+        const KEYS: [&str; 8] = ["env", "headers", "auth", "args", "url", "tokens", "config", "secrets"];
         self.0.iter().any(|step| matches!(step, Step::Key(key) if KEYS.contains(&key.as_str())))
     }
 
@@ -139,12 +144,21 @@ impl<'s> Check<'s> {
             }
             return;
         }
-        let fitting = branches.iter().find(|branch| has_type(self.resolved(branch), value));
+        // Of several kinds of objects, the one whose keys are there.
+        let has_keys = |branch: &&Value| {
+            let required = self.resolved(branch).get("required").and_then(Value::as_array).into_iter().flatten();
+            required.filter_map(Value::as_str).all(|key| value.get(key).is_some())
+        };
+        let is_kind = |branch: &&Value| has_type(self.resolved(branch), value);
+        let fitting = branches.iter().find(|branch| is_kind(branch) && has_keys(branch));
+        let fitting = fitting.or_else(|| branches.iter().find(is_kind));
         match fitting {
             Some(branch) => self.value(branch, value, path),
             None => {
-                let kinds: Vec<String> = branches.iter().map(|branch| expected(self.resolved(branch))).collect();
-                let message = format!("{} is neither {}", self.shown(value, path), kinds.join(" nor "));
+                let mut kinds: Vec<String> = branches.iter().map(|branch| expected(self.resolved(branch))).collect();
+                kinds.dedup();
+                let is_none = if kinds.len() == 1 { "is not" } else { "is neither" };
+                let message = format!("{} {is_none} {}", self.shown(value, path), kinds.join(" nor "));
                 self.problems.push(Problem::new(path.to_string(), message));
             }
         }

@@ -35,14 +35,14 @@ mod trust;
 mod variables;
 
 pub use keys::{Config, schema};
-pub use locate::{ConfigError, FILE_NAME, Loaded, Places, find, load};
+pub use locate::{ConfigError, FILE_NAME, Loaded, Places, find, load, load_with};
 pub use names::server_name;
 pub use policy::Scope;
 pub use problem::{Problem, Problems, Warning};
-pub use read::{Parsed, document, parse};
+pub use read::{Parsed, document, parse, parse_with};
 pub use reference::reference;
 pub use render::Keys;
 pub use secrecy::{is_secret, looks_secret, shown_address, shown_words};
 pub use servers::{EditError, Edited, Existing, add_servers};
 pub use trust::{Distrust, trust};
-pub use variables::Unresolved;
+pub use variables::{Sources, Unresolved, Values, is_secret_name};

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Distrust, Parsed, Problems, parse, trust};
+use crate::variables::{Values, Variables};
+use crate::{Distrust, Parsed, Problems, parse_with, trust};
 
 /// A config is written by hand; what is larger is something else.
 pub(crate) const MOST_BYTES: u64 = 1 << 20;
@@ -65,6 +66,11 @@ pub enum ConfigError {
 
 /// Finds and reads the config. No file at all is a config too: the defaults.
 pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
+    load_with(places, &Variables(environment))
+}
+
+/// The same for a config that may name secrets too.
+pub fn load_with(places: &Places, values: &dyn Values) -> Result<Loaded, ConfigError> {
     let Some(file) = find(places) else { return Ok(Loaded::default()) };
     let notes = match trust(&file) {
         Ok(warning) => warning.into_iter().collect(),
@@ -73,7 +79,7 @@ pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Re
         Err(distrust) => return Err(ConfigError::Distrusted { file, distrust }),
     };
     let text = read(&file).map_err(|source| ConfigError::Read { file: file.clone(), source })?;
-    match parse(&text, environment) {
+    match parse_with(&text, values) {
         Ok(parsed) => Ok(Loaded { parsed, file: Some(file), notes }),
         Err(problems) => Err(ConfigError::Wrong { file, problems }),
     }

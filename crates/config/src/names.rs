@@ -3,7 +3,8 @@
 use pincer_catalog::Selector;
 use regex::Regex;
 
-use crate::keys::{Mcp, McpTransport};
+use crate::keys::{Mcp, McpTransport, SecretSource};
+use crate::variables::is_secret_name;
 use crate::{Config, Problem};
 
 pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
@@ -51,6 +52,16 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
         }
     }
     servers(&config.mcp, &mut wrong);
+    for (name, source) in &config.secrets {
+        if !is_secret_name(name) {
+            wrong(&format!(
+                "secrets.{name}: this cannot be the name of a secret: it begins with a letter and has only letters, digits, `-`, `_` and `.`"
+            ));
+        }
+        if matches!(source, SecretSource::Command(words) if words.first().is_none_or(String::is_empty)) {
+            wrong(&format!("secrets.{name}.command: there is no command to run"));
+        }
+    }
     for (index, pattern) in config.logging.redact_patterns.iter().enumerate() {
         if let Err(error) = Regex::new(pattern) {
             let reason = error.to_string();

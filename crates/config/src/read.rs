@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 use crate::check::{Check, Path};
 use crate::layout::{Kind, tokens};
 use crate::secrecy::{hide, is_secret};
-use crate::variables::{Expansion, Written, expand, unset};
+use crate::variables::{Expansion, Values, Variables, Written, expand, sources};
 use crate::{Config, Problem, Problems, Unresolved, Warning, names, schema};
 
 /// A file that nests deeper is no config, and could exhaust the parser's stack.
@@ -49,22 +49,28 @@ impl Parsed {
         shown
     }
 
-    /// Variables that MCP servers name and that are not set. Each makes its server unusable, and nothing else.
+    /// Variables and secrets that MCP servers name and that are not set. Each makes its server unusable, and nothing else.
     pub fn unset(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for (name, server) in &self.config.mcp.servers {
             for Unresolved { path, missing } in &server.unresolved {
-                problems.extend(missing.iter().map(|variable| unset(&path.in_server(name), variable)));
+                problems.extend(missing.iter().map(|missing| missing.problem(&path.in_server(name))));
             }
         }
         problems
     }
 }
 
-/// Reads a config. `environment` looks up the variables it names.
+/// Reads a config that names no secrets. `environment` looks up the variables it names.
 pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Parsed, Problems> {
+    parse_with(text, &Variables(environment))
+}
+
+/// Reads a config that may name secrets too. Those of MCP servers are not looked up here, but by [`crate::keys::McpServer::resolved`].
+pub fn parse_with(text: &str, values: &dyn Values) -> Result<Parsed, Problems> {
     let mut value = syntax(text)?;
-    let Expansion { written, unresolved, problems } = expand(&mut value, environment);
+    let sources = sources(&value, values);
+    let Expansion { written, unresolved, problems } = expand(&mut value, values, &sources);
     let (mut config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
     for (name, strings) in unresolved {
         if let Some(server) = config.mcp.servers.get_mut(&name) {

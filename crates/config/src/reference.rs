@@ -24,7 +24,8 @@ default.
 ```
 
 `${NAME}` in a string is replaced by that environment variable, which must be set; `$${` stands for `${` itself. In
-`mcp.servers` a variable that is not set makes its server down, and everything else works; `pincer config validate` tells of it. Keys that do
+`mcp.servers` a variable that is not set makes its server down, and everything else works; `pincer config validate` tells of it.
+`${secret:NAME}` is replaced by a secret of `pincer secrets set`, or of the section `secrets`; those of a server when it is started. Keys that do
 not exist, keys that stand twice and values of the wrong kind are errors (exit code 2); a number outside its range is brought
 into it, with a warning. `pincer config validate` checks a file, `pincer config show` prints what is in force, and `pincer
 config schema` prints the JSON Schema for your editor.
@@ -72,10 +73,12 @@ impl<'s> Page<'s> {
             // A group of keys explains itself by its keys.
             let group = inner.get("properties").is_some();
             if !group {
+                // A choice between keys is described where the choice is.
+                let about = if member.get("description").is_some() { member } else { shape };
                 let default = member.get("default").filter(|default| !is_nothing(default));
                 let default = default.map(|default| format!("`{default}`")).unwrap_or_default();
                 let _ =
-                    writeln!(rows, "| `{path}` | {} | {default} | {} |", self.kind(member), described(inner, member));
+                    writeln!(rows, "| `{path}` | {} | {default} | {} |", self.kind(member), described(inner, about));
             }
             self.rows(&path, member, rows);
         }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::keys::McpServer;
-use crate::read::{parse, syntax};
+use crate::keys::{McpServer, SecretSource};
+use crate::read::{parse_with, syntax};
+use crate::variables::Values;
 use crate::{Problems, edit, locate};
 
 /// What becomes of a server that the config has already.
@@ -77,12 +78,11 @@ pub fn add_servers(
     existing: Existing,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Edited, EditError> {
-    // Fits whatever a variable is likely to stand for.
-    let environment = |name: &str| environment(name).or_else(|| Some("https://variable.is.not.set".into()));
+    let values = Lenient(environment);
     let mut wanted: Value =
         if edit::is_blank(text) { Map::new().into() } else { syntax(text).map_err(Problems::from)? };
     if !edit::is_blank(text) {
-        parse(text, &environment)?;
+        parse_with(text, &values)?;
     }
     let keys = edit::keys_of(text);
     let mut edited = Edited { text: text.to_owned(), added: vec![], replaced: vec![], kept: vec![] };
@@ -110,7 +110,7 @@ pub fn add_servers(
     if bytes > locate::MOST_BYTES {
         return Err(EditError::TooLong { bytes, most: locate::MOST_BYTES });
     }
-    parse(&edited.text, &environment).map_err(EditError::Refused)?;
+    parse_with(&edited.text, &values).map_err(EditError::Refused)?;
     if syntax(&edited.text).map_err(Problems::from)? != wanted {
         // Shown on a screen: what is secret has to be filled in by hand too.
         let all = servers.iter().map(|(name, server)| (name.clone(), server.shown().written()));
@@ -118,4 +118,26 @@ pub fn add_servers(
         return Err(EditError::ByHand { block });
     }
     Ok(edited)
+}
+
+/// Has a value for everything that a config can name.
+struct Lenient<'e>(&'e dyn Fn(&str) -> Option<String>);
+
+impl Lenient<'_> {
+    /// Fits whatever it is likely to stand for.
+    const VALUE: &'static str = "https://variable.is.not.set";
+}
+
+impl Values for Lenient<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.0)(name).or_else(|| Some(Self::VALUE.into()))
+    }
+
+    fn has_secret(&self, _: &str, _: Option<&SecretSource>) -> bool {
+        true
+    }
+
+    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, String> {
+        Ok(Self::VALUE.into())
+    }
 }

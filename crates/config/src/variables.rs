@@ -1,4 +1,4 @@
-//! `${NAME}` in strings: the environment, where secrets belong.
+//! `${NAME}` and `${secret:NAME}` in strings: values that do not stand in the file.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +6,39 @@ use serde_json::Value;
 
 use crate::Problem;
 use crate::check::Path;
+use crate::keys::{McpServer, SecretSource};
+
+/// Secrets, by their names.
+pub type Sources = BTreeMap<String, SecretSource>;
+
+/// What the strings of a config can name. `source` is what the config says of a secret; without it, it is one that Pincer keeps.
+pub trait Values {
+    /// Returns a variable of the environment.
+    fn variable(&self, name: &str) -> Option<String>;
+
+    /// Returns whether a secret is likely to be there. Nothing is started for that.
+    fn has_secret(&self, name: &str, source: Option<&SecretSource>) -> bool;
+
+    /// Returns a secret, or why there is none. May take as long as a person needs to unlock something.
+    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, String>;
+}
+
+/// Variables only.
+pub(crate) struct Variables<'e>(pub &'e dyn Fn(&str) -> Option<String>);
+
+impl Values for Variables<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.0)(name)
+    }
+
+    fn has_secret(&self, _: &str, _: Option<&SecretSource>) -> bool {
+        false
+    }
+
+    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, String> {
+        Err("no secrets are kept here".into())
+    }
+}
 
 /// A string that had variables in it, and where it stands.
 #[derive(Clone, Debug)]
@@ -16,13 +49,42 @@ pub(crate) struct Written {
     pub values: Vec<(String, String)>,
 }
 
-/// A string of an MCP server that names a variable which is not set. The string stands in the config as it was written.
+/// A string of an MCP server that names secrets, which are looked up when the server is started, or something that is not there. It
+/// stands in the config as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
     /// Where, within the server.
     pub(crate) path: Path,
-    /// The variables.
-    pub(crate) missing: Vec<String>,
+    /// What is not there.
+    pub(crate) missing: Vec<Missing>,
+}
+
+/// Something that a string names and that is not there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Missing {
+    Variable(String),
+    Secret { name: String, why: String },
+}
+
+impl Missing {
+    /// The problem of a string that names it.
+    pub fn problem(&self, path: &Path) -> Problem {
+        let message = match self {
+            Self::Variable(name) => {
+                format!("the environment variable {name} is not set: set it, or replace `${{{name}}}`")
+            }
+            Self::Secret { name, why } => format!("the secret {name} cannot be had: {why}"),
+        };
+        Problem::new(path.to_string(), message)
+    }
+
+    /// What a server needs, for a sentence about it.
+    pub fn needed(&self) -> String {
+        match self {
+            Self::Variable(name) => format!("the environment variable {name}, which is not set"),
+            Self::Secret { name, why } => format!("the secret {name}: {why}"),
+        }
+    }
 }
 
 /// What became of the variables in a config.
@@ -35,47 +97,103 @@ pub(crate) struct Expansion {
     pub problems: Vec<Problem>,
 }
 
-/// Puts the environment in place of every `${NAME}`; `$${` stands for `${` itself.
-pub(crate) fn expand(value: &mut Value, environment: &dyn Fn(&str) -> Option<String>) -> Expansion {
+/// Puts values in place of every `${NAME}` and `${secret:NAME}`; `$${` stands for `${` itself.
+pub(crate) fn expand(value: &mut Value, values: &dyn Values, sources: &Sources) -> Expansion {
     let mut expansion = Expansion::default();
-    walk(value, &mut Path::default(), environment, &mut expansion);
+    walk(value, &mut Path::default(), &Look { values, sources }, &mut expansion);
     expansion
 }
 
-fn walk(value: &mut Value, path: &mut Path, environment: &dyn Fn(&str) -> Option<String>, expansion: &mut Expansion) {
+/// Reads what a config says of its secrets, as far as it is right: what is not is told when the whole is checked.
+pub(crate) fn sources(config: &Value, values: &dyn Values) -> Sources {
+    let mut section = config.get("secrets").cloned().unwrap_or_default();
+    expand(&mut section, values, &Sources::new());
+    let Value::Object(members) = section else { return Sources::new() };
+    members.into_iter().filter_map(|(name, source)| Some((name, serde_json::from_value(source).ok()?))).collect()
+}
+
+/// Where values are looked up.
+struct Look<'l> {
+    values: &'l dyn Values,
+    sources: &'l Sources,
+}
+
+impl Look<'_> {
+    fn secret(&self, name: &str) -> Result<String, String> {
+        self.values.secret(name, self.sources.get(name))
+    }
+
+    /// The same without looking it up: whether it is likely to be there.
+    fn promised(&self, name: &str) -> Result<String, String> {
+        match self.values.has_secret(name, self.sources.get(name)) {
+            true => Ok(String::new()),
+            false => Err(format!("it is not set; run `pincer secrets set {name}`")),
+        }
+    }
+}
+
+fn walk(value: &mut Value, path: &mut Path, look: &Look<'_>, expansion: &mut Expansion) {
     match value {
-        Value::String(text) if text.contains("${") => match expanded(text, environment) {
-            Ok(Expanded { text: with_values, values, missing }) if missing.is_empty() => {
-                let written = std::mem::replace(text, with_values);
-                expansion.written.push(Written { path: path.clone(), text: written, values });
-            }
-            Ok(Expanded { missing, .. }) => match path.within_server() {
+        Value::String(text) if text.contains("${") => {
+            let server = path.within_server();
+            let secret = |name: &str| match &server {
+                // Looked up when the server is started: a keychain may ask a person to unlock it.
+                Some(_) => look.promised(name),
+                None if path.is_within("secrets") => Err("a secret cannot name another one".into()),
+                None => look.secret(name),
+            };
+            match expanded(text, look.values, &secret) {
                 // One server that cannot be used must not keep the others from being used.
-                Some((server, path)) => {
-                    expansion.unresolved.entry(server.to_owned()).or_default().push(Unresolved { path, missing });
+                Ok(Expanded { missing, secrets, .. }) if server.is_some() && (secrets > 0 || !missing.is_empty()) => {
+                    if let Some((name, path)) = server {
+                        expansion.unresolved.entry(name.to_owned()).or_default().push(Unresolved { path, missing });
+                    }
                 }
-                None => expansion.problems.extend(missing.iter().map(|name| unset(path, name))),
-            },
-            Err(message) => expansion.problems.push(Problem::new(path.to_string(), message)),
-        },
+                Ok(Expanded { text: with_values, values, missing, .. }) if missing.is_empty() => {
+                    let written = std::mem::replace(text, with_values);
+                    expansion.written.push(Written { path: path.clone(), text: written, values });
+                }
+                Ok(Expanded { missing, .. }) => {
+                    expansion.problems.extend(missing.iter().map(|missing| missing.problem(path)));
+                }
+                Err(message) => expansion.problems.push(Problem::new(path.to_string(), message)),
+            }
+        }
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                path.within_item(index, |path| walk(item, path, environment, expansion));
+                path.within_item(index, |path| walk(item, path, look, expansion));
             }
         }
         Value::Object(members) => {
             for (key, member) in members {
-                path.within_key(key, |path| walk(member, path, environment, expansion));
+                path.within_key(key, |path| walk(member, path, look, expansion));
             }
         }
         _ => {}
     }
 }
 
-/// The problem of a variable that is not set.
-pub(crate) fn unset(path: &Path, name: &str) -> Problem {
-    let message = format!("the environment variable {name} is not set: set it, or replace `${{{name}}}`");
-    Problem::new(path.to_string(), message)
+impl McpServer {
+    /// Returns a copy with all secrets in place, or why it cannot be used, in a sentence that begins behind its name. May take as
+    /// long as a person needs to unlock something.
+    pub fn resolved(&self, values: &dyn Values, sources: &Sources) -> Result<Self, String> {
+        if let Some(why) = self.unusable() {
+            return Err(why);
+        }
+        let (look, mut server) = (Look { values, sources }, serde_json::to_value(self).unwrap_or_default());
+        let mut given = self.given.clone();
+        for Unresolved { path, .. } in &self.unresolved {
+            let Some(Value::String(text)) = path.find(&mut server) else { continue };
+            let expanded = expanded(text, values, &|name| look.secret(name))?;
+            if let Some(missing) = expanded.missing.first() {
+                return Err(format!("needs {}", missing.needed()));
+            }
+            *text = expanded.text;
+            given.extend(expanded.values.into_iter().map(|(_, value)| value));
+        }
+        let server: Self = serde_json::from_value(server).map_err(|error| format!("cannot be used: {error}"))?;
+        Ok(Self { given, ..server })
+    }
 }
 
 /// A text with values in it.
@@ -83,12 +201,18 @@ struct Expanded {
     text: String,
     /// Which values those are.
     values: Vec<(String, String)>,
-    /// The variables that have none.
-    missing: Vec<String>,
+    /// How many of them are secrets.
+    secrets: usize,
+    /// What has none.
+    missing: Vec<Missing>,
 }
 
-fn expanded(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Expanded, String> {
-    let mut out = Expanded { text: String::new(), values: Vec::new(), missing: Vec::new() };
+fn expanded(
+    text: &str,
+    values: &dyn Values,
+    secret: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Expanded, String> {
+    let mut out = Expanded { text: String::new(), values: Vec::new(), secrets: 0, missing: Vec::new() };
     let mut rest = text;
     while let Some(at) = rest.find("${") {
         if rest[..at].ends_with('$') {
@@ -101,23 +225,43 @@ fn expanded(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<
         let inner = &rest[at + 2..];
         let end =
             inner.find('}').ok_or("`${` is never closed: write `${NAME}`, or `$${` for the characters themselves")?;
-        let name = &inner[..end];
-        let fits = |(index, c): (usize, char)| c == '_' || c.is_ascii_alphabetic() || index > 0 && c.is_ascii_digit();
-        if name.is_empty() || !name.char_indices().all(fits) {
-            return Err(format!(
-                "`${{{name}}}` does not name a variable: write `${{NAME}}`, or `$${{` for the characters themselves"
-            ));
-        }
-        match environment(name) {
-            Some(value) => {
-                out.text.push_str(&value);
-                out.values.push((name.to_owned(), value));
+        let reference = &inner[..end];
+        let value = match reference.strip_prefix("secret:") {
+            Some(name) if is_secret_name(name) => {
+                out.secrets += 1;
+                secret(name).map_err(|why| Missing::Secret { name: name.to_owned(), why })
             }
-            None if out.missing.iter().any(|known| known == name) => {}
-            None => out.missing.push(name.to_owned()),
+            None if is_variable_name(reference) => {
+                values.variable(reference).ok_or_else(|| Missing::Variable(reference.to_owned()))
+            }
+            _ => {
+                return Err(format!(
+                    "`${{{reference}}}` does not name a variable: write `${{NAME}}`, or `$${{` for the characters themselves"
+                ));
+            }
+        };
+        match value {
+            Ok(value) => {
+                out.text.push_str(&value);
+                out.values.push((reference.to_owned(), value));
+            }
+            Err(missing) if out.missing.contains(&missing) => {}
+            Err(missing) => out.missing.push(missing),
         }
         rest = &inner[end + 1..];
     }
     out.text.push_str(rest);
     Ok(out)
+}
+
+fn is_variable_name(name: &str) -> bool {
+    let fits = |(index, c): (usize, char)| c == '_' || c.is_ascii_alphabetic() || index > 0 && c.is_ascii_digit();
+    !name.is_empty() && name.char_indices().all(fits)
+}
+
+/// Returns whether a secret can have this name: letters, digits, `_`, `-` and `.`, and a letter or `_` first.
+pub fn is_secret_name(name: &str) -> bool {
+    const MOST: usize = 128;
+    let begins = name.starts_with(|c: char| c == '_' || c.is_ascii_alphabetic());
+    begins && name.len() <= MOST && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }

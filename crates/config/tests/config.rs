@@ -33,7 +33,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
         (
             "{ zzz: 1 }",
-            "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, mcp, plugins, tools, workspace",
+            "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, mcp, plugins, secrets, tools, workspace",
         ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
@@ -207,7 +207,10 @@ fn a_variable_that_is_not_set_makes_its_server_unusable_and_nothing_else() {
     .unwrap();
     let servers = &parsed.config.mcp.servers;
     let why = servers["far"].unusable().unwrap();
-    assert_eq!(why, "needs the environment variables ELSEWHERE, NOWHERE, which are not set");
+    assert_eq!(
+        why,
+        "needs the environment variable ELSEWHERE, which is not set, and the environment variable NOWHERE, which is not set"
+    );
     assert_eq!((servers["near"].unusable(), servers["near"].args.as_slice()), (None, ["coding".to_owned()].as_slice()));
     assert_eq!(servers["off"].unusable().unwrap(), "needs the environment variable NOWHERE, which is not set");
     let mut told: Vec<String> = parsed.unset().into_iter().map(|problem| problem.path).collect();

@@ -50,7 +50,7 @@ pub use greeting::Greeting;
 pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
 pub use listing::{ListedTool, Listing};
 pub use sealed::opened;
-pub use server::{Health, Seen, Server};
+pub use server::{Health, Resolve, Seen, Server};
 pub use servers::{Places, Servers};
 pub use settings::ServerSettings;
 pub use told::{Notice, Told};

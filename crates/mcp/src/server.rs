@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_config::keys::McpServer;
 use pincer_json::Json;
 use pincer_tools::{Door, Effect, ServerState, ToolError};
 use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData};
@@ -45,11 +46,17 @@ pub(crate) struct Host {
     pub door: Arc<OnceLock<Weak<Door>>>,
     /// Counts what has become known.
     pub changes: watch::Sender<u64>,
+    /// Puts secrets in place, once it is there.
+    pub resolve: Arc<OnceLock<Box<Resolve>>>,
 }
+
+/// Puts the secrets of a server in place, or says why that cannot be done within this time. It may block.
+pub type Resolve = dyn Fn(&McpServer, Duration) -> Result<McpServer, String> + Send + Sync;
 
 impl Default for Host {
     fn default() -> Self {
-        Self { hub: Hub::default(), state: None, door: Arc::default(), changes: watch::channel(0).0 }
+        let changes = watch::channel(0).0;
+        Self { hub: Hub::default(), state: None, door: Arc::default(), changes, resolve: Arc::default() }
     }
 }
 
@@ -279,7 +286,12 @@ impl Server {
             }
         });
         let began = Instant::now();
-        match Connection::open(&self.settings, &self.host, life.greeting).await {
+        let settings = self.resolved().await;
+        let opened = match &settings {
+            Ok(settings) => Connection::open(settings, &self.host, life.greeting).await,
+            Err(why) => Err(why.clone()),
+        };
+        match opened {
             Ok(connection) => {
                 life.greeting = Greeting::of(connection.info());
                 let connection = Arc::new(connection);
@@ -293,12 +305,27 @@ impl Server {
                 Ok(connection)
             }
             Err(why) => {
-                let why = Hiding::of(&self.settings.config).text(&why);
+                let settings = settings.unwrap_or_else(|_| Arc::clone(&self.settings));
+                let why = Hiding::of(&settings.config).text(&why);
                 self.fell(&mut life, why.clone());
                 self.down(&why);
                 Err(why)
             }
         }
+    }
+
+    /// What the config says of it, with secrets in place.
+    async fn resolved(&self) -> Result<Arc<ServerSettings>, String> {
+        if self.settings.config.unresolved.is_empty() {
+            return Ok(Arc::clone(&self.settings));
+        }
+        let (settings, resolve) = (Arc::clone(&self.settings), Arc::clone(&self.host.resolve));
+        let resolved = tokio::task::spawn_blocking(move || {
+            let resolve = resolve.get().ok_or("needs secrets, and there is nothing to look them up")?;
+            let config = resolve(&settings.config, settings.connect_timeout())?;
+            Ok(Arc::new(ServerSettings { config, ..ServerSettings::clone(&settings) }))
+        });
+        resolved.await.unwrap_or_else(|_| Err("needs secrets, which could not be looked up".into()))
     }
 
     /// The first time it is started again at once, then later and later.

@@ -12,7 +12,7 @@ use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use crate::mention::{Mention, mentioned};
-use crate::server::{Host, Server, Wanted};
+use crate::server::{Host, Resolve, Server, Wanted};
 use crate::settings::ServerSettings;
 use crate::told::Notice;
 use crate::tool::entries;
@@ -55,6 +55,12 @@ impl Servers {
             (name.clone(), Server::new(settings, host.clone()))
         });
         Self { servers: servers.collect(), host: host.clone() }
+    }
+
+    /// Says how the secrets are put in place that servers name. Without this, such servers cannot be used.
+    pub fn resolve_with(&self, resolve: Box<Resolve>) {
+        // The first one counts: servers may have been started by it.
+        let _ = self.host.resolve.set(resolve);
     }
 
     /// Registers them at the door, now and whenever something of them changes.

@@ -13,7 +13,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
             line(&pretty(&pincer_config::schema()));
             DONE
         }
-        ConfigCommand::Show => match settings::ready(places) {
+        ConfigCommand::Show => match settings::told(settings::read_only(places)) {
             Ok(loaded) => {
                 let shown = assembly::redactor(&loaded.parsed.config).redact(&loaded.parsed.shown());
                 line(&if arguments.json { shown.to_string() } else { pretty(&shown) });
@@ -21,7 +21,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
             }
             Err(code) => code,
         },
-        ConfigCommand::Validate => validate(settings::read(places), arguments.json),
+        ConfigCommand::Validate => validate(settings::read_only(places), arguments.json),
     }
 }
 

@@ -20,4 +20,5 @@ pub(crate) mod exec;
 pub(crate) mod mcp;
 pub(crate) mod plugins;
 pub(crate) mod runs;
+pub(crate) mod secrets;
 pub(crate) mod tools;

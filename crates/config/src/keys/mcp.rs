@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Unresolved;
+use crate::variables::Missing;
 
 /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,10 +65,10 @@ pub struct McpServer {
     pub sampling: Option<McpSampling>,
     /// What happens when it asks the user something.
     pub elicitation: McpElicitation,
-    /// Strings of this server that are as they were written, since variables in them are not set.
+    /// Strings of this server that are as they were written: they name secrets, or something that is not set.
     #[serde(skip)]
     pub unresolved: Vec<Unresolved>,
-    /// Secrets that came from the environment.
+    /// Secrets that did not stand in the config.
     #[serde(skip)]
     pub given: Vec<String>,
 }
@@ -100,14 +101,9 @@ impl Default for McpServer {
 impl McpServer {
     /// Returns why it cannot be used although the config is right, in a sentence that begins behind its name.
     pub fn unusable(&self) -> Option<String> {
-        let missing: BTreeSet<&str> =
-            self.unresolved.iter().flat_map(|string| &string.missing).map(String::as_str).collect();
-        let names: Vec<&str> = missing.into_iter().collect();
-        match names.as_slice() {
-            [] => None,
-            [name] => Some(format!("needs the environment variable {name}, which is not set")),
-            names => Some(format!("needs the environment variables {}, which are not set", names.join(", "))),
-        }
+        let missing: BTreeSet<&Missing> = self.unresolved.iter().flat_map(|string| &string.missing).collect();
+        let needed: Vec<String> = missing.into_iter().map(Missing::needed).collect();
+        (!needed.is_empty()).then(|| format!("needs {}", needed.join(", and ")))
     }
 
     /// As it stands in a config: without what would be so anyway.

@@ -7,6 +7,7 @@ mod hooks;
 mod logging;
 mod mcp;
 mod plugins;
+mod secrets;
 mod tools;
 mod web;
 
@@ -23,6 +24,7 @@ pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
 pub use logging::Logging;
 pub use mcp::{Mcp, McpAuth, McpElicitation, McpSampling, McpServe, McpServer, McpToolFilter, McpTransport};
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
+pub use secrets::SecretSource;
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
 pub use web::Web;
 
@@ -49,6 +51,8 @@ pub struct Config {
     pub plugins: Plugins,
     /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
     pub mcp: Mcp,
+    /// Where secrets are kept that strings name as `${secret:NAME}`. Those of `pincer secrets set` need no entry here.
+    pub secrets: BTreeMap<String, SecretSource>,
 }
 
 /// Settings of one agent.

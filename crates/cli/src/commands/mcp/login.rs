@@ -9,6 +9,7 @@ use serde_json::json;
 use super::look::blocking;
 use super::unknown;
 use crate::print::{chain, line, note};
+use crate::secrets::Vault;
 use crate::usage::PlaceArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
@@ -88,11 +89,11 @@ fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
             "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
         )));
     }
-    if let Some(why) = server.unusable() {
-        return Err(wrong(format!("the MCP server {name} {why}")));
-    }
-    let remote = Remote::new(name, server).map_err(|error| wrong(chain(&error)))?;
     let state = state::directory(places.state_dir.as_deref());
+    let vault = Vault::new(state.clone(), loaded.file.as_deref());
+    let server = server.resolved(&vault, &loaded.parsed.config.secrets);
+    let server = server.map_err(|why| wrong(format!("the MCP server {name} {why}")))?;
+    let remote = Remote::new(name, &server).map_err(|error| wrong(chain(&error)))?;
     let state = state
         .ok_or_else(|| wrong("there is no state directory to keep a login in: set HOME, or use --state-dir".into()))?;
     Ok((remote, Logins::new(&state)))

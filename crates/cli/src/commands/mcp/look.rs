@@ -1,6 +1,5 @@
 //! `pincer mcp list` and `pincer mcp test`: how the configured servers are.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,10 +10,9 @@ use pincer_mcp::{Health, Listing, Seen, Server, Servers};
 use serde_json::{Value, json};
 
 use super::unknown;
-use crate::assembly::mcp_places;
 use crate::print::{chain, line, note};
 use crate::usage::PlaceArguments;
-use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
+use crate::{DONE, FAILED, WRONG_USAGE, assembly, settings, state};
 
 pub(crate) fn list(places: &PlaceArguments, cached: bool, json: bool) -> u8 {
     let (loaded, servers) = match servers(places) {
@@ -140,12 +138,8 @@ fn describe(server: &Server, seen: &Seen, listing: &Listing) {
 pub(super) fn servers(places: &PlaceArguments) -> Result<(Loaded, Servers), u8> {
     let loaded = settings::ready(places)?;
     let state = state::directory(places.state_dir.as_deref());
-    let servers = made(&loaded, state.as_deref());
+    let servers = assembly::servers(&loaded, state.as_deref(), McpSampling::Refuse);
     Ok((loaded, servers))
-}
-
-fn made(loaded: &Loaded, state: Option<&Path>) -> Servers {
-    Servers::new(&loaded.parsed.config.mcp, &mcp_places(loaded, state), McpSampling::Refuse)
 }
 
 pub(super) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, u8> {
