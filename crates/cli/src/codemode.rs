@@ -81,6 +81,11 @@ impl Ready {
         &self.loaded.parsed.config
     }
 
+    /// What programs may use.
+    pub fn settings(&self, of: &ScopeArguments) -> Settings {
+        Settings::new(&self.loaded.parsed.config.code_mode(of.agent.as_deref()))
+    }
+
     /// For whom programs of this session run.
     pub fn scope(&self, session: &str, of: &ScopeArguments, people: People) -> Result<RunScope, Box<CodeModeResult>> {
         let context = Context {
@@ -93,7 +98,7 @@ impl Ready {
         };
         let catalog = Catalog::new(self.door.entries()).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
         let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
-        let settings = Settings::new(&self.loaded.parsed.config.code_mode(of.agent.as_deref()));
+        let settings = self.settings(of);
         Ok(RunScope { people, ..RunScope::new(tools, settings, context) })
     }
 

@@ -158,7 +158,7 @@ impl McpServers {
             Some(server) => match &server.state {
                 ServerState::Down(why) => format!("the MCP server {} is down: it {why}", server.name),
                 ServerState::Starting => {
-                    format!("the MCP server {} is still being connected to: try again", server.name)
+                    format!("the MCP server {} is still starting: try again", server.name)
                 }
                 ServerState::Available => server.no_tool(tool),
             },
@@ -272,7 +272,7 @@ impl McpServer {
         let tools = format!("{count} tool{}", if count == 1 { "" } else { "s" });
         match &self.state {
             ServerState::Available => tools,
-            ServerState::Starting => "is being connected to".into(),
+            ServerState::Starting => "is starting".into(),
             ServerState::Down(why) if self.tools.is_empty() => format!("DOWN: it {}", one_line(why)),
             ServerState::Down(why) => format!("{tools}, but DOWN: it {}", one_line(why)),
         }

@@ -62,9 +62,14 @@ impl Connection {
                 return shown(CodeModeResult::refused(ErrorCode::InvalidInput, error), Vec::new());
             }
         };
-        self.face.parts.servers.ready_for(&input.code).await;
+        // Servers that have to be started first take their time off that of the program.
+        let left = self.face.parts.servers.ready_for(&input.code, self.face.parts.settings.timeout).await;
         let mode = &self.face.parts.mode;
-        self.attended(request, None, |scope| async move { mode.exec(&scope, input).await }).await
+        let run = |scope: RunScope| async move {
+            let settings = scope.settings.clone().timeout_ms(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
+            mode.exec(&RunScope { settings, ..scope }, input).await
+        };
+        self.attended(request, None, run).await
     }
 
     pub(crate) async fn wait(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {

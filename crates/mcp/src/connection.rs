@@ -53,6 +53,8 @@ pub(crate) struct Connection {
 pub(crate) enum Failure {
     /// The server cannot be reached.
     Down(String),
+    /// It is being connected to, and was not there in time. Nothing was done.
+    Starting,
     /// It was not made: the connection was over.
     NotMade(String),
     /// It was turned away before anything was done: there is no login, or none for this.

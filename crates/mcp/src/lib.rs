@@ -10,13 +10,16 @@
 //!
 //! ```no_run
 //! # async fn example(door: std::sync::Arc<pincer_tools::Door>) {
+//! use std::time::Duration;
+//!
 //! use pincer_config::keys::{Mcp, McpSampling};
 //! use pincer_mcp::{Places, Servers};
 //!
 //! let servers = Servers::new(&Mcp::default(), &Places::default(), McpSampling::Refuse);
 //! servers.attach(&door);
-//! servers.ready_for("return await MCP.time.now({})").await;
+//! let left = servers.ready_for("return await MCP.time.now({})", Duration::from_secs(10)).await;
 //! servers.end().await;
+//! # drop(left);
 //! # }
 //! ```
 

@@ -8,6 +8,7 @@ use pincer_json::Json;
 use rmcp::model::{ClientRequest, InputResponses};
 use serde::Deserialize;
 use serde_json::Value;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::asks::Asks;
@@ -51,13 +52,17 @@ pub(crate) async fn request(
     mut request: ClientRequest,
     caller: Option<Caller>,
     abort: &CancellationToken,
+    deadline: Instant,
 ) -> Result<Json, Failure> {
+    let left = deadline.saturating_duration_since(Instant::now());
     if Greeting::of(connection.info()) == Greeting::Initialize {
-        return connection.request(request, settings.call_timeout(), caller, abort).await;
+        return connection.request(request, left, caller, abort).await;
     }
     let asks = Asks { settings, caller: caller.as_ref().map(|caller| Arc::clone(&caller.updates)) };
     for round in 0..=MOST_ROUNDS {
-        let made = connection.request(request.clone(), settings.call_timeout(), caller.clone(), abort).await;
+        // People who are asked in between take their time.
+        let most = if round == 0 { left } else { settings.call_timeout() };
+        let made = connection.request(request.clone(), most, caller.clone(), abort).await;
         let result = match made {
             // What was not made this time was made before.
             Err(Failure::NotMade(why) | Failure::TurnedAway(why)) if round > 0 => return Err(Failure::Lost(why)),

@@ -1,5 +1,7 @@
 //! A server for as long as Pincer runs: started when it is needed, started again when it falls, and known while it is away.
 
+mod requests;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
@@ -7,10 +9,8 @@ use std::time::Duration;
 
 use pincer_catalog::Entry;
 use pincer_config::keys::McpServer;
-use pincer_json::Json;
-use pincer_tools::{Door, Effect, ServerState, ToolError};
-use rmcp::model::{ClientRequest, CustomRequest, ErrorCode, ErrorData};
-use serde_json::Value;
+use pincer_tools::{Door, ServerState};
+use rmcp::model::{ErrorCode, ErrorData};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,6 @@ use tokio_util::sync::CancellationToken;
 use crate::connection::{Connection, ENDED, Failure};
 use crate::greeting::Greeting;
 use crate::hiding::Hiding;
-use crate::inflight::Caller;
 use crate::listing::Listing;
 use crate::outage::Outage;
 use crate::settings::ServerSettings;
@@ -151,6 +150,12 @@ impl Server {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Returns whether it is being connected to, and nothing is known of it yet.
+    pub fn is_starting(&self) -> bool {
+        let seen = self.seen();
+        seen.listing.is_none() && seen.health == Health::Connecting
+    }
+
     /// Says how it wants to be greeted, for those who know. Otherwise it is found out.
     pub async fn expect(&self, greeting: Greeting) {
         self.life.lock().await.greeting = greeting;
@@ -175,64 +180,6 @@ impl Server {
         if seen.listing.is_none() && (wanted == Wanted::ByName || !down) {
             // On a task of its own: it goes on when nobody waits for it any more.
             let _ = tokio::time::timeout(most, tokio::spawn(Arc::clone(self).try_again())).await;
-        }
-    }
-
-    /// Makes a request of it.
-    pub(crate) async fn request(
-        self: &Arc<Self>,
-        request: ClientRequest,
-        caller: Option<Caller>,
-        abort: &CancellationToken,
-    ) -> Result<Json, ToolError> {
-        let made = self.attempt(request.clone(), caller.clone(), abort).await;
-        // A connection that was found over when it was needed has done nothing.
-        let made = match made {
-            Err(Failure::NotMade(_)) => self.attempt(request, caller, abort).await,
-            made => made,
-        };
-        made.map_err(|failure| self.explain(failure))
-    }
-
-    async fn attempt(
-        self: &Arc<Self>,
-        request: ClientRequest,
-        caller: Option<Caller>,
-        abort: &CancellationToken,
-    ) -> Result<Json, Failure> {
-        let connecting = self.connection(Purpose::Call);
-        let connection = tokio::select! {
-            biased;
-            () = abort.cancelled() => return Err(Failure::Aborted),
-            connection = connecting => connection.map_err(Failure::Down)?,
-        };
-        let made = crate::rounds::request(&connection, &self.settings, request, caller, abort).await;
-        if matches!(made, Ok(_) | Err(Failure::Refused(_) | Failure::Garbled(_))) {
-            self.falls.store(0, Ordering::Relaxed);
-        }
-        made
-    }
-
-    fn explain(&self, failure: Failure) -> ToolError {
-        match failure {
-            Failure::Down(why) | Failure::NotMade(why) => ToolError::before(self.says(&format!("is down: it {why}"))),
-            Failure::TurnedAway(why) => ToolError::before(self.says(&why)),
-            Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
-            Failure::Garbled(wrong) => ToolError::unknown(self.says(&wrong)),
-            Failure::Late(limit) => {
-                let late = format!("did not answer within {} ms", limit.as_millis());
-                ToolError::unknown(self.says(&format!("{late}; if it needs longer, raise its `timeoutMs`")))
-            }
-            Failure::Aborted => ToolError::unknown("the call was aborted"),
-            Failure::Refused(error) => {
-                let effect = match error.code {
-                    ErrorCode::INVALID_PARAMS | ErrorCode::METHOD_NOT_FOUND | ErrorCode::INVALID_REQUEST => {
-                        Effect::None
-                    }
-                    _ => Effect::Unknown,
-                };
-                ToolError { message: self.says(&refusal(&error)), effect, detail: serde_json::to_value(&error).ok() }
-            }
         }
     }
 
@@ -382,6 +329,7 @@ impl Server {
             Ok(listing) => Arc::new(listing),
             Err(failure) => {
                 let why = match failure {
+                    Failure::Starting => "is still starting".into(),
                     Failure::Down(why) | Failure::NotMade(why) | Failure::TurnedAway(why) | Failure::Lost(why) => why,
                     Failure::Late(limit) => {
                         let late = format!("did not list its tools within {} ms", limit.as_millis());
@@ -458,26 +406,6 @@ impl Server {
     /// What it has now is at the door.
     pub(crate) fn changed(&self) {
         self.host.changes.send_modify(|count| *count += 1);
-    }
-
-    /// Tells it from which level on it is to send its log, if it keeps one.
-    pub async fn set_log_level(self: &Arc<Self>, level: Value) -> Result<(), ToolError> {
-        self.ask_for("logging/setLevel", serde_json::json!({ "level": level })).await
-    }
-
-    /// Asks it to tell when a resource changes.
-    pub async fn subscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
-        self.ask_for("resources/subscribe", serde_json::json!({ "uri": uri })).await
-    }
-
-    /// Asks it to tell no more.
-    pub async fn unsubscribe(self: &Arc<Self>, uri: &str) -> Result<(), ToolError> {
-        self.ask_for("resources/unsubscribe", serde_json::json!({ "uri": uri })).await
-    }
-
-    async fn ask_for(self: &Arc<Self>, method: &str, params: Value) -> Result<(), ToolError> {
-        let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
-        self.request(request, None, &CancellationToken::new()).await.map(drop)
     }
 
     /// Ends it, if it runs or is about to.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Entry;
 use pincer_config::keys::{Mcp, McpSampling};
@@ -19,6 +19,8 @@ use crate::tool::entries;
 
 /// Programs that ask about all servers wait at most so long for those that nobody has heard of yet.
 const FOR_ALL: Duration = Duration::from_secs(5);
+/// Time that is not taken off the time of a program.
+const UNNOTICED: Duration = Duration::from_millis(50);
 /// A stored listing that is older is asked for again when there is time.
 const STALE_MS: u64 = 24 * 3600 * 1000;
 
@@ -117,36 +119,42 @@ impl Servers {
         }
     }
 
-    /// Sees to it that what a program talks about is known before it runs, as far as that can be had: servers that it names
-    /// are waited for as long as they may take, all of them only for a moment.
-    pub async fn ready_for(&self, code: &str) {
+    /// Sees to it that what a program talks about is known before it runs, as far as that can be had: servers that it names are
+    /// waited for, all of them only for a moment. `within` is the time of the program: at most nine tenths of it go to that, and
+    /// what is left is returned.
+    pub async fn ready_for(&self, code: &str, within: Duration) -> Duration {
+        let began = Instant::now();
+        let most = within - within / 10;
         let names: Vec<&str> = self.servers.keys().map(String::as_str).collect();
         match mentioned(code, &names) {
-            Mention::None => {}
+            Mention::None => return within,
             Mention::Some(found) => {
-                self.settled(found.into_iter().filter_map(|name| self.get(name)), Wanted::ByName).await
+                self.settled(found.into_iter().filter_map(|name| self.get(name)), Wanted::ByName, most).await
             }
-            Mention::All => self.settled(self.servers.values(), Wanted::AmongOthers).await,
+            Mention::All => self.settled(self.servers.values(), Wanted::AmongOthers, most).await,
         }
+        // Servers that were known took no time.
+        let took = began.elapsed();
+        if took < UNNOTICED { within } else { within.saturating_sub(took).max(within / 10) }
     }
 
     /// Sees to it that all are known, as far as that can be had in a moment.
     pub async fn ready(&self) {
-        self.settled(self.servers.values(), Wanted::AmongOthers).await;
+        self.settled(self.servers.values(), Wanted::AmongOthers, FOR_ALL).await;
     }
 
-    /// Sees to it that this one is known.
+    /// Sees to it that this one is known, as far as that can be had in the time of a call.
     pub async fn ready_with(&self, server: &Arc<Server>) {
-        self.settled([server], Wanted::ByName).await;
+        self.settled([server], Wanted::ByName, server.settings().call_timeout()).await;
     }
 
-    /// Waits until it is known of these what they have, or that they are down.
-    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, wanted: Wanted) {
+    /// Waits until it is known of these what they have, or that they are down, but not longer than a call of theirs may take.
+    async fn settled(&self, which: impl IntoIterator<Item = &Arc<Server>>, wanted: Wanted, most: Duration) {
         let mut waiting = JoinSet::new();
         for server in which {
             let most = match wanted {
-                Wanted::ByName => 2 * server.settings().connect_timeout(),
-                Wanted::AmongOthers => FOR_ALL,
+                Wanted::ByName => most.min(server.settings().call_timeout()),
+                Wanted::AmongOthers => most.min(FOR_ALL),
             };
             let server = Arc::clone(server);
             waiting.spawn(async move { server.settled(most, wanted).await });

@@ -157,7 +157,7 @@ pub(crate) fn entries(settings: &ServerSettings, listing: &Listing) -> Vec<Arc<E
 
 /// What a server brings to the door.
 pub(crate) fn registered(server: &Arc<Server>, entries: &[Arc<Entry>]) -> Vec<(Arc<Entry>, Arc<dyn Tool>)> {
-    let timeout = server.settings().call_timeout() + MARGIN + server.settings().connect_timeout();
+    let timeout = server.settings().call_timeout() + MARGIN;
     let tool = |entry: &Arc<Entry>| {
         // No tool of a listing has the name of an operation.
         let operation = Operation::ALL.into_iter().find(|operation| operation.name() == entry.id.name());

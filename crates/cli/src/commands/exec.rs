@@ -101,8 +101,13 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             return ended(worker, code_of(&refused));
         }
     };
+    let mut within = ready.settings(&arguments.scope).timeout;
+    if let Some(timeout) = arguments.timeout_ms {
+        within = ready.settings(&arguments.scope).timeout_ms(timeout).timeout;
+    }
     if let Job::Exec(input) = &job {
-        ready.mcp.ready_for(&input.code).await;
+        // Servers that have to be started first take their time off that of the program.
+        within = ready.mcp.ready_for(&input.code, within).await;
     }
     let scope = match ready.scope(&arguments.session, &arguments.scope, people) {
         Ok(scope) => scope,
@@ -112,10 +117,7 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             return ended(worker, code_of(&refused));
         }
     };
-    let settings = match arguments.timeout_ms {
-        Some(timeout) => scope.settings.clone().timeout_ms(timeout),
-        None => scope.settings.clone(),
-    };
+    let settings = scope.settings.clone().timeout_ms(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
     let scope = RunScope { settings, ..scope };
     let (result, interrupted) = tend(&ready, &scope, job, &progress, questions).await;
     progress.end();

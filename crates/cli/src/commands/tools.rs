@@ -83,6 +83,9 @@ fn know(servers: &Servers, about: Option<&str>) -> Result<(), RuntimeError> {
             Some(only) => servers.ready_with(only).await,
             None => servers.ready().await,
         }
+        for server in concerned().filter(|server| server.is_starting()) {
+            note(&format!("warning: the MCP server {} is still starting: its tools are left out", server.name()));
+        }
         servers.end().await;
     });
     for server in concerned() {

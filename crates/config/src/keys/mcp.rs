@@ -54,10 +54,11 @@ pub struct McpServer {
     /// such a tool needs no checkpoint of its program, and is repeated if a crash interrupts it. What the server says of itself
     /// does not count here.
     pub read_only: Vec<String>,
-    /// How long it may take to start, or to be connected to, and to list its tools.
+    /// How long it may take to start, or to be connected to, and to list its tools. Calls and programs do not wait longer for it
+    /// than they may take themselves.
     #[schemars(range(min = 100, max = 600_000))]
     pub connect_timeout_ms: u64,
-    /// How long a call may take. Reported progress does not lengthen it.
+    /// How long a call may take, with the start of the server if that has to be waited for. Reported progress does not lengthen it.
     #[schemars(range(min = 100, max = 86_400_000))]
     pub timeout_ms: u64,
     /// What happens when it asks for a model's answer.

@@ -164,7 +164,7 @@ fn state_of(seen: &Seen) -> &'static str {
     match (&seen.health, &seen.listing) {
         (Health::Up, _) => "up",
         (Health::Down(_), _) => "down",
-        (Health::Connecting, _) => "connecting",
+        (Health::Connecting, _) => "starting",
         (Health::Cold, Some(_)) => "cold",
         (Health::Cold, None) => "unknown",
     }
