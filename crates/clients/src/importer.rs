@@ -76,6 +76,13 @@ pub struct Reading {
     pub remarks: Vec<String>,
 }
 
+/// The variables that a server names.
+struct Named {
+    names: Vec<String>,
+    /// How the client can pass them on.
+    passed: BTreeMap<String, Passing>,
+}
+
 /// Reads files one after the other: names stay unique, a variable stands for one secret, and a server that several clients have is
 /// found once.
 #[derive(Debug)]
@@ -118,8 +125,8 @@ impl<'a> Importer<'a> {
         for name in in_order(file, &text, servers.keys().cloned().collect(), &mut reading.remarks) {
             let Some(members) = servers.get(&name) else { continue };
             match self.server(file, &inputs, &name, members) {
-                Ok((found, variables, passed)) => {
-                    named.extend(variables);
+                Ok((found, Named { names, passed })) => {
+                    named.extend(names);
                     reading.passed.extend(passed);
                     reading.servers.push(found);
                 }
@@ -147,7 +154,7 @@ impl<'a> Importer<'a> {
         inputs: &BTreeMap<String, Input>,
         name_there: &str,
         members: &Value,
-    ) -> Result<(Found, Vec<String>, BTreeMap<String, Passing>), Reason> {
+    ) -> Result<(Found, Named), Reason> {
         if server::is_pincer(members) {
             return Err(Reason::Ourselves);
         }
@@ -165,7 +172,7 @@ impl<'a> Importer<'a> {
         }
         let name = self.unique(wanted);
         self.known.push((name.clone(), server.clone()));
-        Ok((Found { name_there: name_there.to_owned(), name, server, remarks }, named, passed))
+        Ok((Found { name_there: name_there.to_owned(), name, server, remarks }, Named { names: named, passed }))
     }
 
     /// What the file asks the user for. Each gets a variable of its own, which stands for nothing else in any of the files.

@@ -177,7 +177,7 @@ enum Before {
 /// The secrets in one argument, which may be a whole command for a shell.
 fn in_argument(text: &str, before: Before) -> (Vec<Range<usize>>, Before) {
     if before == Before::Name {
-        return (vec![0..text.len()], Before::Other);
+        return (Some(0..text.len()).into_iter().collect(), Before::Other);
     }
     // `Authorization: Bearer x` is one value with a space in it.
     if let Some(value) = value_of_secret(text) {
@@ -193,22 +193,19 @@ fn in_argument(text: &str, before: Before) -> (Vec<Range<usize>>, Before) {
         }
         let is_scheme = ["bearer", "basic", "token"].iter().any(|scheme| word.eq_ignore_ascii_case(scheme));
         let names = word.ends_with(['=', ':']) || word.starts_with('-') && !word.contains('=');
-        (parts, before) = match before {
-            Before::Name if is_scheme => (parts, Before::Name),
-            Before::Name => (with(parts, [start..start + word.len()]), Before::Other),
-            Before::Other if names && named_secret(word) => (parts, Before::Name),
-            Before::Other => {
-                let found = in_word(word).into_iter().map(|part| start + part.start..start + part.end);
-                (with(parts, found), Before::Other)
+        match before {
+            Before::Name if is_scheme => {}
+            Before::Name => {
+                parts.push(start..start + word.len());
+                before = Before::Other;
             }
-        };
+            Before::Other if names && named_secret(word) => before = Before::Name,
+            Before::Other => {
+                parts.extend(in_word(word).into_iter().map(|part| start + part.start..start + part.end));
+            }
+        }
     }
     (parts, before)
-}
-
-fn with(mut parts: Vec<Range<usize>>, more: impl IntoIterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    parts.extend(more);
-    parts
 }
 
 /// The value of `--token=x`, `API_KEY=x` and `Authorization: x`, if that is all there is.
@@ -228,7 +225,7 @@ fn in_word(word: &str) -> Vec<Range<usize>> {
         return in_address(word);
     }
     let value = word.rfind('=').map_or(0, |at| at + 1);
-    if looks_secret(&word[value..]) { vec![value..word.len()] } else { Vec::new() }
+    looks_secret(&word[value..]).then_some(value..word.len()).into_iter().collect()
 }
 
 /// The user, the password and the parts that look like secrets in an address, which may have a name before it.

@@ -1,4 +1,4 @@
-//! `pincer secrets`: values that configs name as `${secret:NAME}`, and that are shown to nobody.
+//! `pincer secrets`: values that configs name as `${secret:NAME}`, and that are never shown.
 
 use std::io::{IsTerminal, Read, stderr, stdin};
 
@@ -99,7 +99,7 @@ fn list(vault: &Vault, sources: &Sources) -> Result<(Value, String), Refused> {
     for (name, source) in sources {
         let (kept, place) = match source {
             SecretSource::File(file) => ("file", format!("the file {file}")),
-            // Its arguments may be nobody's business.
+            // Its arguments may be secret too.
             SecretSource::Command(words) => ("command", format!("the command {}", words[0])),
             SecretSource::Keychain(account) => ("keychain", format!("the system's keychain, as {account}")),
         };
