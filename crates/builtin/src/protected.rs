@@ -8,6 +8,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cap_std::fs::{Dir, Metadata, MetadataExt};
+use pincer_process::real;
 
 /// The directory that tells git what to run. Its name is compared without case, as some file systems do.
 const GITS_OWN: &str = ".git";
@@ -58,12 +59,4 @@ impl Protected {
 fn is_same(path: &Path, found: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt as _;
     path.symlink_metadata().is_ok_and(|there| (there.dev(), there.ino()) == (found.dev(), found.ino()))
-}
-
-/// The path without links, as far as it exists.
-fn real(path: &Path) -> Option<PathBuf> {
-    let absolute = std::path::absolute(path).ok()?;
-    let existing = absolute.ancestors().find_map(|ancestor| Some((ancestor, ancestor.canonicalize().ok()?)));
-    let (ancestor, real) = existing?;
-    Some(real.join(absolute.strip_prefix(ancestor).ok()?))
 }

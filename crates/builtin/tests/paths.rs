@@ -354,13 +354,13 @@ async fn what_decides_is_not_changed_by_any_spelling_of_its_path() {
 async fn a_directory_that_changes_meanwhile_does_not_lead_to_what_is_protected() {
     let house = Arc::new(guarded());
     let done = Arc::new(AtomicBool::new(false));
+    let way = house.path("way");
+    fs::create_dir(&way).unwrap();
+    symlink(".git/hooks", house.path("to-git")).unwrap();
+    symlink("plugins", house.path("to-plugins")).unwrap();
     let swapping = {
         let (house, done) = (Arc::clone(&house), Arc::clone(&done));
         std::thread::spawn(move || {
-            let way = house.path("way");
-            fs::create_dir(&way).unwrap();
-            symlink(".git/hooks", house.path("to-git")).unwrap();
-            symlink("plugins", house.path("to-plugins")).unwrap();
             while !done.load(Ordering::Relaxed) {
                 // Each twice: then it is what it was.
                 for other in ["to-git", "to-git", "to-plugins", "to-plugins"] {

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use pincer_builtin::{Approved, Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
-use pincer_config::keys::{self, Decision, McpSampling};
+use pincer_config::keys::{self, CommandLine, Decision, McpSampling};
 use pincer_config::{Config, Distrust, Loaded, trust};
 use pincer_mcp::{Places, Servers};
 use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
+use pincer_process::{anchored, anchored_line};
 use pincer_store::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
 use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterError, RuleDecision};
 use regex::Regex;
 
-use crate::places::place;
+use crate::guarded::{guarded, is_in_the_open};
 use crate::print::note;
 use crate::secrets::Vault;
-use crate::state::directory;
 
 /// A door as the config describes it, and what must be ended with it.
 pub(crate) struct Assembly {
@@ -59,22 +59,9 @@ impl Assembly {
         let config = &loaded.parsed.config;
         let found = found_plugins(loaded, state)?;
         let mut settings = settings(config, loaded.file.as_deref())?;
-        // Whoever can change these decides what may be done.
-        settings.protected.extend(loaded.file.clone());
-        // The next start may find these, also if they are not there yet.
-        let home = place("XDG_CONFIG_HOME", ".config").unwrap_or_default();
-        let homes = [PathBuf::new(), settings.workspace.clone(), home];
-        settings.protected.extend(homes.map(|home| home.join(pincer_config::FILE_NAME)));
-        let folders = plugin_paths(loaded).into_iter().chain(directory(None));
-        settings.protected.extend(folders.filter(|folder| !holds(folder, &settings.workspace)));
-        settings.protected.extend(state.map(Path::to_owned));
-        settings.protected.extend(found.iter().map(|plugin| plugin.folder.clone()));
-        let words = config.hooks.before_tool_call.iter().flat_map(|hook| hook.command.words());
-        let words: Vec<String> =
-            words.flat_map(|word| word.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect();
-        settings.protected.extend(words.iter().map(PathBuf::from).filter(|file| file.is_file()));
+        settings.protected = guarded(loaded, &settings.workspace, state, &found);
         let builtin = Builtin::new(settings)?;
-        let mut door = builtin.register(gates(config)?, Some(store.clone()))?;
+        let mut door = builtin.register(gates(loaded)?, Some(store.clone()))?;
         let mut plugins = Vec::new();
         for found in found {
             let entry = config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
@@ -140,30 +127,48 @@ fn trusted_paths(found: &Found) -> Vec<PathBuf> {
 }
 
 /// The directories in which plugins are looked for, as the config names them.
-fn plugin_paths(loaded: &Loaded) -> Vec<PathBuf> {
+pub(crate) fn plugin_paths(loaded: &Loaded) -> Vec<PathBuf> {
     let paths = &loaded.parsed.config.plugins.paths;
     paths.iter().map(|path| beside(loaded.file.as_deref(), path)).collect()
 }
 
-/// Whether a directory is, or has in it, another one.
-fn holds(directory: &Path, other: &Path) -> bool {
-    let real = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    matches!((real(directory), real(other)), (Ok(directory), Ok(other)) if other.starts_with(&directory))
+/// The words of all commands that a config has Pincer start: hooks, and servers that do not say where they start.
+pub(crate) fn started_words(loaded: &Loaded) -> Vec<Vec<String>> {
+    let config = &loaded.parsed.config;
+    let hooks = config.hooks.before_tool_call.iter().map(|hook| hook_words(loaded, &hook.command));
+    let servers = config.mcp.servers.values().filter(|server| server.cwd.is_none()).filter_map(|server| {
+        let words: Vec<String> = std::iter::once(server.command.clone()?).chain(server.args.iter().cloned()).collect();
+        Some(anchored(&words, &mcp_places(loaded, None).anchors()))
+    });
+    hooks.chain(servers).collect()
+}
+
+/// The words of a hook. It starts elsewhere, so its relative paths are made absolute: as seen from here, or from the config.
+fn hook_words(loaded: &Loaded, command: &CommandLine) -> Vec<String> {
+    let beside = loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned);
+    let places: Vec<PathBuf> = std::env::current_dir().ok().into_iter().chain(beside).collect();
+    match command {
+        CommandLine::Words(words) => anchored(words, &places),
+        CommandLine::Shell(line) => CommandLine::Shell(anchored_line(line, &places)).words(),
+    }
 }
 
 /// Hooks and rules: what has a say before any tool.
-fn gates(config: &Config) -> Result<DoorBuilder, PolicyError> {
+fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
+    let config = &loaded.parsed.config;
+    let workspace = workspace(config, loaded.file.as_deref());
     let mut door = Door::builder().redactor(redactor(config));
     for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
         let at = format!("hooks.before_tool_call[{index}]");
         let matcher = Matcher::parse(&format!("{at}.matcher"), hook.matcher.names())?;
-        let command = hook.command.words();
+        let command = hook_words(loaded, &hook.command);
+        let is_in_the_open = is_in_the_open(&command, &workspace);
         door = door.hook(Hook {
             name: at,
             matcher,
             priority: hook.priority,
             timeout: Duration::from_millis(hook.timeout_ms),
-            hook: Arc::new(CommandHook { command }),
+            hook: Arc::new(CommandHook { command, is_in_the_open }),
         });
     }
     for (index, rule) in config.approvals.rules.iter().enumerate() {

@@ -8,6 +8,7 @@ mod codemode;
 mod commands;
 mod debug;
 mod engine;
+mod guarded;
 mod interrupt;
 mod load_client;
 mod measure;

@@ -12,7 +12,7 @@ use crate::parse::parse;
 use crate::secrets::{Vault, variable_name};
 use crate::server::{self, shortened};
 use crate::variables::{Input, Passing, Translator, literal};
-use crate::{ClientError, ClientFile, Format, Hidden, Reach, Secrets, Surroundings};
+use crate::{ClientError, ClientFile, Format, Hidden, Secrets, Surroundings};
 
 /// A server that can stand in our config.
 #[derive(Clone, Debug)]
@@ -163,9 +163,7 @@ impl<'a> Importer<'a> {
         let mut translator = Translator { client, around, inputs, named, passed, remarks };
         let mut server = server::read(members, &mut translator).map_err(Reason::Unusable)?;
         let Translator { named, passed, remarks, .. } = translator;
-        if matches!(file.reach, Reach::Project | Reach::Local) {
-            server::seen_from(&mut server, &self.around.directory);
-        }
+        server::seen_from(&mut server, &self.around.directory, file.reach);
         let wanted = server_name(name_there);
         if let Some((known, _)) = self.known.iter().find(|(name, other)| same_name(name, &wanted) && *other == server) {
             return Err(Reason::Same(known.clone()));

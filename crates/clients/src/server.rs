@@ -9,6 +9,7 @@ use std::path::Path;
 use pincer_config::keys::{McpServer, McpTransport};
 use serde_json::{Map, Value};
 
+use crate::Reach;
 use crate::variables::{Translator, is_name};
 
 /// Reads one server; an error says why it cannot be one of ours.
@@ -252,15 +253,22 @@ impl Draft<'_, '_> {
     }
 }
 
-/// What a project's relative paths are seen from. Only what plainly is such a path makes a difference.
-pub(crate) fn seen_from(server: &mut McpServer, directory: &Path) {
+/// Sets where a server starts: a project's in the project, as the client starts it, and every other whose arguments have relative
+/// paths. Only what plainly is such a path counts.
+pub(crate) fn seen_from(server: &mut McpServer, directory: &Path, reach: Reach) {
+    if server.command.is_none() {
+        return;
+    }
+    let is_project = matches!(reach, Reach::Project | Reach::Local);
     let Some(at) = directory.to_str().map(crate::variables::escaped) else { return };
-    let relative = |text: &String| ["./", "../", ".\\", "..\\"].iter().any(|start| text.starts_with(start));
+    let relative = |text: &String| {
+        [".", ".."].contains(&text.as_str()) || ["./", "../", ".\\", "..\\"].iter().any(|start| text.starts_with(start))
+    };
     match &server.cwd {
-        Some(cwd) if Path::new(cwd).is_relative() && !cwd.starts_with(['$', '~']) => {
+        Some(cwd) if is_project && Path::new(cwd).is_relative() && !cwd.starts_with(['$', '~']) => {
             server.cwd = Some(Path::new(&at).join(cwd).to_string_lossy().into_owned());
         }
-        None if server.command.iter().chain(&server.args).any(relative) => server.cwd = Some(at),
+        None if is_project || server.command.iter().chain(&server.args).any(relative) => server.cwd = Some(at),
         _ => {}
     }
 }

@@ -94,12 +94,16 @@ fn claude_codes_file_of_the_user_has_servers_for_all_and_for_one_directory() {
             here: { "history": [], "mcpServers": { "mine": { "type": "stdio", "command": "m", "args": [], "env": {} } } },
             "/elsewhere": { "mcpServers": { "other": { "command": "o" } } },
         },
-        "mcpServers": { "all": { "command": "a" } },
+        "mcpServers": { "all": { "command": "a" }, "here": { "command": "a", "args": ["."] } },
     });
     let home = home.with(&user, &text.to_string());
     let mut importer = Importer::new(&home.around, Secrets::Keep);
-    assert_eq!(shown(&importer.read(&user).unwrap()), json!({ "all": { "command": "a" } }));
-    assert_eq!(shown(&importer.read(&local).unwrap()), json!({ "mine": { "command": "m" } }));
+    let app = home.around.directory.to_str().unwrap();
+    assert_eq!(
+        shown(&importer.read(&user).unwrap()),
+        json!({ "all": { "command": "a" }, "here": { "command": "a", "args": ["."], "cwd": app } })
+    );
+    assert_eq!(shown(&importer.read(&local).unwrap()), json!({ "mine": { "command": "m", "cwd": app } }));
 }
 
 #[test]
@@ -135,8 +139,12 @@ fn vs_code_is_read_with_its_comments_and_inputs() {
         1,
         "\u{feff}// mine\r\n{\r\n  \"inputs\": [\r\n    { \"type\": \"promptString\", \"id\": \"perplexity-key\", \"description\": \"Perplexity API Key\", \"password\": true },\r\n  ],\r\n  \"servers\": {\r\n    /* search */\r\n    \"Perplexity\": { \"type\": \"stdio\", \"command\": \"npx\", \"args\": [\"-y\", \"p\"], \"env\": { \"PERPLEXITY_API_KEY\": \"${input:perplexity-key}\", \"GONE\": null }, \"dev\": { \"watch\": \"**\" } },\r\n    \"remote\": { \"type\": \"http\", \"url\": \"https://x/mcp\", \"headers\": { \"X\": \"${input:unknown id}\" } }\r\n  }\r\n}\r\n",
     );
+    let mut servers = shown(&reading);
+    // As the client starts it.
+    let cwd = servers["Perplexity"].as_object_mut().unwrap().remove("cwd").unwrap();
+    assert!(cwd.as_str().unwrap().ends_with("/app"), "{cwd}");
     assert_eq!(
-        shown(&reading),
+        servers,
         json!({
             "Perplexity": { "command": "npx", "args": ["-y", "p"], "env": { "PERPLEXITY_API_KEY": "${PERPLEXITY_KEY}" } },
             "remote": { "type": "http", "url": "https://x/mcp", "headers": { "X": "${UNKNOWN_ID}" } },

@@ -21,6 +21,7 @@ use crate::hiding::Hiding;
 use crate::inflight::{Caller, InFlight, UnderWay};
 use crate::lines::{Ends, Lines, Notes, is_ours};
 use crate::log::{LastWords, listen};
+use crate::private::private_directory;
 use crate::sealed;
 use crate::server::Host;
 use crate::settings::ServerSettings;
@@ -281,8 +282,11 @@ async fn start(
     greeting: Greeting,
 ) -> Result<(Service, Program), Unmet> {
     let mut environment = clean_environment(&[]);
-    environment.extend(settings.config.env.clone());
+    environment.extend(settings.environment(words));
     let directory = settings.directory.clone();
+    if settings.config.cwd.is_none() && !directory.exists() {
+        private_directory(&directory).map_err(|error| not_started(&words[0], settings, &error))?;
+    }
     let group = Group::start(Start { words, directory, environment, stdin: Stdio::piped() });
     let mut group = group.map_err(|error| not_started(&words[0], settings, &error))?;
     let (Some(stdin), Some(stdout), Some(stderr)) =

@@ -7,13 +7,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Entry;
 use pincer_config::keys::{Mcp, McpSampling};
+use pincer_process::holds;
 use pincer_tools::Door;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use crate::mention::{Mention, mentioned};
 use crate::server::{Host, Resolve, Server, Wanted};
-use crate::settings::ServerSettings;
+use crate::settings::{Apart, ServerSettings};
 use crate::told::Notice;
 use crate::tool::entries;
 
@@ -33,12 +34,28 @@ pub struct Servers {
 /// Where servers work, and where things of theirs are kept.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
-    /// Where programs are started that say nothing else.
+    /// Where file tools work: no program starts there that does not say so.
     pub workspace: PathBuf,
     /// From where relative paths are seen.
     pub beside: Option<PathBuf>,
     /// Where listings, logs and tokens are kept. Nowhere if absent.
     pub state: Option<PathBuf>,
+}
+
+impl Places {
+    /// The directories from which relative paths of a command are seen.
+    pub fn anchors(&self) -> Vec<PathBuf> {
+        self.beside.iter().chain([&self.workspace]).cloned().collect()
+    }
+
+    /// Returns a directory for a server that does not say where it starts. Nothing is there that a program of the workspace could
+    /// have put there, nor above it: interpreters and package managers look for modules and settings in both.
+    fn own_directory(&self, server: &str) -> PathBuf {
+        match &self.state {
+            Some(state) if !holds(&self.workspace, state) => state.join("mcp").join("work").join(server),
+            _ => PathBuf::from("/"),
+        }
+    }
 }
 
 impl Servers {
@@ -47,13 +64,17 @@ impl Servers {
         let host = Host { state: places.state.clone(), ..Host::default() };
         let enabled = config.servers.iter().filter(|(_, server)| server.enabled);
         let servers = enabled.map(|(name, config)| {
-            let directory = match &config.cwd {
-                Some(cwd) => places.beside.as_deref().unwrap_or(Path::new("")).join(cwd),
-                None => places.workspace.clone(),
+            let (directory, apart) = match &config.cwd {
+                Some(cwd) => (places.beside.as_deref().unwrap_or(Path::new("")).join(cwd), None),
+                None => {
+                    let (anchors, workspace) = (places.anchors(), places.workspace.clone());
+                    (places.own_directory(name), Some(Apart { anchors, workspace }))
+                }
             };
             let roots = config.roots.iter().map(|root| seen_from(places.beside.as_deref(), root)).collect();
             let sampling = config.sampling.unwrap_or(sampling);
-            let settings = ServerSettings { name: name.clone(), config: config.clone(), directory, roots, sampling };
+            let settings =
+                ServerSettings { name: name.clone(), config: config.clone(), directory, apart, roots, sampling };
             (name.clone(), Server::new(settings, host.clone()))
         });
         Self { servers: servers.collect(), host: host.clone() }

@@ -1,10 +1,12 @@
 //! What is known of a server before anybody has talked to it.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pincer_catalog::is_glob_match;
 use pincer_config::keys::{McpElicitation, McpSampling, McpServer, McpToolFilter};
+use pincer_process::{anchored, holds};
 use sha2::{Digest, Sha256};
 
 /// A server, as the config has it.
@@ -18,15 +20,42 @@ pub struct ServerSettings {
     pub directory: PathBuf,
     /// The directories that it is told to work in, as absolute paths. It is told of no others.
     pub roots: Vec<PathBuf>,
+    /// How its command is read, if it does not say where it starts.
+    pub apart: Option<Apart>,
     /// What happens when it asks for a model's answer.
     pub sampling: McpSampling,
 }
 
+/// A server that starts apart from the workspace.
+#[derive(Clone, Debug)]
+pub struct Apart {
+    /// The directories from which its relative paths are seen.
+    pub anchors: Vec<PathBuf>,
+    /// Where programs can put files.
+    pub workspace: PathBuf,
+}
+
 impl ServerSettings {
-    /// Program and arguments, if it is one.
+    /// Program and arguments, if it is one, as they are started.
     pub(crate) fn words(&self) -> Option<Vec<String>> {
         let program = self.config.command.clone()?;
-        Some(std::iter::once(program).chain(self.config.args.iter().cloned()).collect())
+        let words: Vec<String> = std::iter::once(program).chain(self.config.args.iter().cloned()).collect();
+        Some(match &self.apart {
+            Some(apart) => anchored(&words, &apart.anchors),
+            None => words,
+        })
+    }
+
+    /// Its environment, beside what it has of ours.
+    pub(crate) fn environment(&self, words: &[String]) -> BTreeMap<String, String> {
+        let mut environment = self.config.env.clone();
+        let scripts = words.iter().map(Path::new).filter(|file| file.is_file());
+        let mut directories = scripts.filter_map(Path::parent);
+        if self.apart.as_ref().is_some_and(|apart| directories.any(|directory| holds(directory, &apart.workspace))) {
+            // Programs can put files beside its script, which Python would take for its modules.
+            environment.entry("PYTHONSAFEPATH".into()).or_insert_with(|| "1".into());
+        }
+        environment
     }
 
     /// How long it may take to be there.

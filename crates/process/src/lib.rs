@@ -3,6 +3,7 @@
 //! Commands, plugins and servers are started here, each in a [`Group`] of its own. It knows nothing of what they are for. And a
 //! command of ours can [`split`] in two, so that one half stays behind to finish what it has begun.
 
+mod anchor;
 mod descendants;
 mod file_size;
 mod group;
@@ -12,6 +13,7 @@ mod open_files;
 mod peer;
 mod session;
 
+pub use anchor::{anchored, anchored_line, holds, real};
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};

@@ -146,7 +146,7 @@ async fn observers_are_told_what_came_of_a_call_and_can_hold_nothing_up() {
 }
 
 fn shell(script: &str) -> CommandHook {
-    CommandHook { command: vec!["sh".into(), "-c".into(), script.into()] }
+    CommandHook { command: vec!["sh".into(), "-c".into(), script.into()], is_in_the_open: false }
 }
 
 #[tokio::test]
@@ -176,9 +176,9 @@ async fn a_command_that_fails_in_any_way_blocks() {
         let message = blocked(&with(vec![hook("command", 1, shell(script))])).await;
         assert!(message.contains(says), "{script}: {message}");
     }
-    let missing = CommandHook { command: vec!["/no/such/program".into()] };
+    let missing = CommandHook { command: vec!["/no/such/program".into()], is_in_the_open: false };
     assert!(blocked(&with(vec![hook("missing", 1, missing)])).await.contains("cannot be started"));
-    let empty = CommandHook { command: vec![] };
+    let empty = CommandHook { command: vec![], is_in_the_open: false };
     assert!(blocked(&with(vec![hook("empty", 1, empty)])).await.contains("it has no command"));
     let slow = Hook { timeout: Duration::from_millis(50), ..hook("slow", 1, shell("sleep 600")) };
     assert!(blocked(&with(vec![slow])).await.contains("did not answer within 50 ms"));

@@ -33,7 +33,8 @@ pub struct McpServer {
     pub args: Vec<String>,
     /// Variables of its environment. Of Pincer's own environment it gets what looks harmless.
     pub env: BTreeMap<String, String>,
-    /// Where it is started; the workspace if absent. A relative path is seen from the config.
+    /// Where it is started. A relative path is seen from the config. If absent, a directory of its own, so that no file of the
+    /// workspace decides what it loads; relative paths among its arguments are seen from the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// Directories that it is told to work in, as roots of the protocol; relative ones are seen from the config. Without this

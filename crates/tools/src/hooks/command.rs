@@ -12,12 +12,17 @@ use crate::BoxFuture;
 const MOST_OUTPUT: u64 = 1 << 20;
 const STDERR_CHARS: usize = 500;
 
-/// Runs `command` for each event. Exit code 0 and nothing on standard output is "no opinion"; every other exit code is a
+/// Where hooks start: no program can put a file there that a hook would take for its own.
+const START: &str = "/";
+
+/// Runs `command` for each event, in the root directory. Exit code 0 and nothing on standard output is "no opinion"; every other exit code is a
 /// failure.
 #[derive(Clone, Debug)]
 pub struct CommandHook {
     /// Program and arguments. Not a shell: nothing in an event can become a command.
     pub command: Vec<String>,
+    /// Programs can put files beside its script. Then Python does not look for modules there.
+    pub is_in_the_open: bool,
 }
 
 impl BeforeHook for CommandHook {
@@ -32,10 +37,12 @@ impl CommandHook {
         if self.command.is_empty() {
             return Err(HookError::Start("it has no command".into()));
         }
-        let directory = std::env::current_dir().map_err(start)?;
         // The operator's own command has all of the operator's environment.
-        let environment = std::env::vars().collect();
-        let start_it = Start { words: &self.command, directory, environment, stdin: Stdio::piped() };
+        let mut environment: Vec<(String, String)> = std::env::vars().collect();
+        if self.is_in_the_open {
+            environment.push(("PYTHONSAFEPATH".into(), "1".into()));
+        }
+        let start_it = Start { words: &self.command, directory: START.into(), environment, stdin: Stdio::piped() };
         // All of it ends when this future is dropped, which is what happens to a hook that is late.
         let mut group = Group::start(start_it).map_err(start)?;
         let event = serde_json::to_vec(event).map_err(|error| HookError::Start(error.to_string()))?;
