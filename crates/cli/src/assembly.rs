@@ -19,6 +19,7 @@ use regex::Regex;
 use crate::guarded::{guarded, is_in_the_open};
 use crate::print::note;
 use crate::secrets::Vault;
+use crate::workspace::{beside, prepare, workspace};
 
 /// A door as the config describes it, and what must be ended with it.
 pub(crate) struct Assembly {
@@ -44,6 +45,8 @@ pub(crate) enum AssemblyError {
     Register(#[from] RegisterError),
     #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     NoPlugin { id: String, near: Option<String> },
+    #[error("the workspace cannot be made")]
+    Workspace(#[source] std::io::Error),
     #[error("cannot locate the pincer executable, which confined commands need")]
     Itself(#[source] std::io::Error),
 }
@@ -58,7 +61,8 @@ impl Assembly {
     ) -> Result<Self, AssemblyError> {
         let config = &loaded.parsed.config;
         let found = found_plugins(loaded, state)?;
-        let mut settings = settings(config, loaded.file.as_deref())?;
+        let mut settings = settings(loaded)?;
+        prepare(&settings.workspace, loaded).map_err(AssemblyError::Workspace)?;
         settings.protected = guarded(loaded, &settings.workspace, state, &found);
         let builtin = Builtin::new(settings)?;
         let mut door = builtin.register(gates(loaded)?, Some(store.clone()))?;
@@ -93,7 +97,7 @@ pub(crate) fn servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampli
 /// Where MCP servers work, and where things of theirs are kept.
 fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
     Places {
-        workspace: workspace(&loaded.parsed.config, loaded.file.as_deref()),
+        workspace: workspace(loaded),
         beside: loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned),
         state: state.map(Path::to_owned),
     }
@@ -156,7 +160,7 @@ fn hook_words(loaded: &Loaded, command: &CommandLine) -> Vec<String> {
 /// Hooks and rules: what has a say before any tool.
 fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
     let config = &loaded.parsed.config;
-    let workspace = workspace(config, loaded.file.as_deref());
+    let workspace = workspace(loaded);
     let mut door = Door::builder().redactor(redactor(config));
     for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
         let at = format!("hooks.before_tool_call[{index}]");
@@ -181,7 +185,8 @@ fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
     Ok(door)
 }
 
-fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyError> {
+fn settings(loaded: &Loaded) -> Result<Settings, AssemblyError> {
+    let config = &loaded.parsed.config;
     let exec = &config.tools.exec;
     // On Linux by the process, not by its path: an upgrade may have put another program there.
     let itself = match cfg!(target_os = "linux") {
@@ -195,7 +200,7 @@ fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyEr
     let confinement = Confinement { program: vec![itself.display().to_string(), "confine".into()], approved };
     let web = &config.tools.web;
     Ok(Settings {
-        workspace: workspace(config, file),
+        workspace: workspace(loaded),
         protected: Vec::new(),
         exec_mode: match exec.mode {
             keys::ExecMode::Deny => ExecMode::Deny,
@@ -218,19 +223,6 @@ fn settings(config: &Config, file: Option<&Path>) -> Result<Settings, AssemblyEr
         },
         redactor: redactor(config),
     })
-}
-
-/// As the config says, seen from where it is; otherwise here.
-fn workspace(config: &Config, file: Option<&Path>) -> PathBuf {
-    config.workspace.as_deref().map_or_else(|| PathBuf::from("."), |said| beside(file, said))
-}
-
-/// A path of the config, seen from where the config is.
-fn beside(file: Option<&Path>, path: &str) -> PathBuf {
-    match file.and_then(Path::parent) {
-        Some(directory) => directory.join(path),
-        None => PathBuf::from(path),
-    }
 }
 
 /// What may be shown. The patterns have been checked with the config.

@@ -13,7 +13,7 @@ use pincer_store::SqliteStore;
 use pincer_tools::{Context, Door, EventSink};
 
 use crate::assembly::Assembly;
-use crate::print::chain;
+use crate::print::{chain, note};
 use crate::usage::{PlaceArguments, ScopeArguments};
 use crate::{engine, settings, state};
 
@@ -75,6 +75,13 @@ impl Ready {
         let owner = Owner::new(directory.unwrap_or_default().join("owners"));
         let mode = CodeMode::within(memory, engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);
         Ok(Self { mode, door, store, loaded, policy, builtin, plugins, mcp: Arc::new(mcp) })
+    }
+
+    /// Tells a person who may expect another workspace.
+    pub fn tell_workspace(&self) {
+        if let Some(moved) = crate::workspace::moved(&self.loaded) {
+            note(&format!("note: {moved}"));
+        }
     }
 
     pub fn config(&self) -> &Config {

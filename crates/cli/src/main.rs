@@ -24,6 +24,7 @@ mod state;
 mod usage;
 mod usage_bench;
 mod usage_mcp;
+mod workspace;
 
 use std::io;
 use std::process::ExitCode;

@@ -22,7 +22,7 @@ fn home() -> Home {
         "command": pincer_testkit::program("mcp-fixture").unwrap(), "args": ["stdio"],
         "env": { "MARK": home.path("mark") },
     });
-    let config = json!({ "tools": { "exec": { "mode": "full" } }, "mcp": { "servers": { "fixture": fixture } } });
+    let config = json!({ "tools": { "profile": "full", "exec": { "mode": "full" } }, "mcp": { "servers": { "fixture": fixture } } });
     fs::write(home.path("pincer.json5"), config.to_string()).unwrap();
     home
 }
@@ -163,6 +163,29 @@ fn a_server_whose_state_directory_was_removed_acknowledges_nothing() {
     assert!(error.contains("removed") && error.contains("pincer.db"), "{error}");
     // What needs no store is not held up.
     assert_eq!(served.exec(3, "return 1 + 1")["value"], 2);
+}
+
+#[test]
+fn built_in_tools_are_there_only_if_the_config_asks_for_tools() {
+    let has = |tools: Value| {
+        let home = home();
+        let config = json!({ "tools": tools }).to_string();
+        fs::write(home.path("pincer.json5"), config).unwrap();
+        let mut served = Served::start(&home, &[]);
+        let in_programs = served.exec(1, "return ALL_TOOLS.map((tool) => tool.name).sort().join()")["value"].clone();
+        let written = served.exec(2, "await tools.write({ path: 'made', content: '' })");
+        assert_eq!(served.ends(), Some(0));
+        let mut served = Served::start(&home, &["--surface", "direct"]);
+        let listed = served.ask(1, "tools/list", json!({}))["result"]["tools"].as_array().unwrap().len();
+        assert_eq!(served.ends(), Some(0));
+        (in_programs, written["status"].clone(), listed, home.path("made").exists())
+    };
+    let none = (json!(""), json!("failed"), 0, false);
+    assert_eq!(has(json!({})), none);
+    assert_eq!(has(json!({ "exec": { "mode": "full" }, "deny": ["read"] })), none);
+    assert_eq!(has(json!({ "allow": ["write"] })), (json!("apply_patch,write"), json!("completed"), 2, true));
+    assert_eq!(has(json!({ "profile": "full" })).1, "completed");
+    assert_eq!(has(json!({ "alsoAllow": ["write"] })).1, "completed");
 }
 
 #[test]

@@ -229,6 +229,36 @@ fn what_decides_over_the_tools_cannot_be_changed_by_them() {
     assert_eq!(home.run(&["tools", "call", "write", "{\"path\": \"pincer.json5\", \"content\": \"{}\"}"]).0, 1);
 }
 
+#[test]
+fn the_home_directory_is_no_workspace_unless_it_is_meant_to_be() {
+    let input = json!({ "path": ".bashrc", "content": "mine" }).to_string();
+    let write = |home: &Home, place: &std::path::Path| {
+        let pincer = home.command(&["tools", "call", "write", &input]);
+        let mut command = std::process::Command::new(pincer.get_program());
+        command.args(pincer.get_args()).current_dir(place).env_clear();
+        command.envs(pincer.get_envs().filter_map(|(name, value)| Some((name, value?)))).output().unwrap()
+    };
+    // The home, and a directory that has it in it.
+    let home = Home::with("{}");
+    std::fs::remove_file(home.path("pincer.json5")).unwrap();
+    for place in [home.path("."), home.path("..")] {
+        let _ = std::fs::remove_dir_all(home.path(".local"));
+        let output = write(&home, &place);
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && err.contains("not in this directory: set `workspace`"), "{err}");
+        assert!(!home.path(".bashrc").exists() && !place.join(".bashrc").exists());
+        assert!(home.path(".local/share/pincer/workspace/.bashrc").exists());
+    }
+    // A project in it is a workspace, and so is the home of a user who keeps a config there, or says so.
+    std::fs::create_dir(home.path("project")).unwrap();
+    assert!(write(&home, &home.path("project")).stderr.is_empty() && home.path("project/.bashrc").exists());
+    std::fs::create_dir_all(home.path(".config/pincer")).unwrap();
+    std::fs::write(home.path(".config/pincer/pincer.json5"), "{ workspace: '../..' }").unwrap();
+    assert!(write(&home, &home.path(".")).status.success() && home.path(".bashrc").exists());
+    let home = Home::with("{}");
+    assert!(write(&home, &home.path(".")).status.success() && home.path(".bashrc").exists());
+}
+
 /// The active config lies elsewhere, and there is room for more plugins.
 #[test]
 fn a_config_or_a_plugin_for_the_next_start_cannot_be_made() {
@@ -236,7 +266,7 @@ fn a_config_or_a_plugin_for_the_next_start_cannot_be_made() {
     std::fs::remove_file(home.path("pincer.json5")).unwrap();
     std::fs::create_dir_all(home.path("extensions/first")).unwrap();
     std::fs::create_dir(home.path("elsewhere")).unwrap();
-    let config = "{ plugins: { paths: ['../extensions'], entries: { first: { enabled: false } } } }";
+    let config = "{ workspace: '..', plugins: { paths: ['../extensions'], entries: { first: { enabled: false } } } }";
     std::fs::write(home.path("elsewhere/active.json5"), config).unwrap();
     let first = "{ id: 'first', version: '1.0.0', description: 'none', command: ['true'], tools: [] }";
     std::fs::write(home.path("extensions/first/pincer.plugin.json5"), first).unwrap();
@@ -255,7 +285,10 @@ fn a_config_or_a_plugin_for_the_next_start_cannot_be_made() {
     // A program whose state is elsewhere, and whose workspace holds what a start without a config looks for.
     for path in [".config/pincer/pincer.json5", ".state/pincer/plugins/mine/pincer.plugin.json5"] {
         let input = json!({ "path": path, "content": "{}" }).to_string();
-        let mut command = home.command(&["tools", "call", "write", &input, "--state-dir", "other-state"]);
+        let named = ["--config", "elsewhere/none.json5"];
+        std::fs::write(home.path(named[1]), "{ workspace: '..' }").unwrap();
+        let mut command =
+            home.command(&[&["tools", "call", "write", &input, "--state-dir", "other-state"], &named[..]].concat());
         let output = command.env("XDG_CONFIG_HOME", home.path(".config")).output().unwrap();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(1) && err.contains("not changed by this tool"), "{path}: {err}");

@@ -5,6 +5,9 @@ use pincer_catalog::{Layer, Policy, PolicyError, Rules};
 use crate::Config;
 use crate::keys::{AgentTools, CodeModeFields, RuleLists};
 
+/// The tools that are there out of the box.
+const BUILT_IN: &str = "openclaw:core:*";
+
 /// For whom a policy is made.
 #[derive(Clone, Debug, Default)]
 pub struct Scope<'a> {
@@ -44,6 +47,32 @@ impl Config {
             layers.push(Layer::run("the run's own list", allow)?);
         }
         Ok(layers.into_iter().fold(Policy::open(), Policy::with))
+    }
+
+    /// What a client of `mcp serve` may have: the built-in tools only if the config asks for tools by a list or a profile. A client
+    /// that wants its MCP servers has not asked for tools that write files where it happens to start us.
+    pub fn served_policy(&self, scope: &Scope<'_>) -> Result<Policy, PolicyError> {
+        let policy = self.policy(scope)?;
+        if self.asks_for_tools(scope) {
+            return Ok(policy);
+        }
+        let rules = Rules { deny: vec![BUILT_IN.into()], ..Rules::default() };
+        Ok(policy
+            .with(Layer::new("mcp serve (set `tools.profile`, `allow` or `alsoAllow` for built-in tools)", &rules)?))
+    }
+
+    fn asks_for_tools(&self, scope: &Scope<'_>) -> bool {
+        let tools = &self.tools;
+        let all = tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty();
+        let agent = scope.agent.and_then(|id| self.agents.get(id)).is_some_and(|agent| {
+            let tools = &agent.tools;
+            tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty()
+        });
+        let sender = scope.sender.and_then(|sender| self.tools.by_sender.get(sender)).is_some_and(|rules| {
+            let rules = rules.rules();
+            rules.profile.is_some() || !rules.allow.is_empty() || !rules.also_allow.is_empty()
+        });
+        all || agent || sender
     }
 
     /// Code mode as it is for an agent, or for everybody.

@@ -66,7 +66,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> u8 {
 
 async fn measure(time: Duration) -> Outcome<Report> {
     let tokens = json!({ "good": "token-of-the-good-user", "other": "token-of-the-other-user" });
-    let config = json!({ "mcp": { "serve": { "tokens": tokens } } });
+    let config = json!({ "tools": { "profile": "full" }, "mcp": { "serve": { "tokens": tokens } } });
     let directory = tempfile::tempdir()?;
     let served = Served::start(directory.path(), &config).await?;
     progress("alone");

@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &LoadArguments) -> u8 {
 
 async fn measure(time: Duration) -> Outcome<Report> {
     let directory = tempfile::tempdir()?;
-    let served = Served::start(directory.path(), &json!({})).await?;
+    let served = Served::start(directory.path(), &json!({ "tools": { "profile": "full" } })).await?;
     // Loading code and data for the first time is no growth.
     load(&served, 10, "return 1", Duration::from_secs(1)).await?;
     let resident_before = served.resident_bytes();

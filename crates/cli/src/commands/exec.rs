@@ -101,6 +101,9 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             return ended(worker, code_of(&refused));
         }
     };
+    if somebody_is_here() {
+        ready.tell_workspace();
+    }
     let mut within = ready.settings(&arguments.scope).timeout;
     if let Some(timeout) = arguments.timeout_ms {
         within = ready.settings(&arguments.scope).timeout_ms(timeout).timeout;

@@ -59,6 +59,9 @@ fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<(Assembly
         McpSampling::Refuse,
     )
     .map_err(|error| told(WRONG_USAGE)(&error))?;
+    if let Some(moved) = crate::workspace::moved(&loaded).filter(|_| arguments.command.tool().is_some()) {
+        note(&format!("note: {moved}"));
+    }
     let policy =
         loaded.parsed.config.policy(&config_scope(&arguments.scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
     know(&assembly.mcp, arguments.command.tool()).map_err(|error| told(FAILED)(&error))?;

@@ -35,7 +35,8 @@ pub struct Config {
     /// Where editors find the schema; means nothing to Pincer.
     #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
-    /// The directory that file tools and commands work in. The current directory if absent; a relative path is seen from the config.
+    /// The directory that file tools and commands work in; a relative path is seen from the config. If absent, the current directory,
+    /// but not one with your home in it, unless the config lies there: then `$XDG_DATA_HOME/pincer/workspace`.
     pub workspace: Option<String>,
     /// Which tools there are, and how they behave.
     pub tools: Tools,

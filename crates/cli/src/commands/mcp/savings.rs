@@ -101,7 +101,7 @@ async fn measure(places: &PlaceArguments, scope: &ScopeArguments) -> Result<Meas
     let directory = state::directory(places.state_dir.as_deref());
     let assembly = Assembly::new(&loaded, directory.as_deref(), Arc::clone(&store), McpSampling::Refuse)
         .map_err(|error| told(WRONG_USAGE)(&error))?;
-    let policy = loaded.parsed.config.policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
+    let policy = loaded.parsed.config.served_policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
     let door = Arc::new(assembly.door.build(store));
     assembly.mcp.attach(&door);
     let spinner = crate::progress::waiting("asking the servers");

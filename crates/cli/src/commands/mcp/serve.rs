@@ -139,9 +139,9 @@ fn policies(ready: &Ready, scope: &ScopeArguments) -> Result<Policies, PolicyErr
     let config = ready.config();
     let of = config.mcp.serve.tokens.keys().map(|name| {
         let scope = Scope { sender: Some(name), ..config_scope(scope) };
-        Ok((User::with_token(name), config.policy(&scope)?))
+        Ok((User::with_token(name), config.served_policy(&scope)?))
     });
-    Ok(Policies { usual: ready.policy.clone(), of: of.collect::<Result<_, _>>()? })
+    Ok(Policies { usual: config.served_policy(&config_scope(scope))?, of: of.collect::<Result<_, _>>()? })
 }
 
 async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
