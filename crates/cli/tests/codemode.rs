@@ -136,6 +136,27 @@ fn with_every_call_stored_a_killed_program_goes_on() {
 }
 
 #[test]
+fn a_program_that_a_hook_wants_asked_about_waits_and_survives_no_signal() {
+    let demand = r#"{"requireApproval": {"title": "May this program run?"}}"#;
+    let hook = json!({ "matcher": "openclaw:codemode:exec", "command": ["echo", demand] });
+    let home = Home::with(&json!({ "hooks": { "before_tool_call": [hook] } }).to_string());
+    let (code, waiting) = home.json(&["exec", "-e", "return 6 * 7", "--json"]);
+    assert_eq!((code, &waiting["status"]), (3, &json!("waiting")), "{waiting}");
+    let (run, question) = (&waiting["runId"], &waiting["pendingToolCalls"][0]["approvalId"]);
+    let (run, question) = (run.as_str().unwrap(), question.as_str().unwrap());
+    let (_, _, err) = home.run(&["wait", run]);
+    assert!(err.contains("May this program run?") && err.contains("return 6 * 7") && err.contains(question), "{err}");
+    let (_, out, _) = home.run(&["approvals", "allow", question]);
+    assert!(out.contains(&format!("pincer wait {run}")), "{out}");
+    assert_eq!(home.run(&["wait", run]), (0, "42\n".into(), String::new()));
+    // At a terminal it is waited for, until the process is to end.
+    let (code, shown) = home.on_a_terminal("y", &["exec", "-e", "return 6 * 7"]);
+    assert!(code == 0 && shown.contains("42"), "{shown}");
+    let (code, shown) = home.on_a_terminal("^C", &["exec", "-e", "return 6 * 7"]);
+    assert_eq!(code, 130, "{shown}");
+}
+
+#[test]
 fn an_approval_is_answered_and_the_program_goes_on() {
     let home = Home::with(r#"{ approvals: { rules: [{ match: "write", decision: "ask" }] } }"#);
     let (code, out, err) =

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pincer_sandbox::{Engine, MemoryBudget, Program, Scope};
 use pincer_source::Prepared;
 use pincer_store::{Run, StoreError};
-use pincer_tools::{Context, ControlCall, Door};
+use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -108,7 +108,7 @@ impl CodeMode {
             return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
         };
         let again = key.map(|key| (key, input.clone()));
-        let begun = Begun { scope: scope.clone(), input, record, telemetry, abort: abort.clone() };
+        let begun = Begun { scope: scope.clone(), input, record, telemetry, abort: abort.clone(), is_admitted: false };
         let (mode, of) = (self.clone(), scope.clone());
         let result = self.driven(id, &of, abort, tell, async move { mode.begin(begun).await }).await;
         // Of two requests with one key at the same time, one begins the run.
@@ -233,13 +233,20 @@ impl CodeMode {
 
     /// From a program to its first result.
     pub(crate) async fn begin(&self, begun: Begun) -> Driven {
-        let Begun { scope, input, record, mut telemetry, abort } = begun;
+        let Begun { scope, input, record, mut telemetry, abort, is_admitted } = begun;
         telemetry.durability = Some(scope.settings.durability);
         let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
         let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
-        let input = match self.admitted(&scope, input, &parent).await {
-            Ok(input) => input,
-            Err(ending) => return refused(ending, telemetry),
+        let input = match is_admitted {
+            true => input,
+            false => match self.admitted(&scope, input, &parent).await {
+                Ok((input, None)) => input,
+                Ok((input, Some(asking))) => {
+                    let begun = Begun { scope, input, record, telemetry, abort, is_admitted: false };
+                    return self.ask_before(begun, &asking, &parent).await;
+                }
+                Err(ending) => return refused(ending, telemetry),
+            },
         };
         // Hooks, and the person they may have asked, have time of their own.
         let deadline = Instant::now() + scope.settings.timeout;
@@ -311,8 +318,13 @@ impl CodeMode {
         driver.drive().await
     }
 
-    /// The input after the hooks had their say.
-    async fn admitted(&self, scope: &RunScope, input: ExecInput, call: &str) -> Result<ExecInput, Ending> {
+    /// The input after the hooks had their say, and the question that they want asked.
+    async fn admitted(
+        &self,
+        scope: &RunScope,
+        input: ExecInput,
+        call: &str,
+    ) -> Result<(ExecInput, Option<Box<Asking>>), Ending> {
         let control = ControlCall {
             id: call.to_owned(),
             name: "exec",
@@ -320,11 +332,17 @@ impl CodeMode {
             input_kind: Some(input.kind()),
             params: input.params(),
         };
-        let params = self.inner.door.admit(&scope.context, control, &()).await.map_err(|error| match error.code {
+        let admission = self.inner.door.admission(&scope.context, control).await.map_err(|error| match error.code {
             pincer_tools::ErrorCode::Aborted => Ending::aborted(),
-            _ => Ending::Failed { code: None, error: error.message, caps: Default::default(), retry: None },
+            pincer_tools::ErrorCode::Store => Ending::failed(ErrorCode::RuntimeUnavailable, error.message),
+            _ => Ending::failed(ErrorCode::Blocked, error.message),
         })?;
-        input.rewritten(&params).map_err(|error| of_input(&error))
+        let (params, asking) = match admission {
+            Admission::Go(params) => (params, None),
+            Admission::Ask(asking) => (asking.input(), Some(asking)),
+        };
+        let input = input.rewritten(&params).map_err(|error| of_input(&error))?;
+        Ok((input, asking))
     }
 
     /// The text that the engine runs. A long one takes a while to read.
@@ -363,7 +381,7 @@ const VALUES_PART: usize = 4;
 const MOST_KEY: usize = 256;
 
 /// The refusal of a request whose key another one has just taken.
-const TAKEN: &str = "another request with this id has just begun";
+pub(crate) const TAKEN: &str = "another request with this id has just begun";
 
 fn is_taken(result: &CodeModeResult) -> bool {
     matches!(result, CodeModeResult::Failed(failed) if failed.error == TAKEN)
@@ -376,6 +394,8 @@ pub(crate) struct Begun {
     pub record: RunRecord,
     pub telemetry: Telemetry,
     pub abort: CancellationToken,
+    /// The hooks have had their say, and so has the person they wanted asked.
+    pub is_admitted: bool,
 }
 
 /// The place of a driven run, cleared if its driver breaks down.

@@ -77,6 +77,7 @@ mod text;
 mod threads;
 mod timers;
 mod tools;
+mod unbegun;
 
 pub use codemode::CodeMode;
 pub use description::INDEX_CHARS;

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::frontier::Frontier;
 use crate::result::{PendingToolCall, WaitReason};
+use crate::unbegun::Unbegun;
 
 /// A run as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -41,10 +42,13 @@ pub fn overview(store: &(impl Listings + ?Sized), id: &str) -> Result<Overview, 
 
 fn shown(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {
     let waits = run.state == pincer_store::RunState::Waiting;
-    let frontier = detail.filter(|_| waits).and_then(|detail| Frontier::parse(&detail).ok());
+    let detail = detail.filter(|_| waits);
+    let frontier = detail.as_deref().and_then(|detail| Frontier::parse(detail).ok());
+    let unbegun = detail.as_deref().and_then(Unbegun::parse);
+    let begun = frontier.as_ref().map(Frontier::pending).unwrap_or_default();
     Overview {
-        reason: frontier.as_ref().map(Frontier::reason),
-        pending: frontier.as_ref().map(Frontier::pending).unwrap_or_default(),
+        reason: frontier.as_ref().map(Frontier::reason).or(unbegun.as_ref().map(|_| WaitReason::PendingTools)),
+        pending: unbegun.as_ref().map_or(begun, Unbegun::pending),
         run_id: run.id,
         session: run.session,
         state: run.state.as_str(),

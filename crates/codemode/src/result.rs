@@ -110,7 +110,7 @@ pub enum WaitReason {
 pub struct PendingToolCall {
     /// Names it within the run.
     pub id: String,
-    /// `call`, `namespace`, `sleep` or `yield`.
+    /// `call`, `namespace`, `sleep` or `yield`; `exec` for a program that has not begun.
     pub method: String,
     /// The tool, if it is a call of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -200,6 +200,8 @@ pub enum ErrorCode {
     TooManyPendingToolCalls,
     /// It ended on a failed call that it did not catch.
     NestedToolFailed,
+    /// A hook, or the person whom a hook wanted asked, did not let it begin.
+    Blocked,
     /// It was cancelled.
     Aborted,
     /// A bug of ours.

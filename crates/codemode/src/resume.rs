@@ -28,6 +28,7 @@ use crate::run::{After, Driven, RunRecord};
 use crate::scope::RunScope;
 use crate::telemetry::{Counted, Telemetry};
 use crate::timers::Timers;
+use crate::unbegun::Unbegun;
 
 /// How often a run that another process drives is looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
@@ -209,11 +210,15 @@ impl CodeMode {
             (None, Some(input)) if may_begin_again(&calls) => {
                 let next_seq = calls.iter().map(|call| call.seq + 1).max().unwrap_or(0);
                 let record = RunRecord::claimed(run.id.clone(), fence, None, next_seq);
-                let begun = Begun { scope: scope.clone(), input, record, telemetry: telemetry(&scope, 1), abort };
+                let telemetry = telemetry(&scope, 1);
+                let begun = Begun { scope: scope.clone(), input, record, telemetry, abort, is_admitted: false };
                 return self.begin(begun).await;
             }
             (None, _) => return self.unusable(&run, fence, lost(&run, &calls), &scope).await,
         };
+        if let Some(unbegun) = Unbegun::parse(&snapshot.detail) {
+            return self.go_on_before((scope, &run, fence), unbegun, &calls, abort).await;
+        }
         let restored = match Frontier::parse(&snapshot.detail) {
             Ok(frontier) => self.restored(&scope, snapshot.parts, deadline, &abort).await.map(|cell| (frontier, cell)),
             Err(error) => Err(Ending::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
@@ -389,16 +394,20 @@ impl CodeMode {
     async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
         let is_aborted = matches!(ending, Ending::Failed { code: Some(ErrorCode::Aborted), .. });
         let state = if is_aborted { RunState::Aborted } else { RunState::Failed };
-        let result = failed(ending, telemetry(scope, 0));
+        self.over(&run.id, fence, state, failed(ending, telemetry(scope, 0))).await
+    }
+
+    /// Stores the result of a run that ends without a cell.
+    pub(crate) async fn over(&self, id: &str, fence: Fence, state: RunState, result: CodeModeResult) -> Driven {
         let text: Arc<str> = written(&result).into();
-        let (id, told) = (run.id.clone(), Arc::clone(&text));
+        let (run, told) = (id.to_owned(), Arc::clone(&text));
         let finish = move |store: &dyn CodeModeStore| {
-            store.finish_run(&id, fence, state, &told, store.now(), Safety::Power.into())
+            store.finish_run(&run, fence, state, &told, store.now(), Safety::Power.into())
         };
         match self.inner.stored(finish).await {
             Ok(()) => (result, After::Nothing),
             Err(error) => {
-                let held = Arc::new(HeldEnd { id: run.id.clone(), fence, state, result, text });
+                let held = Arc::new(HeldEnd { id: id.to_owned(), fence, state, result, text });
                 (held.not_stored(&error), After::Held(held))
             }
         }

@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{House, code_of, house_with, says};
-use pincer_codemode::ExecInput;
-use pincer_tools::Matcher;
+use pincer_codemode::{ExecInput, People, RunScope, overview};
+use pincer_store::{ApprovalState, Approvals};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
+use pincer_tools::{Answer, Matcher};
 use serde_json::{Value, json};
 
 /// A house with a hook that looks at `exec`, and what it saw.
@@ -68,31 +69,92 @@ async fn a_hook_can_block_and_rewrite_the_program() {
         _ => BeforeVerdict::default(),
     });
     let blocked = house.exec("return 'forbidden'").await;
-    assert!(blocked["status"] == "failed" && says(&blocked, "not that"), "{blocked}");
+    assert!(code_of(&blocked) == "blocked" && says(&blocked, "not that"), "{blocked}");
     assert_eq!(house.value("return 'alias'").await, "by the other name");
     // Bug 6 of the reference: it fails, and does not run the other one.
     let spoilt = house.exec("return 'spoil'").await;
     assert_eq!(code_of(&spoilt), "invalid_input", "{spoilt}");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_hook_can_have_a_person_asked_about_the_program() {
-    use pincer_store::Approvals;
-    let (house, _) = hooked(|_| {
+/// A house whose programs a person must allow, and which hooks change first.
+fn asking() -> House {
+    let (house, _) = hooked(|event| {
         let demand = ApprovalDemand { title: Some("May this program run?".into()), description: None };
-        BeforeVerdict { require_approval: Some(demand), ..BeforeVerdict::default() }
+        let code = event.params["code"].as_str().unwrap_or_default().replace("rewritten", "7");
+        let params = Some(json!({ "code": code, "command": code, "language": "javascript" }));
+        BeforeVerdict { require_approval: Some(demand), params, ..BeforeVerdict::default() }
     });
-    let (mode, scope) = (house.mode.clone(), house.scope());
-    let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript("return 7")).await });
-    let question = loop {
+    house
+}
+
+async fn answered(house: &House, answer: Answer) -> Value {
+    let waiting = house.exec("await tools.echo({ n: 1 }); return rewritten").await;
+    assert_eq!(waiting["status"], "waiting", "{waiting}");
+    let (run, pending) = (waiting["runId"].as_str().unwrap(), &waiting["pendingToolCalls"][0]);
+    assert_eq!((&pending["state"], &pending["toolId"]), (&json!("approval"), &json!("openclaw:codemode:exec")));
+    let question = pending["approvalId"].as_str().unwrap();
+    // Nobody is there, and so it does not wait in vain.
+    let again = house.wait(&waiting).await;
+    assert_eq!((&again["status"], &again["pendingToolCalls"][0]["approvalId"]), (&json!("waiting"), &json!(question)));
+    let listed = overview(&*house.store, run).unwrap();
+    assert_eq!(listed.pending[0].approval_id.as_deref(), Some(question));
+    house.door.answer(question, answer, "me").await.unwrap();
+    house.wait(&waiting).await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_a_person_must_allow_waits_at_once_and_begins_with_the_answer() {
+    let house = asking();
+    let done = answered(&house, Answer::AllowOnce).await;
+    assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!(7)), "{done}");
+    let denied = answered(&house, Answer::Deny).await;
+    assert_eq!((&denied["status"], code_of(&denied)), (&json!("failed"), "blocked"), "{denied}");
+    // The answer was for the one program; an answer for ever is for all.
+    assert_eq!(answered(&house, Answer::AllowAlways).await["value"], 7);
+    assert_eq!(house.exec("return rewritten").await["value"], 7);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_who_is_there_is_asked_about_the_program_and_waited_for() {
+    let house = asking();
+    let scope = RunScope { people: People::Present, ..house.scope() };
+    let going = |code: &'static str| {
+        let (mode, scope) = (house.mode.clone(), scope.clone());
+        tokio::spawn(async move { serde_json::to_value(mode.exec(&scope, ExecInput::javascript(code)).await).unwrap() })
+    };
+    let asked = async || loop {
         match house.store.pending_approvals().unwrap().pop() {
             Some(question) => break question,
             None => tokio::task::yield_now().await,
         }
     };
-    assert_eq!(question.tool, "openclaw:codemode:exec");
-    house.door.answer(&question.id, pincer_tools::Answer::AllowOnce, "me").await.unwrap();
-    assert_eq!(serde_json::to_value(running.await.unwrap()).unwrap()["value"], 7);
+    let running = going("return rewritten");
+    let question = asked().await;
+    assert!(question.request.contains("return 7"), "what will run is shown: {}", question.request);
+    house.door.answer(&question.id, Answer::AllowOnce, "me").await.unwrap();
+    assert_eq!(running.await.unwrap()["value"], 7);
+    // An abort takes the question back.
+    let abort = tokio_util::sync::CancellationToken::new();
+    let mut aborted = scope.clone();
+    aborted.context.abort = abort.clone();
+    let mode = house.mode.clone();
+    let running = tokio::spawn(async move { mode.exec(&aborted, ExecInput::javascript("return 1")).await });
+    let question = asked().await;
+    abort.cancel();
+    assert_eq!(code_of(&serde_json::to_value(running.await.unwrap()).unwrap()), "aborted");
+    assert_eq!(house.store.approval(&question.id).unwrap().state, ApprovalState::Cancelled);
+    // A process that ends leaves it to another one.
+    let running = going("return rewritten + 1");
+    let question = asked().await;
+    house.mode.suspend().await;
+    let waiting = running.await.unwrap();
+    assert_eq!(
+        (&waiting["status"], &waiting["pendingToolCalls"][0]["approvalId"]),
+        (&json!("waiting"), &json!(question.id))
+    );
+    let later = house.neighbour();
+    later.door.answer(&question.id, Answer::AllowOnce, "me").await.unwrap();
+    assert_eq!(later.wait(&waiting).await["value"], 8);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -31,7 +31,7 @@ pub(crate) struct Question<'a> {
 }
 
 /// How a question was settled.
-enum Settled {
+pub(crate) enum Settled {
     /// By its answer, its time, or because it was withdrawn.
     As(ApprovalState),
     /// By a grant that came with the answer to another one.
@@ -134,16 +134,8 @@ impl Door {
 
     /// Returns the question about this very call: one that stands already, perhaps with its answer, or a new one.
     async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
-        // A person who decides must see what will be done: nothing is left out of the input here.
-        let (digest, request) = {
-            // It was read before the hooks were asked.
-            let input = of.input.as_value().unwrap_or_default();
-            let request = json!({
-                "call": of.call.id, "tool": of.tool, "input": input, "line": of.call.line, "demand": of.demand,
-                "grants": of.standing.keys(&of.tool),
-            });
-            (call_digest(&of.tool, &input), request.to_string())
-        };
+        // It was read before the hooks were asked.
+        let digest = call_digest(&of.tool, &of.input.as_value().unwrap_or_default());
         let fingerprint = of.fingerprint.0;
         let _asking = self.asking.lock().await;
         let call = context.run.as_ref().map(|run| (run.id().to_owned(), of.call.seq));
@@ -157,19 +149,41 @@ impl Door {
             teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });
             return Ok(standing.id);
         }
+        let id = self.ask(of, context, call.as_ref().map(|(run, seq)| (run.as_str(), Some(*seq)))).await?;
+        teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
+        Ok(id)
+    }
+
+    /// Stores a new question: about a call of a run, about a run as a whole, or about a call of none.
+    pub(crate) async fn ask(
+        &self,
+        of: &Question<'_>,
+        context: &Context,
+        call: Option<(&str, Option<u32>)>,
+    ) -> Result<String, StoreError> {
+        // A person who decides must see what will be done: nothing is left out of the input here.
+        let (digest, request) = {
+            // It was read before the hooks were asked.
+            let input = of.input.as_value().unwrap_or_default();
+            let request = json!({
+                "call": of.call.id, "tool": of.tool, "input": input, "line": of.call.line, "demand": of.demand,
+                "grants": of.standing.keys(&of.tool),
+            });
+            (call_digest(&of.tool, &input), request.to_string())
+        };
         let id = format!("ap_{}", Uuid::now_v7());
-        let lifetime = self.parts.approval_lifetime;
+        let (lifetime, fingerprint) = (self.parts.approval_lifetime, of.fingerprint.0);
         let (asked_id, session, user) = (id.clone(), context.session.clone(), context.user.clone());
-        let tool = of.tool.clone();
+        let (tool, run, seq) = (of.tool.clone(), call.map(|(run, _)| run.to_owned()), call.and_then(|(_, seq)| seq));
         let asked = self.stored(move |store| {
             let created_at = store.now();
             store.ask(&NewApproval {
                 id: &asked_id,
-                run: call.as_ref().map(|(run, _)| run.as_str()),
+                run: run.as_deref(),
                 session: &session,
                 user: Some(&user),
                 tool: &tool,
-                seq: call.as_ref().map(|(_, seq)| *seq),
+                seq,
                 digest: &digest,
                 fingerprint: Some(&fingerprint),
                 request: &request,
@@ -178,12 +192,11 @@ impl Door {
             })
         });
         asked.await?;
-        teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
         Ok(id)
     }
 
     /// Waits until a question is settled, here or in another process; an abort settles it too.
-    async fn answer_to(
+    pub(crate) async fn answer_to(
         &self,
         id: &str,
         context: &Context,
@@ -283,7 +296,7 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
 
 /// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
 /// parts, or for so many calls like this one in this run.
-fn grant_for(
+pub(crate) fn grant_for(
     store: &dyn DoorStore,
     keys: &[String],
     fingerprint: Fingerprint,

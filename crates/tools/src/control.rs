@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use pincer_catalog::{Entry, ToolId};
+use pincer_store::{ApprovalState, StoreError};
 use serde_json::Value;
 
-use crate::asking::Question;
-use crate::door::Door;
-use crate::hooks::{BeforeToolCall, Merged, ask_all};
-use crate::journal::NotDispatched;
+use crate::asking::{Question, Settled, grant_for};
+use crate::door::{Door, DoorStore};
+use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all};
 use crate::telling::Teller;
-use crate::values::noted;
-use crate::{Call, CallError, Context, ErrorCode, UpdateSink, fingerprint};
+use crate::{Call, CallError, Context, ErrorCode, EventKind, fingerprint};
 
 /// A call of a control tool.
 #[derive(Clone, Debug)]
@@ -29,14 +28,37 @@ pub struct ControlCall {
     pub params: Value,
 }
 
+/// What a control call needs before it is made.
+pub enum Admission {
+    /// Nothing more. This is the input as the hooks leave it.
+    Go(Value),
+    /// A person's answer.
+    Ask(Box<Asking>),
+}
+
+/// A control call that a hook wants a person asked about.
+pub struct Asking {
+    entry: Arc<Entry>,
+    call: Call,
+    demand: ApprovalDemand,
+    standing: Standing,
+}
+
+impl Asking {
+    /// The tool, as the question names it.
+    pub fn tool(&self) -> String {
+        self.entry.id.to_string()
+    }
+
+    /// The input as the hooks leave it: what the person is asked about.
+    pub fn input(&self) -> Value {
+        self.call.input.as_value().unwrap_or_default().into_owned()
+    }
+}
+
 impl Door {
-    /// Asks the hooks, and a person if a hook demands it. The input as the hooks leave it, or why the call must not be made.
-    pub async fn admit(
-        &self,
-        context: &Context,
-        call: ControlCall,
-        updates: &dyn UpdateSink,
-    ) -> Result<Value, CallError> {
+    /// Asks the hooks. Returns what the call needs, or why it must not be made.
+    pub async fn admission(&self, context: &Context, call: ControlCall) -> Result<Admission, CallError> {
         let ControlCall { id, name, kind, input_kind, params } = call;
         let entry = Arc::new(Entry::new(ToolId::control(name), ""));
         let registry = self.registry();
@@ -54,25 +76,45 @@ impl Door {
         };
         match merged {
             Merged::Block(reason) => Err(CallError::new(ErrorCode::Blocked, reason)),
-            Merged::Go { params, approval: None, .. } => Ok(params),
+            Merged::Go { params, approval: None, .. } => Ok(Admission::Go(params)),
             Merged::Go { params, approval: Some(demand), standing, .. } => {
-                let tool = entry.id.to_string();
-                let call = Call { id: id.clone(), tool: tool.clone(), input: params.into(), ..Call::default() };
-                let (input, standing) = (&call.input, &standing);
-                let fingerprint = fingerprint(&entry);
-                let question = Question { tool, fingerprint, input, call: &call, demand: &demand, standing };
-                let teller = Teller { door: self, call: id, entry: Arc::clone(&entry), context: context.clone() };
-                loop {
-                    let allowed = self.approve(&question, context, &teller, updates).await;
-                    let allowed = allowed.map_err(|failed| failed.error)?;
-                    match self.dispatch(context, &entry, &call, || noted(&call.input), &allowed).await {
-                        Ok(()) => break,
-                        Err(NotDispatched::NotPermitted) => {}
-                        Err(NotDispatched::Failed(failed)) => return Err(failed.error),
-                    }
+                let (keys, print) = (standing.keys(&entry.id.to_string()), fingerprint(&entry));
+                let user = context.user.clone();
+                let granted = self.stored(move |store| grant_for(store, &keys, print, &user, None)).await;
+                let failed = |error| CallError::new(ErrorCode::Store, format!("no person could be asked: {error}"));
+                if granted.map_err(failed)?.is_some() {
+                    return Ok(Admission::Go(params));
                 }
-                call.input.into_value().map_err(|error| CallError::new(ErrorCode::InvalidInput, error.to_string()))
+                let call = Call { id, tool: entry.id.to_string(), input: params.into(), ..Call::default() };
+                Ok(Admission::Ask(Box::new(Asking { entry, call, demand, standing })))
             }
+        }
+    }
+
+    /// Stores the question whether a run may begin. Its answer is for that run, in whichever process it begins.
+    pub async fn ask_for_run(&self, asking: &Asking, context: &Context, run: &str) -> Result<String, StoreError> {
+        let (fingerprint, tool) = (fingerprint(&asking.entry), asking.tool());
+        let (input, call, demand, standing) = (&asking.call.input, &asking.call, &asking.demand, &asking.standing);
+        let id = self
+            .ask(&Question { tool, fingerprint, input, call, demand, standing }, context, Some((run, None)))
+            .await?;
+        self.tell_asked(&asking.call.id, &id, context);
+        Ok(id)
+    }
+
+    /// Tells that a question of a control call waits for an answer.
+    pub fn tell_asked(&self, call: &str, approval: &str, context: &Context) {
+        let entry = Arc::new(Entry::new(ToolId::control("exec"), ""));
+        let teller = Teller { door: self, call: call.to_owned(), entry, context: context.clone() };
+        teller.tell(EventKind::ApprovalRequested { approval: approval.to_owned() });
+    }
+
+    /// Waits until a question is settled, here or in another process. Dropping this leaves the question as it is.
+    pub async fn settled(&self, approval: &str) -> Result<ApprovalState, StoreError> {
+        let never = Context::default();
+        match self.answer_to(approval, &never, Arc::new(|_: &dyn DoorStore| Ok(None))).await? {
+            Settled::As(state) => Ok(state),
+            Settled::Granted(_) => Ok(ApprovalState::Allowed),
         }
     }
 }

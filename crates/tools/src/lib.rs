@@ -39,7 +39,7 @@ pub use pincer_json::{Json, JsonError, Payload};
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
 pub use asking::{answer_question, granted_always};
 pub use context::{Context, Nesting};
-pub use control::ControlCall;
+pub use control::{Admission, Asking, ControlCall};
 pub use door::{Call, Door, DoorStore};
 pub use events::{Event, EventKind, EventSink};
 pub use fingerprint::{Fingerprint, fingerprint};
