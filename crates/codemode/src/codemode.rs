@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Engine, MemoryBudget, Program, Scope};
+use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, Scope};
 use pincer_source::Prepared;
 use pincer_store::{Run, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
@@ -30,7 +30,7 @@ use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
 use crate::surface::VISIBLE;
 use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
-use crate::text::prepared;
+use crate::text::{prepared, without_fence};
 use crate::threads::Threads;
 use crate::timers::Timers;
 
@@ -268,10 +268,12 @@ impl CodeMode {
         // A place or memory that came late must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + margin(&scope.settings));
         let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
+        // The limit is for what its author wrote, and was checked there: what runs can be longer.
+        let limits = Limits { source_bytes: prepared.text.len(), ..scope.settings.limits };
         let positions = Positions::new(&prepared.text, prepared.map);
         let program = Program::new(prepared.text).library(library);
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
-        let cell = match self.inner.engine.start_within(allotment, program, scope.settings.limits) {
+        let cell = match self.inner.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
             Err(error) => return refused(Ending::of_error(&error), telemetry),
         };
@@ -282,7 +284,7 @@ impl CodeMode {
             known: Arc::clone(scope.tools.known()),
             scope,
             record,
-            source: Some(input.code),
+            source: Some(without_fence(&input.code).into_owned()),
             positions,
             home: Home::Live(cell),
             place: Some(place),

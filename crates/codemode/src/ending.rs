@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, Output, RestoreError, Site};
-use pincer_source::{Place, excerpt};
+use pincer_source::{Place, excerpt, uncompilable};
 use pincer_store::{RunState, StoreError};
 
 use crate::hints::hint;
@@ -80,8 +80,8 @@ impl Ending {
             error.push_str(" (a rejected promise that nothing handled)");
         }
         if failure.kind == FailureKind::Syntax {
-            if let Some(site) = failure.site {
-                let place = positions.original(site);
+            let unplaced = || source.and_then(uncompilable);
+            if let Some(place) = failure.site.map(|site| positions.original(site)).or_else(unplaced) {
                 error.push_str(&format!(" (line {}, column {})", place.line, place.column));
                 error.push_str(&source.map(|source| excerpt(source, place)).unwrap_or_default());
             }

@@ -1,7 +1,8 @@
 //! What an author probably meant, where the engine only says what went wrong.
 
+use pincer_catalog::shortened;
 use pincer_sandbox::Failure;
-use pincer_source::Place;
+use pincer_source::{Callee, callees_at};
 
 use crate::positions::Positions;
 use crate::tools::RunTools;
@@ -16,6 +17,9 @@ const ELSEWHERE: [(&str, &str); 6] = [
     ("process", "search"),
 ];
 
+/// A longer callee is cut in a message.
+const MOST_CALLEE: usize = 100;
+
 /// A sentence to add to a failure, if there is one that helps.
 pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Option<String> {
     if failure.name == "ReferenceError" {
@@ -24,19 +28,48 @@ pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str
     if failure.name != "TypeError" || failure.message != "not a function" {
         return None;
     }
-    let site = failure.site?;
-    let place = positions.original(site);
-    let callee = callee(source?, place)?;
-    if let Some(path) = callee.strip_prefix("MCP.") {
-        return tools.mcp().meant(path).map(|why| format!("`{callee}` is not a function: {why}"));
+    let place = positions.original(failure.site?);
+    // Several calls can have one place. Those of functions that are there are not the ones.
+    let mut callees = callees_at(source?, place);
+    callees.retain(|callee| !is_there(callee, tools));
+    match callees.as_slice() {
+        [callee] => Some(not_callable(callee, tools)),
+        callees => {
+            let mut wrong = callees.iter().filter(|callee| has_no_such_member(callee));
+            let only = wrong.next().filter(|_| wrong.next().is_none())?;
+            Some(not_callable(only, tools))
+        }
     }
-    let Some(name) = callee.strip_prefix("tools.") else { return Some(format!("`{callee}` is not a function")) };
-    let name = name.trim_matches(['[', ']', '"', '\'', '`']);
-    let why = match tools.find(name) {
-        Ok(entry) => format!("call it as tools.call(\"{}\", input)", entry.id),
-        Err(message) => message,
+}
+
+/// Whether a callee is a function that every program of this run has.
+fn is_there(callee: &Callee, tools: &RunTools) -> bool {
+    match callee.path.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["tools", name] => matches!(*name, "search" | "describe" | "call") || tools.functions().contains_key(*name),
+        ["console", _]
+        | ["API", _]
+        | ["text" | "json" | "yield_control" | "setTimeout" | "clearTimeout" | "unwrap"] => true,
+        _ => false,
+    }
+}
+
+/// Whether a callee, not being there, can only be a mistake.
+fn has_no_such_member(callee: &Callee) -> bool {
+    matches!(callee.path.first().map(String::as_str), Some("tools" | "MCP")) && callee.path.len() > 1
+}
+
+fn not_callable(callee: &Callee, tools: &RunTools) -> String {
+    let text = shortened(&callee.text, MOST_CALLEE);
+    let why = match callee.path.split_first() {
+        Some((root, path)) if root == "MCP" && !path.is_empty() => tools.mcp().meant(&path.join(".")),
+        Some((root, [name])) if root == "tools" => Some(match tools.find(name) {
+            Ok(entry) => format!("call it as tools.call(\"{}\", input)", entry.id),
+            Err(message) => message,
+        }),
+        _ => None,
     };
-    Some(format!("`{callee}` is not a function: {why}"))
+    let why = why.map_or_else(String::new, |why| format!(": {why}"));
+    format!("`{text}` is not a function{why}")
 }
 
 fn undefined(name: &str, tools: &RunTools) -> Option<String> {
@@ -48,36 +81,5 @@ fn undefined(name: &str, tools: &RunTools) -> Option<String> {
     match function(instead) {
         true => Some(format!("there is no `{name}` here; use tools.{instead}")),
         false => Some(format!("there is no `{name}` here; tools.search(\"…\") finds what there is")),
-    }
-}
-
-/// What is called at a place: the engine names that of the last part of it.
-fn callee(source: &str, place: Place) -> Option<String> {
-    let line: Vec<char> = source.lines().nth(place.line.checked_sub(1)? as usize)?.chars().collect();
-    let mut units = 0;
-    let at = line.iter().position(|c| {
-        units += c.len_utf16() as u32;
-        units >= place.column
-    })?;
-    let is_name = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '$');
-    let end = at + line[at..].iter().take_while(|c| is_name(c)).count();
-    let start = at - line[..at].iter().rev().take_while(|c| is_name(c) || **c == '.').count();
-    let called = line[end..].iter().find(|c| !c.is_whitespace()) == Some(&'(');
-    let callee: String = line[start..end].iter().collect();
-    (called && !callee.is_empty() && !callee.starts_with('.')).then_some(callee)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_called_is_found_where_the_engine_points() {
-        let source = "const ü = '😀'; await tools.bash({})\n  hits.map (x)";
-        let at = |line, column| callee(source, Place { line, column });
-        assert_eq!(at(1, 29).as_deref(), Some("tools.bash"));
-        assert_eq!(at(2, 8).as_deref(), Some("hits.map"));
-        assert_eq!(at(1, 7), None);
-        assert_eq!((at(0, 1), at(9, 1), at(1, 900)), (None, None, None));
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
 }
 
 /// A program in a Markdown fence, as models like to write it, with the fence blanked: the lines stay where they are.
-fn without_fence(code: &str) -> Cow<'_, str> {
+pub(crate) fn without_fence(code: &str) -> Cow<'_, str> {
     const FENCE: &str = "```";
     let text = code.trim();
     let inner = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));

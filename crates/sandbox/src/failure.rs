@@ -48,7 +48,8 @@ pub(crate) fn site_of(stack: &str) -> Option<Site> {
         let (_, place) = line.rsplit_once(FILE_NAME)?;
         let mut numbers = place.trim_end_matches(')').strip_prefix(':')?.split(':').map(str::parse);
         match (numbers.next(), numbers.next(), numbers.next()) {
-            (Some(Ok(line)), Some(Ok(column)), None) => Some(Site { line, column }),
+            // The engine has no line for the function that makes the fields of a class.
+            (Some(Ok(line)), Some(Ok(column)), None) if line > 0 => Some(Site { line, column }),
             _ => None,
         }
     })
@@ -82,6 +83,10 @@ mod tests {
         assert_eq!(site_of(stack), Some(Site { line: 3, column: 14 }));
         assert_eq!(site_of("    at cell.js:1:9\n"), Some(Site { line: 1, column: 9 }));
         assert_eq!(site_of("    at f (cell.js)\n    at f (cell.js:x:1)\n    at f (cell.js:-1:1)"), None);
+        assert_eq!(
+            site_of("    at <anonymous> (cell.js:0:1)\n    at A (cell.js:3:1)"),
+            Some(Site { line: 3, column: 1 })
+        );
         assert_eq!(site_of(""), None);
     }
 }

@@ -19,7 +19,9 @@
 mod edits;
 mod error;
 mod facts;
+mod locate;
 mod map;
+mod marks;
 mod nesting;
 mod parse;
 mod place;
@@ -31,6 +33,7 @@ mod typescript;
 mod words;
 
 pub use error::{Diagnostic, SourceError};
+pub use locate::{Callee, callees_at, uncompilable};
 pub use map::PositionMap;
 pub use place::{Place, excerpt};
 #[doc(hidden)]

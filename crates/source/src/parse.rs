@@ -37,6 +37,11 @@ impl Wrapped {
         (PREFIX.len() as u32, (self.text.len() - SUFFIX.len()) as u32)
     }
 
+    /// Where the program begins in [`Wrapped::text`].
+    pub(crate) fn start(&self) -> u32 {
+        self.range().0
+    }
+
     /// From an offset of a span to one of the program; what lies beyond its end means the end.
     pub(crate) fn offset(&self, at: u32) -> usize {
         (at as usize).saturating_sub(PREFIX.len()).min(self.source().len())

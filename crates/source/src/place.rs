@@ -70,6 +70,18 @@ pub(crate) fn place_at(source: &str, offset: usize) -> Place {
     place
 }
 
+/// The byte of `source` at a place, if there is one.
+pub(crate) fn offset_of(source: &str, place: Place) -> Option<usize> {
+    let line = lines(source).nth((place.line as usize).checked_sub(1)?)?;
+    let start = line.as_ptr() as usize - source.as_ptr() as usize;
+    let mut units = 0;
+    let at = line.char_indices().find(|(_, c)| {
+        units += c.len_utf16() as u32;
+        units >= place.column
+    });
+    at.map(|(at, _)| start + at)
+}
+
 /// The lines of a text without what ends them; a text that ends in a line break has an empty last line.
 fn lines(source: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(source);

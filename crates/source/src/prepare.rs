@@ -8,6 +8,7 @@ use crate::edits::Edits;
 use crate::error::{Diagnostic, SourceError};
 use crate::facts::Facts;
 use crate::map::PositionMap;
+use crate::marks::mark;
 use crate::nesting::{Nesting, nesting};
 use crate::parse::Wrapped;
 use crate::place::{excerpt, place_at};
@@ -58,17 +59,25 @@ pub fn preparations() -> u64 {
 /// engine.
 pub fn prepare(source: &str, language: Language) -> Result<Prepared, SourceError> {
     PREPARATIONS.fetch_add(1, Ordering::Relaxed);
+    with_stack(source, language, || prepare_here(source, language))?
+}
+
+/// Does something that recurses with the nesting of `source`, on a stack that is large enough.
+pub(crate) fn with_stack<T: Send>(
+    source: &str,
+    language: Language,
+    work: impl FnOnce() -> T + Send,
+) -> Result<T, SourceError> {
+    let too_deep = |at| language.error(Diagnostic::at(source, at, "this program is nested too deeply"));
     match nesting(source, language) {
-        Nesting::Shallow => prepare_here(source, language),
+        Nesting::Shallow => Ok(work()),
         Nesting::Deep => std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().stack_size(DEEP_STACK);
-            let too_deep = || language.error(Diagnostic::at(source, 0, "this program is nested too deeply"));
-            match thread.spawn_scoped(scope, || prepare_here(source, language)) {
-                Ok(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-                Err(_) => Err(too_deep()),
+            match std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, work) {
+                Ok(thread) => Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+                Err(_) => Err(too_deep(0)),
             }
         }),
-        Nesting::TooDeep(at) => Err(language.error(Diagnostic::at(source, at, "this program is nested too deeply"))),
+        Nesting::TooDeep(at) => Err(too_deep(at)),
     }
 }
 
@@ -112,6 +121,8 @@ fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceErro
     if let Some(trailing) = trailing {
         trailing.edit(&mut edits);
     }
+    // Behind what returns the value: the mark belongs to what is returned.
+    mark(body, &mut edits);
     let (start, end) = wrapped.range();
     let (text, map) = edits.apply(wrapped.text(), start, end);
     #[cfg(debug_assertions)]

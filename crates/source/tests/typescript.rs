@@ -31,9 +31,9 @@ fn annotations_are_erased() {
         ("let a: number = 1;", "let a········ = 1;"),
         ("let a: A, b: B;", "let a···, b···;"),
         ("let a!: number;", "let a·········;"),
-        ("const { a, b }: { a: A, b: B } = c;", "const { a, b }················ = c;"),
         ("function f(a: A, b?: B, ...c: C[]): D {}", "function f(a···, b····, ...c·····)··· {}"),
         ("function f(a?) {}", "function f(a·) {}"),
+        ("function f({ a, b }: { a: A, b: B }) {}", "function f({ a, b }················) {}"),
         ("function f<T extends A = B>(a: T) {}", "function f·················(a···) {}"),
         ("function f(this: A, b) {}", "function f(·········b) {}"),
         ("function f(this: A) {}", "function f(·······) {}"),
@@ -66,11 +66,12 @@ fn casts_and_arguments_are_erased() {
         ("let a = f<A>`b`;", "let a = f···`b`;"),
         ("let a = f<A>;", "let a = f···;"),
         ("let a = b ? (c as D) : e;", "let a = b ? (c·····) : e;"),
-        ("for (a as B of c) {}", "for (a····· of c) {}"),
         ("let a = `${b as C}`;", "let a = `${b·····}`;"),
     ] {
         check_erased(source, expected);
     }
+    check_written("for (a as B of c) {}", ";0+0;for (a      of c) {}");
+    check_written("const { a }: B = c;", ";0+0;const { a }    = c;");
     check_written("let a = <B>c;", "let a = (  c);");
     check_written("let a = <B><C>d;", "let a = (  (  d));");
     check_written("let a = () => <B>{};", "let a = () => (  {});");
@@ -196,7 +197,7 @@ fn parameter_properties_are_written_out() {
     );
     check_written(
         "class A extends B { constructor(public c) { d(); super(c)\ne() } }",
-        "class A extends B {c; constructor(       c) { d(); super(c);this.c=c;\ne() } }",
+        "class A extends B {c; constructor(       c) { d(); 0+0,super(c);this.c=c;\ne() } }",
     );
 }
 
