@@ -211,6 +211,8 @@ fn what_cannot_be_done_is_refused() {
         ("namespace A { export const b = 1 } import c = A.b", "`import … = …` is not supported"),
         ("class A extends B { constructor(private c) { f(super()) } }", "need `super(…)`"),
         ("'use strict'; namespace A { export let b = 1 } namespace A { export let c = b }", "strict"),
+        ("function f() { 'use strict'; enum A { B } namespace A { export let c = B } }", "strict"),
+        ("class C { m() { enum A { B } namespace A { export let c = B } } }", "strict"),
         ("let a = <div>b</div>", ""),
         ("let a: = 1", "unexpected token"),
         ("interface A { b: }", "unexpected token"),

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use oxc_ast::ast::{Expression, TSEnumDeclaration, TSEnumMember, TSEnumMemberName};
+use oxc_ast::ast::{Expression, TSEnumDeclaration, TSEnumMember, TSEnumMemberName, UnaryOperator};
 use oxc_ast_visit::VisitJs;
 use oxc_span::{GetSpan, Span};
 
@@ -39,22 +39,23 @@ impl Strip<'_> {
 
     /// Writes one member out; the result says how its value is written.
     fn enum_member(&mut self, member: &TSEnumMember<'_>, object: &str, previous: Option<String>) -> String {
-        let (key, key_end) = match &member.id {
-            TSEnumMemberName::Identifier(id) => (id.name.to_string(), id.span.end),
-            TSEnumMemberName::String(text) => (text.value.to_string(), text.span.end),
-            TSEnumMemberName::ComputedString(text) => (text.value.to_string(), self.bracket_end(text.span.end)),
-            TSEnumMemberName::ComputedTemplateString(text) => {
-                let value = text.quasis.first().and_then(|part| part.value.cooked.as_ref());
-                (value.map_or_else(String::new, ToString::to_string), self.bracket_end(text.span.end))
+        let (key, key_text) = member_name(&member.id);
+        let key_end = match &member.id {
+            TSEnumMemberName::Identifier(_) | TSEnumMemberName::String(_) => member.id.span().end,
+            TSEnumMemberName::ComputedString(_) | TSEnumMemberName::ComputedTemplateString(_) => {
+                self.bracket_end(member.id.span().end)
             }
         };
         let start = member.span.start;
-        let written = self.source(member.id.span());
-        let is_constant = matches!(member.id, TSEnumMemberName::Identifier(_)) && written == key && !is_reserved(&key);
-        let key_text = quoted(&key);
+        let is_constant = is_variable(&key);
         let value = match is_constant {
-            true => {
+            true if self.source(member.id.span()) == key => {
                 self.edits.insert(start, Side::Before, "const ");
+                key
+            }
+            true => {
+                self.edits.insert(start, Side::Before, format!("const {key}"));
+                self.edits.erase(start, key_end);
                 key
             }
             false => {
@@ -121,18 +122,55 @@ enum ValueKind {
 impl ValueKind {
     fn of(initializer: &Expression<'_>) -> ValueKind {
         match initializer.get_inner_expression() {
-            Expression::NumericLiteral(_) | Expression::UnaryExpression(_) => ValueKind::Number,
+            Expression::NumericLiteral(_) => ValueKind::Number,
+            Expression::UnaryExpression(unary) if unary.operator != UnaryOperator::Typeof => ValueKind::Number,
             Expression::StringLiteral(_) | Expression::TemplateLiteral(_) => ValueKind::Text,
             _ => ValueKind::Unknown,
         }
     }
 }
 
+/// The name of a member, and the name as a string of JavaScript.
+pub(super) fn member_name(name: &TSEnumMemberName<'_>) -> (String, String) {
+    let (text, lone_surrogates) = match name {
+        TSEnumMemberName::Identifier(id) => (id.name.to_string(), false),
+        TSEnumMemberName::String(text) | TSEnumMemberName::ComputedString(text) => {
+            (text.value.to_string(), text.lone_surrogates)
+        }
+        TSEnumMemberName::ComputedTemplateString(text) => {
+            let part = text.quasis.first();
+            let value = part.and_then(|part| part.value.cooked.as_ref()).map_or_else(String::new, ToString::to_string);
+            (value, part.is_some_and(|part| part.lone_surrogates))
+        }
+    };
+    let written = if lone_surrogates { quoted_with(&text, Surrogates::Escaped) } else { quoted(&text) };
+    (text, written)
+}
+
+/// Whether a name can be that of a variable, everywhere.
+pub(super) fn is_variable(name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    name.starts_with(|c: char| is_part(c) && !c.is_numeric()) && name.chars().all(is_part) && !is_reserved(name)
+}
+
 /// A string of JavaScript on one line.
 pub(super) fn quoted(text: &str) -> String {
+    quoted_with(text, Surrogates::None)
+}
+
+/// How halves of surrogate pairs stand in a text.
+#[derive(Clone, Copy, PartialEq)]
+enum Surrogates {
+    None,
+    /// U+FFFD and four hexadecimal digits, as the parser writes them. U+FFFD itself is written so, too.
+    Escaped,
+}
+
+fn quoted_with(text: &str, surrogates: Surrogates) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
+            '\u{fffd}' if surrogates == Surrogates::Escaped => out.push_str("\\u"),
             '"' | '\\' => out.extend(['\\', c]),
             c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
                 out.push_str(&format!("\\u{:04x}", c as u32));

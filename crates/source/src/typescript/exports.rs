@@ -3,20 +3,17 @@
 use std::collections::HashSet;
 
 use oxc_ast::ast::{
-    BindingPattern, Declaration, Statement, TSEnumDeclaration, TSEnumMemberName, TSNamespaceDeclaration,
-    TSNamespaceDeclarationBody, VariableDeclarationKind,
+    BindingPattern, Declaration, Statement, TSEnumDeclaration, TSNamespaceDeclaration, TSNamespaceDeclarationBody,
+    VariableDeclarationKind,
 };
 
+use super::enums::{is_variable, member_name};
 use super::is_erased_declaration;
-use crate::words::is_reserved;
 
 /// The members of an enum that can be written as variables.
 pub(super) fn enum_members(declaration: &TSEnumDeclaration<'_>) -> Vec<String> {
-    let names = declaration.body.members.iter().filter_map(|member| match &member.id {
-        TSEnumMemberName::Identifier(id) if !is_reserved(&id.name) => Some(id.name.to_string()),
-        _ => None,
-    });
-    names.collect()
+    let names = declaration.body.members.iter().map(|member| member_name(&member.id).0);
+    names.filter(|name| is_variable(name)).collect()
 }
 
 /// One name that a namespace exports.

@@ -2,9 +2,9 @@
 
 use oxc_allocator::ArenaVec;
 use oxc_ast::AstKind;
-use oxc_ast::ast::{BinaryOperator, ClassElement, Declaration, Expression, FunctionBody, Statement};
+use oxc_ast::ast::{BinaryOperator, Class, ClassElement, Declaration, Expression, FunctionBody, Statement};
 use oxc_ast_visit::VisitJs;
-use oxc_ast_visit::walk_js::{walk_declaration, walk_function_body, walk_statement};
+use oxc_ast_visit::walk_js::{walk_class, walk_declaration, walk_function_body, walk_statement};
 use oxc_span::{GetSpan, Span};
 
 use super::scope::{ListKind, Names, Scope};
@@ -47,7 +47,6 @@ impl<'t> Strip<'t> {
     }
 
     pub(super) fn run(mut self, body: &FunctionBody<'_>) -> Result<Edits, Refusal> {
-        self.is_strict = body.directives.iter().any(|directive| directive.directive == "use strict");
         self.visit_function_body(body);
         match self.refusal {
             Some(refusal) => Err(refusal),
@@ -96,8 +95,17 @@ impl<'t> Strip<'t> {
 
 impl<'a> VisitJs<'a> for Strip<'_> {
     fn visit_function_body(&mut self, body: &FunctionBody<'a>) {
+        let outer = self.is_strict;
+        self.is_strict |= body.directives.iter().any(|directive| directive.directive == "use strict");
         self.next_list = ListKind::Function;
         walk_function_body(self, body);
+        self.is_strict = outer;
+    }
+
+    fn visit_class(&mut self, class: &Class<'a>) {
+        let outer = std::mem::replace(&mut self.is_strict, true);
+        walk_class(self, class);
+        self.is_strict = outer;
     }
 
     fn visit_statements(&mut self, statements: &ArenaVec<'a, Statement<'a>>) {
