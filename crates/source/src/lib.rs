@@ -27,6 +27,7 @@ mod parse;
 mod place;
 mod prepare;
 mod shell;
+mod slash;
 mod spine;
 mod trailing;
 mod typescript;

@@ -4,8 +4,13 @@
 //! stack is big enough for that; a parser that tries arrow functions and type arguments first and takes them back also reads
 //! the inner parts again for every level. So both are bounded here: how deep a text can be, and the sum of the depths. The
 //! numbers are upper bounds. Operators that are parsed by a loop, such as `+`, are not counted.
+//!
+//! Whether a `/` divides or begins a regular expression decides what is a string behind it. Where the characters before do not
+//! tell, the parser is asked, with the text up to there: that is known not to be too deep.
 
 use crate::Language;
+use crate::prepare::on_deep_stack;
+use crate::slash::{Slash, ask, is_unterminated};
 use crate::words::{Word, word};
 
 /// What the pass found.
@@ -27,6 +32,9 @@ const DEEPEST: u32 = 2000;
 
 /// Bounds what reading inner parts again can cost: about 100 ns and 30 bytes for each.
 const GREATEST_SUM: u64 = 4_000_000;
+
+/// How many bytes the parser is given at most to find out what a `/` means. Mostly it is not asked at all.
+const MOST_ASKED: usize = 4 << 20;
 
 /// Measures `source`.
 pub(crate) fn nesting(source: &str, language: Language) -> Nesting {
@@ -86,6 +94,8 @@ struct Scan<'a> {
     bytes: &'a [u8],
     at: usize,
     typescript: bool,
+    /// Bytes that the parser was given.
+    asked: usize,
     levels: Vec<Level>,
     level: Level,
     depth: u32,
@@ -107,6 +117,7 @@ impl<'a> Scan<'a> {
             bytes: source.as_bytes(),
             at: 0,
             typescript: language == Language::TypeScript,
+            asked: 0,
             levels: Vec::new(),
             level: Level::default(),
             depth: 0,
@@ -326,16 +337,20 @@ impl<'a> Scan<'a> {
     }
 
     fn slash(&mut self, new_line: bool) -> Result<(), TooDeep> {
-        let regex = match self.last {
-            Last::Operator | Last::HeadWord | Last::Semicolon => true,
+        let slash = match self.last {
+            Last::Operator | Last::HeadWord | Last::Semicolon => Some(Slash::BeginsRegex),
             // `break x` and types end with their line, other operands go on.
-            Last::Operand if new_line && (self.typescript || self.jump) => return self.uncertain(),
-            Last::Operand | Last::Dot => false,
-            Last::Brace | Last::Either | Last::Angle => return self.uncertain(),
+            Last::Operand if new_line && (self.typescript || self.jump) => self.asked_slash(),
+            Last::Operand | Last::Dot => Some(Slash::Divides),
+            Last::Brace | Last::Either | Last::Angle => self.asked_slash(),
         };
-        if !regex {
-            self.step(1, Last::Operator);
-            return Ok(());
+        match slash {
+            None => return self.uncertain(),
+            Some(Slash::Divides) => {
+                self.step(1, Last::Operator);
+                return Ok(());
+            }
+            Some(Slash::BeginsRegex) => {}
         }
         self.at += 1;
         let mut in_class = false;
@@ -352,6 +367,23 @@ impl<'a> Scan<'a> {
         }
         self.last = Last::Operand;
         Ok(())
+    }
+
+    /// Asks the parser what the `/` here means, unless it was asked too often.
+    fn asked_slash(&mut self) -> Option<Slash> {
+        let (before, rest) = self.source.split_at(self.at);
+        if is_unterminated(rest) {
+            return Some(Slash::Divides);
+        }
+        self.asked += before.len();
+        if self.asked > MOST_ASKED {
+            return None;
+        }
+        let language = if self.typescript { Language::TypeScript } else { Language::JavaScript };
+        match self.deepest <= SHALLOW {
+            true => ask(before, language),
+            false => on_deep_stack(|| ask(before, language)).flatten(),
+        }
     }
 
     /// From here on it is not known what is a string, a comment or code, so everything counts and nothing is taken back.

@@ -109,6 +109,11 @@ impl<'a> Parsed<'a> {
         Some(self.wrapped.diagnostic(end.saturating_sub(1), "unexpected `}`"))
     }
 
+    /// The first place that each error names, in the text that spans refer to.
+    pub(crate) fn error_places(&self) -> impl Iterator<Item = u32> {
+        self.result.diagnostics.errors().filter_map(|error| Some(error.labels.first()?.span().start))
+    }
+
     /// `import.meta` is an error for the parser, but we have better words for it.
     pub(crate) fn import_meta(&self) -> Option<u32> {
         let span = self.result.diagnostics.errors().next()?.labels.first()?.span();

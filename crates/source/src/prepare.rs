@@ -71,14 +71,17 @@ pub(crate) fn with_stack<T: Send>(
     let too_deep = |at| language.error(Diagnostic::at(source, at, "this program is nested too deeply"));
     match nesting(source, language) {
         Nesting::Shallow => Ok(work()),
-        Nesting::Deep => std::thread::scope(|scope| {
-            match std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, work) {
-                Ok(thread) => Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
-                Err(_) => Err(too_deep(0)),
-            }
-        }),
+        Nesting::Deep => on_deep_stack(work).ok_or_else(|| too_deep(0)),
         Nesting::TooDeep(at) => Err(too_deep(at)),
     }
+}
+
+/// Does something on a stack that is enough for the deepest text. `None` if there is no such stack.
+pub(crate) fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(DEEP_STACK).spawn_scoped(scope, work).ok()?;
+        Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceError> {

@@ -267,6 +267,41 @@ fn brackets_in_what_may_be_a_regular_expression_are_not_overlooked() {
     }
 }
 
+#[test]
+fn brackets_in_strings_do_not_count_whatever_a_slash_before_them_is() {
+    let brackets = "([{<?=!~".repeat(2000);
+    for head in [
+        "if (a) {}\n/'/.test(b);",
+        "x = {} / 'a' / ",
+        "x = {}\n/ 2 /",
+        "async () => { await /'/ };",
+        "let of = 1; x = of / 2 / ",
+        "let as = 1; x = as /'a'/ ",
+        "a: for (;;) { break a\n/'/.test(b) }",
+        "x = a\n/ 'a' / ",
+        "x = a / 2; `${{}/ 'a' / 2}`;",
+        "function f() {}\n/['/]'/.test(b);",
+        "if (a) {}\n/'/; {}\n/\"/; {}\n/`/;",
+    ] {
+        for quote in ["'", "\"", "`", "/*"] {
+            let end = if quote == "/*" { "*/ 1" } else { quote };
+            let text = format!("{head}{quote}{brackets}{end}");
+            for language in BOTH {
+                assert_eq!(prepared(text.clone(), language), Outcome::Runs, "{head}{quote} {language:?}");
+            }
+        }
+    }
+    for head in ["let x = a!\n/ 'a' / ", "type A = B\n/'/.test(b);", "let x: A<B> = 1; x /'a'/ "] {
+        let text = format!("{head}'{brackets}'");
+        assert_eq!(prepared(text, Language::TypeScript), Outcome::Runs, "{head}");
+    }
+    // Also where the text is deep already, and where the parser is asked many times.
+    let deep = format!("{}{{}}{}\n/ 'a' / '{brackets}'", "(".repeat(1000), ")".repeat(1000));
+    assert_eq!(prepared(deep, Language::TypeScript), Outcome::Runs);
+    let often = format!("{}'{brackets}'", "{} /'/;\n".repeat(500));
+    assert_eq!(prepared(often, Language::JavaScript), Outcome::Runs);
+}
+
 const TOKENS: [&str; 120] = [
     "if(a)",
     "if(a)b",
