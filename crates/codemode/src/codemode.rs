@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, Scope};
-use pincer_source::Prepared;
+use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, ProgramValue, Scope};
+use pincer_source::{Prepared, Returns};
 use pincer_store::{Run, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
 use tokio::sync::watch;
@@ -271,7 +271,11 @@ impl CodeMode {
         // The limit is for what its author wrote, and was checked there: what runs can be longer.
         let limits = Limits { source_bytes: prepared.text.len(), ..scope.settings.limits };
         let positions = Positions::new(&prepared.text, prepared.map);
-        let program = Program::new(prepared.text).library(library);
+        let value = match prepared.returns {
+            Returns::Value => ProgramValue::Returned,
+            Returns::LastInList => ProgramValue::Last,
+        };
+        let program = Program::new(prepared.text).value(value).library(library);
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
         let cell = match self.inner.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,

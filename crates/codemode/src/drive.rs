@@ -156,7 +156,9 @@ impl Driver {
         self.output.extend(turn.output);
         match turn.end {
             TurnEnd::Waiting => {}
-            TurnEnd::Value(value) => return Err(Ending::Value(value.unwrap_or_else(Json::null))),
+            TurnEnd::Value(value) => {
+                return Err(Ending::Value { value: value.unwrap_or_else(Json::null), notes: turn.notes });
+            }
             TurnEnd::Failed(failure) => {
                 let source = self.source.as_deref();
                 return Err(Ending::of_failure(&failure, &self.positions, source, &self.scope.tools));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, Limit, Output, RestoreError, Site};
+use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, LeftOut, Limit, Note, Output, RestoreError, Site};
 use pincer_source::{Place, excerpt, uncompilable};
 use pincer_store::{RunState, StoreError};
 
@@ -18,7 +18,10 @@ const RETRY_MS: u64 = 1000;
 /// How a program ended.
 #[derive(Debug)]
 pub(crate) enum Ending {
-    Value(Json),
+    Value {
+        value: Json,
+        notes: Vec<Note>,
+    },
     Failed {
         code: Option<ErrorCode>,
         error: String,
@@ -40,7 +43,7 @@ impl Ending {
     /// Returns how a run stands that ended so.
     pub fn state(&self) -> RunState {
         match self {
-            Self::Value(_) => RunState::Completed,
+            Self::Value { .. } => RunState::Completed,
             Self::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
             Self::Failed { .. } | Self::Unstored { .. } => RunState::Failed,
         }
@@ -49,7 +52,10 @@ impl Ending {
     /// Returns the result that the caller is told.
     pub fn result(self, output: Vec<Output>, mut telemetry: Telemetry) -> CodeModeResult {
         let (code, error, retry_after_ms) = match self {
-            Self::Value(value) => return CodeModeResult::Completed(Completed { value, output, telemetry }),
+            Self::Value { value, notes } => {
+                let notes = notes.into_iter().map(noted).collect();
+                return CodeModeResult::Completed(Completed { value, output, notes, telemetry });
+            }
             Self::Failed { code, error, caps, retry } => {
                 telemetry.cap_failures = caps;
                 (code, error, retry)
@@ -211,6 +217,20 @@ impl Ending {
         let id = uuid::Uuid::now_v7();
         tracing::error!("internal error {id}: {what}");
         Self::failed(ErrorCode::InternalError, format!("this is a bug of Pincer, in its log under {id}: {what}"))
+    }
+}
+
+/// What a caller should know of the end of a program that did not fail.
+fn noted(note: Note) -> String {
+    let left_out = |why: &str| format!("the value of the last expression was left out: {why}");
+    match note {
+        Note::TimersDropped(1) => "a timer was still set when the program returned; it was dropped".into(),
+        Note::TimersDropped(timers) => {
+            format!("{timers} timers were still set when the program returned; they were dropped")
+        }
+        Note::ValueLeftOut(LeftOut::TooLarge) => left_out("it is too large. Return what is needed of it."),
+        Note::ValueLeftOut(LeftOut::Unreadable) => left_out("a getter or a toJSON of it threw."),
+        Note::ValueLeftOut(LeftOut::Unsettled) => left_out("it is a promise that nothing will ever settle."),
     }
 }
 

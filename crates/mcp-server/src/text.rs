@@ -14,7 +14,10 @@ pub(crate) fn text(result: &CodeModeResult) -> String {
         text.push('\n');
     }
     match result {
-        CodeModeResult::Completed(done) => push_plain(&mut text, done.value.as_str()),
+        CodeModeResult::Completed(done) => {
+            push_plain(&mut text, done.value.as_str());
+            done.notes.iter().for_each(|note| text.push_str(&format!("\nnote: {note}")));
+        }
         CodeModeResult::Waiting(waiting) => text.push_str(&waits(waiting)),
         CodeModeResult::Failed(failed) => {
             let code = failed.code.and_then(|code| serde_json::to_value(code).ok());

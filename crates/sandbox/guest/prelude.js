@@ -126,6 +126,8 @@
 
   // id → how to settle it. The host assigns the ids and keeps its own table.
   const unsettled = create(null);
+  // How many of them are no timers.
+  let awaited = 0;
   // Errors that the host delivered → id of the request, so that a cell that ends on one can say which.
   const delivered = new WeakTable();
 
@@ -137,6 +139,7 @@
     captureStackTrace(site, entrance);
     const id = emit(REQUEST, method, json, site.stack);
     unsettled[id] = { __proto__: null, resolve, reject, stack: site.stack, timer };
+    if (!timer) awaited++;
     return id;
   };
 
@@ -163,6 +166,7 @@
       const answer = answers[i], id = answer[0], entry = unsettled[id];
       if (entry === undefined) continue;
       delete unsettled[id];
+      if (!entry.timer) awaited--;
       if (answer[1] === 1) entry.resolve(answer[2]);
       else entry.reject(deliveredError(id, answer[2], entry.stack));
     }
@@ -170,14 +174,18 @@
 
   // ---- The program and how it ends ----------------------------------------------------------------------------------
 
-  // What the program came to, kept until detached work is done too: a call of `emit`.
+  // What the program came to, kept until detached calls are done too: a call of `emit`.
   let outcome;
+  // Whether the program is over, and only the promise that is its last value is not.
+  let isLast = false;
+  // What `emit` is told of a value. The same numbers are in `src/bridge.rs`.
+  const RETURNED = 0, LAST = 1, UNREADABLE = 2, UNSETTLED = 3;
   // Rejected promises nobody handles (yet): a handler may come later, so only the end of the cell judges them.
   const rejections = new PlainMap();
 
-  const end = (kind, json) => {
-    outcome = { __proto__: null, kind, json };
-    emit(kind, json);
+  const end = (kind, json, what) => {
+    outcome = { __proto__: null, kind, json, what };
+    emit(kind, json, what);
   };
 
   // What a failure may say: its length is the program's doing, and it is copied several times.
@@ -214,10 +222,39 @@
 
   const run = async (program) => {
     try {
-      end(VALUE, toJson(await program()));
+      end(VALUE, toJson(await program()), RETURNED);
     } catch (reason) {
       end(FAILURE, failure("thrown", reason));
     }
+  };
+
+  // A program that does not return has the value of its last expression, in a list: so a promise there is not waited for as
+  // part of the program. Whatever is wrong with that value, the program has done its work, and only the value is left out.
+  const runToLast = async (program) => {
+    let value, thenable = false;
+    try {
+      value = (await program())[0];
+      isLast = true;
+    } catch (reason) {
+      return end(FAILURE, failure("thrown", reason));
+    }
+    try {
+      thenable = value !== null && (typeof value === "object" || typeof value === "function") && typeof value.then === "function";
+    } catch {
+      return end(VALUE, undefined, UNREADABLE);
+    }
+    try {
+      if (thenable) value = await value;
+    } catch (reason) {
+      return end(FAILURE, failure("thrown", reason));
+    }
+    let json;
+    try {
+      json = toJson(value);
+    } catch {
+      return end(VALUE, undefined, UNREADABLE);
+    }
+    end(VALUE, json, LAST);
   };
 
   const stalled = (message) =>
@@ -227,8 +264,14 @@
   const conclude = () => {
     const first = apply(mapNext, apply(mapValues, rejections, none), none);
     if (!first.done) emit(FAILURE, failure("rejection", first.value));
-    else if (outcome !== undefined) emit(outcome.kind, outcome.json);
+    else if (outcome !== undefined) emit(outcome.kind, outcome.json, outcome.what);
+    else if (isLast) emit(VALUE, undefined, UNSETTLED);
     else emit(FAILURE, stalled("the program waits for a promise that nothing will ever settle"));
+  };
+
+  // Called when no job is left, and the program may have ended with nothing but timers left. Those are not waited for.
+  const rest = () => {
+    if (outcome !== undefined && awaited === 0) conclude();
   };
 
   // ---- Globals ------------------------------------------------------------------------------------------------------
@@ -429,6 +472,8 @@
         if (c) apply(mapDelete, rejections, [a]);
         else apply(mapSet, rejections, [a, b]);
         break;
+      case 6: rest(); break;
+      case 7: runToLast(a); break;
     }
   };
 })

@@ -9,12 +9,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use wasmtime::{Caller, Linker, ResourceLimiter};
 
+use crate::ending::{Ending, ValueKind};
 use crate::failure::{parse_failure, site_of};
 use crate::growing::Growing;
 use crate::program::node_json;
 use crate::vm::{Exports, JsValue};
 use crate::{
-    Failure, Json, JsonError, Library, Limit, Limits, MAX_DEPTH, MAX_NODES, MAX_OUTPUT_ITEMS, Output, Request,
+    Json, JsonError, LeftOut, Library, Limit, Limits, MAX_DEPTH, MAX_NODES, MAX_OUTPUT_ITEMS, Note, Output, Request,
     RequestId,
 };
 
@@ -27,6 +28,9 @@ pub(crate) enum Op {
     SyntaxError = 3,
     Conclude = 4,
     Track = 5,
+    /// An image of an earlier build does nothing for this one, and waits for its timers.
+    Rest = 6,
+    RunToLast = 7,
 }
 
 /// What `emit` in `guest/prelude.js` may say. The same numbers are there.
@@ -63,13 +67,6 @@ pub(crate) enum Stop {
     Spoilt(String),
 }
 
-/// What the program came to, as the guest last said in this turn.
-#[derive(Debug)]
-pub(crate) enum Ending {
-    Value(Option<Json>),
-    Failed(Failure),
-}
-
 /// What one turn has brought so far.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
@@ -79,6 +76,8 @@ pub(crate) struct Inbox {
     pub ending: Option<Ending>,
     /// Promises were rejected without a handler, so only the prelude can tell how the cell ends.
     pub rejections: bool,
+    /// What the host says of the end.
+    pub notes: Vec<Note>,
     value_bytes: usize,
 }
 
@@ -99,6 +98,8 @@ pub(crate) struct Host {
     pub lasting: Option<Instant>,
     /// Of `limits.output_bytes`, what has been used since the host last renewed it.
     pub output_spent: usize,
+    /// The program may have returned.
+    pub returned: bool,
     /// Where lazy globals and files come from.
     pub library: Option<Arc<dyn Library>>,
     /// Linear memory in the image, to which `limits.memory_bytes` is added.
@@ -128,6 +129,7 @@ impl Host {
             deadline,
             lasting,
             output_spent: 0,
+            returned: false,
             library,
             image_bytes,
             exports,
@@ -213,9 +215,20 @@ impl Host {
         }
     }
 
-    /// Whether the value still fits, after what detached work printed since it was returned.
-    pub fn admit_ending(&mut self, value: Option<&Json>) -> Result<(), Limit> {
-        value.map_or(Ok(()), |value| self.admit_value(value.as_str().len()).map(drop))
+    /// The value that a program ends with, if it still fits after what detached work printed since, and what is to be said of
+    /// the end.
+    pub fn end_with(&mut self, value: Option<Json>, kind: ValueKind) -> Result<Option<Json>, Limit> {
+        let fits = value.as_ref().map_or(Ok(0), |value| self.admit_value(value.as_str().len()));
+        let (value, left_out) = match (fits, kind) {
+            (_, ValueKind::LeftOut(why)) => (None, Some(why)),
+            (Err(_), ValueKind::Last) => (None, Some(LeftOut::TooLarge)),
+            (Err(limit), ValueKind::Returned) => return Err(limit),
+            (Ok(_), _) => (value, None),
+        };
+        let timers = Some(self.pending.ids.len()).filter(|timers| *timers > 0);
+        self.inbox.notes.extend(timers.map(Note::TimersDropped));
+        self.inbox.notes.extend(left_out.map(Note::ValueLeftOut));
+        Ok(value)
     }
 
     fn cancel(&mut self, id: u32) {
@@ -380,11 +393,20 @@ fn host_call(
             caller.data_mut().cancel(id);
         }
         Emit::Value => {
+            let kind = ValueKind::of(argument(&caller, 2).map_err(stopped)?.as_index());
             let value = match first {
-                JsValue::UNDEFINED => None,
-                _ => Some(read_json(&mut caller, first, Host::admit_value)?),
+                JsValue::UNDEFINED => Ok(None),
+                _ => read_json(&mut caller, first, Host::admit_value).map(Some),
             };
-            caller.data_mut().inbox.ending = Some(Ending::Value(value));
+            let ending = match value {
+                Ok(value) => Ending::Value(value, kind),
+                Err(error) if kind != ValueKind::Returned && is_too_large(&error) => {
+                    Ending::Value(None, ValueKind::LeftOut(LeftOut::TooLarge))
+                }
+                Err(error) => return Err(error),
+            };
+            caller.data_mut().returned = true;
+            caller.data_mut().inbox.ending = Some(ending);
         }
         Emit::Failure => {
             let failure = read_json(&mut caller, first, Host::admit_failure)?;
@@ -396,6 +418,11 @@ fn host_call(
         Some(id) => exports.new_number.call(&mut caller, f64::from(id)),
         None => exports.get_undefined.call(&mut caller, ()),
     }
+}
+
+/// Whether a value could not be read for what it is, not for what the program did to it.
+fn is_too_large(error: &wasmtime::Error) -> bool {
+    matches!(error.downcast_ref::<Stop>(), Some(Stop::Limit(_)))
 }
 
 /// Pays for a number of bytes and says how many of them to read.

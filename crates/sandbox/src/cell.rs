@@ -6,7 +6,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pincer_snapshot::{Chain, Checkpoint, Checkpoints, Header, Unreadable, WASM_PAGE, read_chain, write};
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
-use crate::bridge::{Ending, Host, Inbox, Op, Pending, Stop};
+use crate::bridge::{Host, Inbox, Op, Pending, Stop};
+use crate::ending::Ending;
 use crate::engine::{Inner, STACK_BYTES};
 use crate::failure::keep_within;
 use crate::growing::Growing;
@@ -15,8 +16,8 @@ use crate::program::scope_json;
 use crate::vm::Exports;
 use crate::watchdog::{Signal, Watch};
 use crate::{
-    Allotment, Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, RequestId, RestoreError,
-    Turn, TurnEnd,
+    Allotment, Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, ProgramValue, RequestId,
+    RestoreError, Turn, TurnEnd,
 };
 
 /// The most pages (512 KiB) of which a running cell keeps a copy to find what has changed. Beyond them it keeps hashes, which
@@ -111,6 +112,8 @@ impl Cell {
         chain.apply(memory, &image.memory, &image.dictionary).map_err(RestoreError::from)?;
         vm.store.data_mut().pending =
             Pending { ids: header.pending.iter().copied().collect(), next: header.next_request };
+        // A snapshot does not say.
+        vm.store.data_mut().returned = true;
         cell.state = State::Waiting(vm, Vec::new());
         Ok(cell)
     }
@@ -273,7 +276,7 @@ impl Cell {
             }
             self.state = State::Waiting(vm, Vec::new());
         }
-        Ok(Turn { output: inbox.output, requests: inbox.requests, cancelled: inbox.cancelled, end })
+        Ok(Turn { output: inbox.output, requests: inbox.requests, cancelled: inbox.cancelled, end, notes: inbox.notes })
     }
 
     /// Turns the cell into bytes from which [`Engine::restore`](crate::Engine::restore) makes it again. The cell stays as it
@@ -374,7 +377,11 @@ impl Vm {
                 if !program.scope.is_empty() {
                     exports.dispatch_text(&mut *store, Op::Install, &scope_json(&program.scope))?;
                 }
-                exports.run_program(&mut *store, &program.source)?;
+                let run = match program.value {
+                    ProgramValue::Returned => Op::Run,
+                    ProgramValue::Last => Op::RunToLast,
+                };
+                exports.run_program(&mut *store, &program.source, run)?;
                 if let Some(Ending::Failed(failure)) = &mut store.data_mut().inbox.ending {
                     keep_within(&program.source, failure);
                 }
@@ -389,24 +396,26 @@ impl Vm {
         }
         run_jobs(store, exports)?;
 
-        let inbox = &store.data().inbox;
-        if !matches!(inbox.ending, Some(Ending::Failed(_))) {
+        if !matches!(store.data().inbox.ending, Some(Ending::Failed(_))) {
             if !store.data().pending.ids.is_empty() {
-                return Ok(TurnEnd::Waiting);
-            }
-            // Only a program that does everything in one turn, and rejects nothing, has the last word there. Otherwise it may
-            // have ended in an earlier turn, and a rejection of any turn overrules what it said.
-            if !at_once || inbox.ending.is_none() || inbox.rejections {
+                if !store.data().returned {
+                    return Ok(TurnEnd::Waiting);
+                }
+                store.data_mut().inbox.ending = None;
+                exports.dispatch(&mut *store, Op::Rest, &[])?;
+                if store.data().inbox.ending.is_none() {
+                    return Ok(TurnEnd::Waiting);
+                }
+            } else if !at_once || store.data().inbox.ending.is_none() || store.data().inbox.rejections {
+                // Only a program that does everything in one turn, and rejects nothing, has the last word there. Otherwise it
+                // may have ended in an earlier turn, and a rejection of any turn overrules what it said.
                 exports.dispatch(&mut *store, Op::Conclude, &[])?;
             }
         }
         match store.data_mut().inbox.ending.take() {
-            Some(Ending::Value(value)) => {
-                store
-                    .data_mut()
-                    .admit_ending(value.as_ref())
-                    .map_err(|limit| wasmtime::Error::new(Stop::from(limit)))?;
-                Ok(TurnEnd::Value(value))
+            Some(Ending::Value(value, kind)) => {
+                let value = store.data_mut().end_with(value, kind);
+                Ok(TurnEnd::Value(value.map_err(|limit| wasmtime::Error::new(Stop::from(limit)))?))
             }
             Some(Ending::Failed(failure)) => Ok(TurnEnd::Failed(failure)),
             None => Err(wasmtime::Error::new(Stop::Broken("the program ended without a word"))),

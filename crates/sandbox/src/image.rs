@@ -242,7 +242,7 @@ fn typical_difference(store: &mut Store<Host>, vm: Exports, memory: &[u8]) -> Re
     let vm = Arc::new(vm);
     store.data_mut().exports = Some(Arc::clone(&vm));
     vm.dispatch_text(&mut *store, Op::Install, &scope_json(&[("call".into(), Scope::Call("call".into()))]))?;
-    vm.run_program(&mut *store, TYPICAL)?;
+    vm.run_program(&mut *store, TYPICAL, Op::Run)?;
     while vm.run_job(&mut *store)? {}
     Ok(difference(vm.memory.data(&*store), memory, vm.roots.stack_pointer as usize / PAGE))
 }

@@ -43,6 +43,7 @@ mod budget;
 mod cache;
 mod cell;
 mod compile;
+mod ending;
 mod engine;
 mod error;
 mod failure;
@@ -64,6 +65,8 @@ pub use image::ImageError;
 pub use limits::{Limits, MAX_MEMORY_BYTES, MAX_OUTPUT_ITEMS};
 pub use pincer_json::{Json, JsonError, MAX_DEPTH, MAX_NODES};
 pub use pincer_snapshot::{Checkpoint, ContentHash, MAX_DELTAS, TooLarge, Unreadable};
-pub use program::{FILE_NAME, File, Library, Program, Scope};
+pub use program::{FILE_NAME, File, Library, Program, ProgramValue, Scope};
 pub use rewrite::RewriteError;
-pub use turn::{Answer, Failure, FailureKind, Fault, Limit, Output, Request, RequestId, Site, Turn, TurnEnd};
+pub use turn::{
+    Answer, Failure, FailureKind, Fault, LeftOut, Limit, Note, Output, Request, RequestId, Site, Turn, TurnEnd,
+};

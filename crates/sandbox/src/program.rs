@@ -14,6 +14,17 @@ pub struct Program {
     pub(crate) source: String,
     pub(crate) scope: Vec<(String, Scope)>,
     pub(crate) library: Option<Arc<dyn Library>>,
+    pub(crate) value: ProgramValue,
+}
+
+/// How a program has its value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramValue {
+    /// It returns it.
+    #[default]
+    Returned,
+    /// It returns a list with it: the value of its last expression. Whatever is wrong with that fails no program.
+    Last,
 }
 
 impl fmt::Debug for Program {
@@ -68,7 +79,13 @@ pub struct File {
 impl Program {
     /// A program without globals of its host.
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), scope: Vec::new(), library: None }
+        Self { source: source.into(), scope: Vec::new(), library: None, value: ProgramValue::Returned }
+    }
+
+    /// Says how the program has its value.
+    pub fn value(mut self, value: ProgramValue) -> Self {
+        self.value = value;
+        self
     }
 
     /// Adds a global.

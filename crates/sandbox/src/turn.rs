@@ -18,6 +18,28 @@ pub struct Turn {
     pub cancelled: Vec<RequestId>,
     /// How the turn ended.
     pub end: TurnEnd,
+    /// What a program that returned left behind, if anything.
+    pub notes: Vec<Note>,
+}
+
+/// Something that was left out when a program ended, although it did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// It returned while so many timers were set. Nothing waits for those.
+    TimersDropped(usize),
+    /// The value of its last expression is not there.
+    ValueLeftOut(LeftOut),
+}
+
+/// Why the value of the last expression is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOut {
+    /// It is larger, deeper or made of more parts than a value may be.
+    TooLarge,
+    /// A getter or a `toJSON` of it threw.
+    Unreadable,
+    /// It is a promise that nothing will settle.
+    Unsettled,
 }
 
 /// How a turn ended.

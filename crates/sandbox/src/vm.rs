@@ -219,12 +219,17 @@ impl Exports {
     }
 
     /// Compiles the program and hands it to the prelude, which calls it.
-    pub fn run_program(&self, mut store: impl AsContextMut<Data = Host>, source: &str) -> wasmtime::Result<()> {
+    pub fn run_program(
+        &self,
+        mut store: impl AsContextMut<Data = Host>,
+        source: &str,
+        run: Op,
+    ) -> wasmtime::Result<()> {
         let program = self.eval(&mut store, &[BEFORE, source, AFTER], self.roots.file_name, FIRST_LINE)?;
         let (op, value) = if program.is_exception() {
             (Op::SyntaxError, JsValue(self.get_exception.call(&mut store, self.roots.context)?))
         } else {
-            (Op::Run, program)
+            (run, program)
         };
         self.dispatch(&mut store, op, &[value])?;
         self.free_value.call(&mut store, (self.roots.context, value.0))

@@ -141,7 +141,7 @@ fn an_error_in_a_finalizer_fails_the_cell() {
 
 #[test]
 fn an_error_in_a_timer_fails_the_cell() {
-    assert_eq!(failure("setTimeout(() => { throw new Error('tick') }, 1); return 1").message, "tick");
+    assert_eq!(failure("setTimeout(() => { throw new Error('tick') }, 1); await new Promise((go) => setTimeout(go, 5)); return 1").message, "tick");
 }
 
 #[test]

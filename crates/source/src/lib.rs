@@ -8,7 +8,7 @@
 //! use pincer_source::{Language, Place, SourceError, prepare};
 //!
 //! let program = prepare("const n: number = 20;\nn + 22", Language::TypeScript)?;
-//! assert_eq!(program.text, "const n         = 20;;return(\nn + 22)");
+//! assert_eq!(program.text, "const n         = 20;;return[(\nn + 22)]");
 //! assert_eq!(program.map.original(Place { line: 2, column: 5 }), Place { line: 2, column: 5 });
 //!
 //! let error = prepare("import fs from 'fs';", Language::JavaScript);
@@ -39,6 +39,6 @@ pub use map::PositionMap;
 pub use place::{Place, excerpt};
 #[doc(hidden)]
 pub use prepare::preparations;
-pub use prepare::{Language, Prepared, prepare};
+pub use prepare::{Language, Prepared, Returns, prepare};
 #[doc(hidden)]
 pub use typescript::typescript_preparations;

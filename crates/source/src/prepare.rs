@@ -41,6 +41,17 @@ pub struct Prepared {
     pub text: String,
     /// Where in the model's text things stand.
     pub map: PositionMap,
+    /// What the program returns.
+    pub returns: Returns,
+}
+
+/// What a prepared program returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returns {
+    /// Its value, if it has one: it says `return`, or ends with something that is no expression.
+    Value,
+    /// A list with the value of its last expression.
+    LastInList,
 }
 
 /// Enough for [`crate::nesting`]'s deepest text with room to spare; only what is used becomes memory.
@@ -132,5 +143,6 @@ fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceErro
     if let Err(error) = Wrapped::new(&text).is_javascript() {
         debug_assert!(false, "not JavaScript: {error}\n{source}\n-----\n{text}");
     }
-    Ok(Prepared { text, map })
+    let returns = if trailing.is_some() { Returns::LastInList } else { Returns::Value };
+    Ok(Prepared { text, map, returns })
 }

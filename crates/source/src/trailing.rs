@@ -44,13 +44,13 @@ impl Trailing {
         self.statement == statement
     }
 
-    /// Returns the value. The keyword goes behind the previous statement: so the columns of an expression that stands on
+    /// Returns a list with the value: an async function would wait for a promise that it returns itself. The keyword goes behind the previous statement: so the columns of an expression that stands on
     /// lines of its own stay as they are, and a comment between the two stays a comment.
     pub(crate) fn edit(&self, edits: &mut Edits) {
         match self.previous {
-            Some(end) => edits.insert(end, Side::Between, ";return("),
-            None => edits.insert(self.statement.start, Side::Between, "return("),
+            Some(end) => edits.insert(end, Side::Between, ";return[("),
+            None => edits.insert(self.statement.start, Side::Between, "return[("),
         }
-        edits.insert(self.expression.end, Side::Behind, ")");
+        edits.insert(self.expression.end, Side::Behind, ")]");
     }
 }

@@ -46,9 +46,9 @@ fn everything_that_is_left_is_found_again() {
 #[test]
 fn what_was_put_in_means_what_is_behind_it() {
     let prepared = prepare("a; b", Language::JavaScript).unwrap();
-    assert_eq!(prepared.text, "a;;return( b)");
+    assert_eq!(prepared.text, "a;;return[( b)]");
     let columns: Vec<u32> = (1..=15).map(|column| prepared.map.original(place(1, column)).column).collect();
-    assert_eq!(columns, [1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5, 6]);
+    assert_eq!(columns, [1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5]);
     assert_eq!(prepared.map.original(place(7, 3)), place(7, 3));
 }
 
@@ -56,7 +56,7 @@ fn what_was_put_in_means_what_is_behind_it() {
 fn a_map_is_short_when_stored() {
     let map = prepare("a; b", Language::JavaScript).unwrap().map;
     let stored = serde_json::to_string(&map).unwrap();
-    assert_eq!(stored, "[[1,3,8],[1,13,1]]");
+    assert_eq!(stored, "[[1,3,9],[1,14,2]]");
     assert_eq!(serde_json::from_str::<PositionMap>(&stored).unwrap(), map);
     assert_eq!(serde_json::to_string(&PositionMap::default()).unwrap(), "[]");
     assert!(PositionMap::default().is_identity() && !map.is_identity());

@@ -293,7 +293,10 @@ fn print(result: &CodeModeResult, json: bool, told: impl Fn(&Waiting) -> String)
         }
     }
     match result {
-        CodeModeResult::Completed(done) => line(&value(&done.value)),
+        CodeModeResult::Completed(done) => {
+            line(&value(&done.value));
+            done.notes.iter().for_each(|text| note(&format!("note: {text}")));
+        }
         CodeModeResult::Failed(failed) => {
             note(&format!("error: {}", failed.error));
             if let Some(id) = &failed.run_id {
