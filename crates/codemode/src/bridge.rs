@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use pincer_catalog::{Entry, Flags, Source, shortened};
-use pincer_sandbox::{Answer, Fault, Json, Request};
+use pincer_sandbox::{Answer, Fault, Json, REFUSED, Request};
 use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
@@ -59,6 +59,10 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
     let unreadable = |_| wrong("the arguments cannot be read");
     match request.method.as_str() {
         "sleep" => Ok(Asked::Sleep),
+        REFUSED => {
+            let why = request.args.to::<Vec<String>>().map_err(unreadable)?.pop();
+            Err(wrong(why.unwrap_or_else(|| "the arguments cannot be taken".into())))
+        }
         "yield" => {
             let reason = request.args.to::<Vec<String>>().map_err(unreadable)?.pop();
             Ok(Asked::Yield { reason })

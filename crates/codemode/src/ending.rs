@@ -73,7 +73,7 @@ impl Ending {
     pub fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
-            FailureKind::Stalled => None,
+            FailureKind::Stalled => Some(ErrorCode::Stalled),
             FailureKind::Thrown | FailureKind::Rejection => {
                 failure.request.as_ref().map(|_| ErrorCode::NestedToolFailed)
             }
@@ -121,7 +121,7 @@ impl Ending {
                 (Some(ErrorCode::MemoryLimitExceeded), ": keep less at a time".into())
             }
             Limit::MemoryBudget { budget } => return Self::no_memory(budget),
-            Limit::Output { .. } | Limit::Value { .. } => {
+            Limit::Output { .. } | Limit::Value { .. } | Limit::Arguments { .. } => {
                 caps.output = 1;
                 (Some(ErrorCode::OutputLimitExceeded), ": return or print a summary instead".into())
             }
@@ -138,8 +138,13 @@ impl Ending {
                 let hint = ": await some before starting more; none of the last batch was begun";
                 (Some(ErrorCode::TooManyPendingToolCalls), hint.into())
             }
-            // No code of its own: the program recursed, as with the RangeError it mostly gets for that.
-            Limit::Stack => (None, String::new()),
+            // Mostly the program gets a RangeError, which is its own; in the depths of the engine there is no room for one.
+            Limit::Stack => {
+                caps.memory = 1;
+                let hint =
+                    " for its stack: look for a function or a toJSON that calls itself, or a value that is too deep";
+                (Some(ErrorCode::MemoryLimitExceeded), hint.into())
+            }
         };
         Self::Failed { code, error: format!("{limit}{hint}"), caps, retry: None }
     }

@@ -115,7 +115,7 @@ impl CodeMode {
         let budget = &self.inner.memory.budget;
         let limits = &scope.settings.limits;
         // Beside its memory, the requests of one turn are counted for the cell.
-        let most = limits.memory_bytes.saturating_add(limits.value_bytes);
+        let most = limits.memory_bytes.saturating_add(limits.arguments_bytes());
         let most = self.inner.engine.fresh_bytes().saturating_add(most);
         let host = HOST_BYTES.saturating_add(text.saturating_mul(COPIES_OF_TEXT));
         let mut allotment = budget.open(&scope.context.user.as_str().into(), host, most);

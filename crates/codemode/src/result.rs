@@ -205,6 +205,8 @@ pub enum ErrorCode {
     NestedToolFailed,
     /// A hook, or the person whom a hook wanted asked, did not let it begin.
     Blocked,
+    /// It waits for a promise that nothing will ever settle.
+    Stalled,
     /// It was cancelled.
     Aborted,
     /// A bug of ours.

@@ -72,7 +72,7 @@ async fn each_failure_has_its_code_and_says_what_to_do() {
         ("text('x'.repeat(1e5))", "output_limit_exceeded", "summary"),
         ("return 'x'.repeat(1e5)", "output_limit_exceeded", "100002 bytes"),
         ("for (;;) setTimeout(() => {}, 1)", "too_many_pending_tool_calls", "1040"),
-        ("await new Promise(() => {})", "none", "nothing will ever settle"),
+        ("await new Promise(() => {})", "stalled", "nothing will ever settle"),
         ("Promise.reject(new Error('lost')); return 1", "none", "nothing handled"),
         ("const f = () => f(); f()", "none", "call stack"),
         ("return process.env", "none", "process is not defined"),

@@ -20,7 +20,7 @@ const RESERVED_SPELLING_BYTES: usize = 6 * RESERVED_KEY.len() + 2;
 ///
 /// By hand, because a deserializer would decode every string into a buffer, and a value may be as large as a cell's whole
 /// allowance on the host.
-pub(crate) fn inspect(json: &[u8]) -> Result<(), JsonError> {
+pub(crate) fn inspect(json: &[u8], most_depth: usize) -> Result<(), JsonError> {
     let (mut depth, mut nodes, mut at) = (0, 1, 0);
     while let Some(byte) = json.get(at) {
         let start = at;
@@ -28,7 +28,7 @@ pub(crate) fn inspect(json: &[u8]) -> Result<(), JsonError> {
         match byte {
             b'[' | b'{' => {
                 depth += 1;
-                if depth > MAX_DEPTH {
+                if depth > most_depth {
                     return Err(JsonError::TooDeep);
                 }
                 nodes += usize::from(!is_closed(&json[at..]));

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::check::{MAX_DEPTH, MAX_NODES, RESERVED_KEY, inspect, mend_lone_surrogates};
 
-/// A JSON document as text. Valid, at most [`MAX_DEPTH`] deep, of at most [`MAX_NODES`] nodes, and free of lone surrogates, so
+/// A JSON document as text. Valid, at most [`MAX_DEPTH`] deep (one more for a list of arguments), of at most [`MAX_NODES`] nodes, and free of lone surrogates, so
 /// that every parser takes it. Clones share the text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 // Not `Arc<str>`: a text of megabytes would be copied to become one.
@@ -35,11 +35,20 @@ pub enum JsonError {
 impl Json {
     /// Checks a text.
     pub fn parse(text: impl Into<String>) -> Result<Self, JsonError> {
+        Self::parse_to(text, MAX_DEPTH)
+    }
+
+    /// Checks a list of which every item may be as deep as a document: see [`items`](Self::items).
+    pub fn parse_list(text: impl Into<String>) -> Result<Self, JsonError> {
+        Self::parse_to(text, MAX_DEPTH + 1)
+    }
+
+    fn parse_to(text: impl Into<String>, depth: usize) -> Result<Self, JsonError> {
         let mut bytes = text.into().into_bytes();
         mend_lone_surrogates(&mut bytes);
         let mut text = String::from_utf8(bytes).map_err(|error| JsonError::Syntax(serde::de::Error::custom(error)))?;
         serde_json::from_str::<IgnoredAny>(&text).map_err(JsonError::Syntax)?;
-        inspect(text.as_bytes())?;
+        inspect(text.as_bytes(), depth)?;
         text.shrink_to_fit();
         Ok(Self(text.into()))
     }

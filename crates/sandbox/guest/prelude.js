@@ -10,9 +10,8 @@
   const { apply, ownKeys } = Reflect;
   const { create, defineProperty, freeze, getOwnPropertyDescriptor } = Object;
   const { parse, stringify } = JSON;
-  const { isArray, from: arrayFrom } = Array;
-  const { isError, captureStackTrace } = Error;
-  const { isView } = ArrayBuffer;
+  const { isArray } = Array;
+  const { captureStackTrace } = Error;
   const { min, max } = Math;
   const PlainError = Error;
   const PlainTypeError = TypeError;
@@ -20,17 +19,11 @@
   const PlainPromise = Promise;
   const PlainProxy = Proxy;
   const { withResolvers } = Promise;
-  const PlainString = String;
   const PlainNumber = Number;
   const WeakTable = WeakMap;
   const { set: mapSet, delete: mapDelete, values: mapValues } = Map.prototype;
   const { get: weakGet, set: weakSet } = WeakMap.prototype;
   const mapNext = new Map().values().next;
-  const { entries: mapEntries } = Map.prototype;
-  const { values: typedValues } = Object.getPrototypeOf(Uint8Array.prototype);
-  const { valueOf: bigIntValue } = BigInt.prototype;
-  const { values: setValues } = Set.prototype;
-  const { toString: tagMethod } = Object.prototype;
   const { slice: sliceString, startsWith, endsWith, split } = String.prototype;
 
   // What `emit` may say. The same numbers are in `src/bridge.rs`.
@@ -44,83 +37,9 @@
   const define = (name, value) => defineProperty(globalThis, name, constant(value));
   const named = (name, fn) => freeze(defineProperty(fn, "name", constant(name)));
 
-  // ---- Values that leave: JSON, always ------------------------------------------------------------------------------
-
-  const nameOf = (fn) => {
-    const name = fn.name;
-    return typeof name === "string" && name !== "" ? ` ${name}` : "";
-  };
-
-  // What an object is, by its own word.
-  const tagOf = (item) => apply(tagMethod, item, none);
-
-  // Errors, maps, sets and binary arrays have no useful JSON form of their own: `JSON.stringify` makes `{}` of them.
-  const plain = (item) => {
-    if (isArray(item)) return item;
-    if (isError(item)) {
-      const copy = { __proto__: null, name: text(item.name), message: text(item.message) };
-      const keys = ownKeys(item);
-      for (let i = 0; i < keys.length; i++) {
-        const key = keys[i];
-        if (typeof key === "string" && key !== "stack") defineProperty(copy, key, own(item[key]));
-      }
-      return copy;
-    }
-    const tag = tagOf(item);
-    const list = isView(item) ? typedValues : { __proto__: null, "[object Map]": mapEntries, "[object Set]": setValues }[tag];
-    try {
-      if (list !== undefined) return arrayFrom(apply(list, item, none));
-      if (tag === "[object BigInt]") return `${apply(bigIntValue, item, none)}`;
-    } catch {
-      // It only said it was one, or it is a view without elements.
-    }
-    return item;
-  };
-
-  const toJson = (value) => {
-    // The objects between the root and the current item: as found, and as `stringify` walks them. Not arrays, whose
-    // prototype could have setters by now.
-    const found = create(null), walked = create(null);
-    let depth = 0;
-    return stringify(value, function (_key, item) {
-      switch (typeof item) {
-        case "bigint": return `${item}`;
-        case "function": return `[function${nameOf(item)}]`;
-        case "symbol": return `[${PlainString(item)}]`;
-        case "object": break;
-        default: return item;
-      }
-      if (item === null) return item;
-      while (depth > 0 && walked[depth - 1] !== this) depth--;
-      for (let i = 0; i < depth; i++) if (found[i] === item) return "[circular]";
-      const form = plain(item);
-      found[depth] = item;
-      walked[depth] = form;
-      depth++;
-      return form;
-    });
-  };
-
-  // A list of values. By hand, because guest code can give every array a `toJSON`.
-  const listJson = (values, first) => {
-    let json = first === undefined ? "" : toJson(first);
-    for (let i = 0; i < values.length; i++) json += (json === "" ? "" : ",") + (toJson(values[i]) ?? "null");
-    return `[${json}]`;
-  };
-
-  // Errors, and what looks like one: some of the engine's own are not `Error`s.
-  const errorLike = (value) =>
-    isError(value) ||
-    (value !== null && typeof value === "object" && typeof value.name === "string" && typeof value.message === "string");
-
-  // A value as a person would want to read it in a log.
-  function text(value) {
-    if (typeof value === "string") return value;
-    if (value === undefined) return "undefined";
-    if (errorLike(value)) return `${text(value.name)}: ${text(value.message)}`;
-    const json = toJson(value);
-    return json === undefined ? "undefined" : json[0] === '"' ? parse(json) : json;
-  }
+  // From `values.js`: the forms in which values leave.
+  const { toJson, listJson, errorLike, text } = globalThis.pincerValues;
+  delete globalThis.pincerValues;
 
   // ---- Requests: what only the host can do --------------------------------------------------------------------------
 
@@ -195,6 +114,29 @@
       ? string
       : `${apply(sliceString, string, [0, TEXT_LENGTH])}… (${string.length - TEXT_LENGTH} characters left out)`;
 
+  // The errors that an error names as its causes or parts, as texts, and the first of all of them that the host delivered.
+  const MOST_BEHIND = 10;
+  const whatIsBehind = (reason) => {
+    const errors = create(null);
+    errors[0] = reason;
+    const out = { __proto__: null, texts: "", error: undefined, request: undefined };
+    let count = 1;
+    const add = (error) => { if (count < MOST_BEHIND && errorLike(error)) errors[count++] = error; };
+    for (let i = 0; i < count; i++) {
+      const error = errors[i];
+      if (i > 0) out.texts += `\n  from ${text(error.name)}: ${text(error.message)}`;
+      const request = apply(weakGet, delivered, [error]);
+      if (out.request === undefined && request !== undefined) {
+        out.request = request;
+        out.error = error;
+      }
+      add(error.cause);
+      const parts = error.errors;
+      if (isArray(parts)) for (let j = 0; j < parts.length && count < MOST_BEHIND; j++) add(parts[j]);
+    }
+    return out;
+  };
+
   // All fields are strings or numbers, in a frozen object without a prototype: `stringify` keeps a list of what it is in,
   // and a setter on `Array.prototype` gets to see it.
   const failure = (kind, reason) => {
@@ -204,15 +146,16 @@
       const name = error ? text(reason.name) : "Error";
       const message = error ? text(reason.message) : text(reason);
       const stack = error ? text(reason.stack) : "";
-      const request = error ? apply(weakGet, delivered, [reason]) : undefined;
+      const behind = error ? whatIsBehind(reason) : { __proto__: null, texts: "" };
+      const request = behind.request;
       if (request !== undefined) {
-        const json = toJson(reason);
+        const json = toJson(behind.error);
         const short = json.length <= ERROR_LENGTH;
         out.error = short ? json : stringify({ __proto__: null, name: shortened(name), message: shortened(message) });
         out.request = request;
       }
       out.name = shortened(name);
-      out.message = shortened(message);
+      out.message = shortened(message + behind.texts);
       out.stack = shortened(stack);
     } catch {
       // What was read before the reading failed is not worth reporting.

@@ -13,11 +13,9 @@ use crate::ending::{Ending, ValueKind};
 use crate::failure::{parse_failure, site_of};
 use crate::growing::Growing;
 use crate::program::node_json;
+use crate::reading::{is_too_large, read_arguments, read_json, read_text, refusal};
 use crate::vm::{Exports, JsValue};
-use crate::{
-    Json, JsonError, LeftOut, Library, Limit, Limits, MAX_DEPTH, MAX_NODES, MAX_OUTPUT_ITEMS, Note, Output, Request,
-    RequestId,
-};
+use crate::{Json, LeftOut, Library, Limit, Limits, MAX_OUTPUT_ITEMS, Note, Output, Request, RequestId};
 
 /// What `dispatch` in `guest/prelude.js` may be asked to do. The same numbers are there.
 #[derive(Clone, Copy)]
@@ -138,7 +136,7 @@ impl Host {
         }
     }
 
-    fn exports(&self) -> Result<Arc<Exports>, Stop> {
+    pub fn exports(&self) -> Result<Arc<Exports>, Stop> {
         self.exports.clone().ok_or(Stop::Broken("an import was called before the engine was ready"))
     }
 
@@ -150,15 +148,30 @@ impl Host {
         Ok(bytes)
     }
 
+    fn spend_escapes(&mut self, text: &str) -> Result<(), Limit> {
+        let more = |byte: u8| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 1,
+            0..0x20 => 5,
+            _ => 0,
+        };
+        self.output_spent = self.output_with(text.bytes().map(more).sum())?;
+        Ok(())
+    }
+
     fn output_with(&self, bytes: usize) -> Result<usize, Limit> {
         let (total, limit) = (self.output_spent.saturating_add(bytes), self.limits.output_bytes);
         if total > limit { Err(Limit::Output { bytes: total, limit }) } else { Ok(total) }
     }
 
-    fn spend_value(&mut self, bytes: usize) -> Result<usize, Limit> {
-        let (total, limit) = (self.inbox.value_bytes.saturating_add(bytes), self.limits.value_bytes);
+    /// The arguments of one call, besides those of the turn's other calls: the host keeps all of them until the turn ends.
+    pub fn spend_arguments(&mut self, bytes: usize) -> Result<usize, Limit> {
+        let limit = self.limits.value_bytes;
+        if bytes > limit {
+            return Err(Limit::Value { bytes, limit });
+        }
+        let (total, limit) = (self.inbox.value_bytes.saturating_add(bytes), self.limits.arguments_bytes());
         if total > limit {
-            return Err(Limit::Value { bytes: total, limit });
+            return Err(Limit::Arguments { bytes: total, limit });
         }
         self.inbox.value_bytes = total;
         Ok(bytes)
@@ -238,8 +251,7 @@ impl Host {
         // A request opened in this very turn has not been seen by anyone yet.
         match self.inbox.requests.iter().position(|request| request.id.0 == id) {
             Some(index) => {
-                let Request { method, args, .. } = self.inbox.requests.remove(index);
-                let cost = method.len() + args.as_str().len();
+                let cost = self.inbox.requests.remove(index).args.as_str().len();
                 self.inbox.value_bytes = self.inbox.value_bytes.saturating_sub(cost);
             }
             None => self.inbox.cancelled.push(RequestId(id)),
@@ -265,7 +277,7 @@ impl ResourceLimiter for Host {
     }
 }
 
-fn stopped(stop: Stop) -> wasmtime::Error {
+pub(crate) fn stopped(stop: Stop) -> wasmtime::Error {
     wasmtime::Error::new(stop)
 }
 
@@ -371,6 +383,8 @@ fn host_call(
         }
         Emit::Text => {
             let text = read_text(&mut caller, first, Host::spend_output)?;
+            // Results are JSON, where control characters, quotes and backslashes are longer.
+            caller.data_mut().spend_escapes(&text).map_err(|limit| stopped(limit.into()))?;
             caller.data_mut().inbox.output.push(Output::Text { text });
         }
         Emit::Json => {
@@ -380,8 +394,12 @@ fn host_call(
         Emit::Request => {
             let args = argument(&caller, 2).map_err(stopped)?;
             let stack = argument(&caller, 3).map_err(stopped)?;
-            let method = read_text(&mut caller, first, Host::spend_value)?;
-            let args = read_json(&mut caller, args, Host::spend_value)?;
+            let method = read_text(&mut caller, first, Host::admit_name)?;
+            let (method, args) = match read_arguments(&mut caller, args) {
+                // Only this call cannot be made: the program can go on without it.
+                Err(error) if is_too_large(&error) => refusal(&error)?,
+                args => (method, args?),
+            };
             if !args.as_str().starts_with('[') {
                 return Err(stopped(Stop::Broken("arguments that are not a list")));
             }
@@ -420,66 +438,6 @@ fn host_call(
     }
 }
 
-/// Whether a value could not be read for what it is, not for what the program did to it.
-fn is_too_large(error: &wasmtime::Error) -> bool {
-    matches!(error.downcast_ref::<Stop>(), Some(Stop::Limit(_)))
-}
-
-/// Pays for a number of bytes and says how many of them to read.
-type Spend = fn(&mut Host, usize) -> Result<usize, Limit>;
-
-/// Copies a guest string out, after its size has been paid for.
-fn read_bytes(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Vec<u8>> {
-    let exports = caller.data().exports().map_err(stopped)?;
-    if !value.is_string() {
-        return Err(stopped(Stop::Broken("not a string")));
-    }
-    let roots = exports.roots;
-    let pointer = exports.to_c_string.call(&mut *caller, (roots.context, roots.scratch, value.0, 0))? as u32;
-    if pointer == 0 {
-        return Err(stopped(Stop::Broken("a string cannot be read")));
-    }
-    let len = exports.read_u32(&*caller, roots.scratch).map_err(stopped)? as usize;
-    let len = spend(caller.data_mut(), len).map_err(|limit| stopped(limit.into()))?;
-    let range = pointer as usize..(pointer as usize).saturating_add(len);
-    let bytes =
-        exports.memory.data(&*caller).get(range).ok_or_else(|| stopped(Stop::Broken("a string outside memory")))?;
-    let bytes = bytes.to_vec();
-    exports.free_c_string.call(caller, (roots.context, pointer))?;
-    Ok(bytes)
-}
-
-fn read_text(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<String> {
-    String::from_utf8(read_bytes(caller, value, spend)?).or_else(|error| {
-        let mut bytes = error.into_bytes();
-        mend_surrogates(&mut bytes);
-        // Only a text that was cut off in the middle of a character can still be wrong.
-        Ok(String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
-    })
-}
-
-/// A lone surrogate is the one thing a JavaScript string may hold that UTF-8 may not. The engine writes it as the three bytes
-/// it would have; U+FFFD, which takes its place, has three too.
-fn mend_surrogates(bytes: &mut [u8]) {
-    for at in 0..bytes.len().saturating_sub(2) {
-        if bytes[at] == 0xed && bytes[at + 1] >= 0xa0 {
-            bytes[at..at + 3].copy_from_slice("\u{fffd}".as_bytes());
-        }
-    }
-}
-
-fn read_json(caller: &mut Caller<'_, Host>, value: JsValue, spend: Spend) -> wasmtime::Result<Json> {
-    let text = read_text(caller, value, spend)?;
-    Json::parse(text).map_err(|error| {
-        stopped(match error {
-            JsonError::TooDeep => Limit::Depth { limit: MAX_DEPTH }.into(),
-            JsonError::TooManyNodes => Limit::Nodes { limit: MAX_NODES }.into(),
-            // Only a program that has changed what its values are made of gets here.
-            JsonError::Syntax(_) | JsonError::ReservedKey => Stop::Spoilt(format!("a value is {error}")),
-        })
-    })
-}
-
 /// QuickJS tells of promises rejected without a handler, and of handlers that came later. The prelude keeps the list, so that
 /// it is part of the heap and of every snapshot.
 fn host_promise_rejection(
@@ -506,12 +464,5 @@ mod tests {
     fn the_guests_clock_counts_whole_milliseconds() {
         assert_eq!(coarse_nanos(Duration::from_nanos(1_999_999)), 1_000_000);
         assert_eq!(coarse_nanos(Duration::new(3, 123_456_789)), 3_123_000_000);
-    }
-
-    #[test]
-    fn lone_surrogates_are_replaced_in_place() {
-        let mut bytes = [b"a\xed\xa0\x80\xed\x9f\xbfb", &[0xed, 0xb0, 0x80][..]].concat();
-        mend_surrogates(&mut bytes);
-        assert_eq!(String::from_utf8(bytes).unwrap(), "a\u{fffd}\u{d7ff}b\u{fffd}");
     }
 }

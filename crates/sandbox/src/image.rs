@@ -20,8 +20,12 @@ use crate::{Limits, Scope};
 pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"));
 
 /// Scripts that run in every image, in this order; the last one returns the bridge.
-pub(crate) const GUEST: [&str; 3] =
-    [include_str!("../guest/encoding.js"), include_str!("../guest/clone.js"), include_str!("../guest/prelude.js")];
+pub(crate) const GUEST: [&str; 4] = [
+    include_str!("../guest/encoding.js"),
+    include_str!("../guest/clone.js"),
+    include_str!("../guest/values.js"),
+    include_str!("../guest/prelude.js"),
+];
 
 /// The Rust that makes an image. A change there may make another one.
 const MAKERS: [&[u8]; 4] =

@@ -51,6 +51,7 @@ mod growing;
 mod image;
 mod limits;
 mod program;
+mod reading;
 mod rewrite;
 mod turn;
 mod vm;
@@ -68,5 +69,5 @@ pub use pincer_snapshot::{Checkpoint, ContentHash, MAX_DELTAS, TooLarge, Unreada
 pub use program::{FILE_NAME, File, Library, Program, ProgramValue, Scope};
 pub use rewrite::RewriteError;
 pub use turn::{
-    Answer, Failure, FailureKind, Fault, LeftOut, Limit, Note, Output, Request, RequestId, Site, Turn, TurnEnd,
+    Answer, Failure, FailureKind, Fault, LeftOut, Limit, Note, Output, REFUSED, Request, RequestId, Site, Turn, TurnEnd,
 };

@@ -8,7 +8,7 @@ pub struct Limits {
     /// Text and JSON output together with the returned value, until
     /// [`Cell::renew_output`](crate::Cell::renew_output).
     pub output_bytes: usize,
-    /// The returned value, and all requests of one turn together.
+    /// The returned value, and the arguments of one request.
     pub value_bytes: usize,
     /// Requests that may be unanswered at a time.
     pub pending_requests: usize,
@@ -23,6 +23,13 @@ pub struct Limits {
 pub const MAX_OUTPUT_ITEMS: usize = 100_000;
 
 const MIB: usize = 1 << 20;
+
+impl Limits {
+    /// Returns what the arguments of all requests of one turn may have together: several large ones fit, a loop of them does not.
+    pub fn arguments_bytes(&self) -> usize {
+        self.value_bytes.saturating_mul(4)
+    }
+}
 
 impl Default for Limits {
     fn default() -> Self {

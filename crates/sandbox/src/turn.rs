@@ -111,6 +111,9 @@ impl fmt::Display for RequestId {
     }
 }
 
+/// The method of a request in the place of one whose arguments are too large, too deep or too many. Its argument says why.
+pub const REFUSED: &str = "refused";
+
 /// Something the guest awaits. Method and arguments are the words of a hostile program.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -254,9 +257,18 @@ pub enum Limit {
         /// The cap.
         limit: usize,
     },
-    /// A value, or the requests of one turn, are larger than `value_bytes`.
+    /// A value is larger than `value_bytes`.
     #[error("a value of at least {bytes} bytes passes the limit of {limit}")]
     Value {
+        /// What there would be so far.
+        bytes: usize,
+        /// The cap.
+        limit: usize,
+    },
+    /// The arguments of one turn's requests are together larger than [`Limits::arguments_bytes`](crate::Limits::arguments_bytes).
+    /// Only refuses a request.
+    #[error("the calls since the last await have arguments of at least {bytes} bytes, more than {limit}")]
+    Arguments {
         /// What there would be so far.
         bytes: usize,
         /// The cap.
