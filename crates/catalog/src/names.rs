@@ -2,12 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words that cannot stand where a name does, or that an object already means something by.
-const RESERVED: [&str; 66] = [
-    "abstract",
+/// Words that cannot stand where a name does, or that an object already means something by. Words such as `get` and `of`, which mean
+/// something in a few places only, are names.
+const RESERVED: [&str; 59] = [
     "arguments",
-    "as",
-    "async",
     "await",
     "break",
     "case",
@@ -28,9 +26,7 @@ const RESERVED: [&str; 66] = [
     "false",
     "finally",
     "for",
-    "from",
     "function",
-    "get",
     "hasOwnProperty",
     "if",
     "implements",
@@ -42,7 +38,6 @@ const RESERVED: [&str; 66] = [
     "let",
     "new",
     "null",
-    "of",
     "package",
     "private",
     "propertyIsEnumerable",
@@ -50,7 +45,6 @@ const RESERVED: [&str; 66] = [
     "prototype",
     "public",
     "return",
-    "set",
     "static",
     "super",
     "switch",

@@ -99,9 +99,12 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
             let namespace =
                 namespace.ok_or_else(|| wrong(format!("unknown namespace {}", shortened(&id, MOST_NAME))))?;
             let shown = || shortened(&path.replace('\0', "."), MOST_NAME);
+            let arguments = arguments.enumerate();
+            let arguments = arguments.map(|(place, argument)| (!request.is_absent(place + 1)).then_some(argument));
             let (tool, input) = namespace
                 .call(&path, arguments.collect())
-                .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?;
+                .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?
+                .map_err(|why| wrong(format!("{}.{} {why}", namespace.global, shown())))?;
             let missing = || missing(&tool, &format!("Unknown tool: {tool}."), tools, known);
             let entry = tools.catalog().get(&tool).ok_or_else(missing)?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))

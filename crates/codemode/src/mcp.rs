@@ -122,12 +122,7 @@ impl McpServers {
             .servers
             .iter()
             .map(|server| {
-                format!(
-                    "// MCP.{}: {}; API.read(\"mcp/{}.d.ts\")\n",
-                    server.identifier,
-                    server.about(),
-                    server.identifier
-                )
+                format!("// MCP.{}: {}; API.read(\"{}\")\n", server.identifier, server.about(), server.path())
             })
             .collect();
         let members: String =
@@ -292,7 +287,9 @@ impl McpServer {
     }
 
     fn path(&self) -> String {
-        format!("mcp/{}.d.ts", self.identifier)
+        // A server can be called like the list of all servers.
+        let kind = if self.identifier == "index" { ".server" } else { "" };
+        format!("mcp/{}{kind}.d.ts", self.identifier)
     }
 
     fn declared(&self) -> Arc<str> {
@@ -373,7 +370,7 @@ impl McpServer {
         let near = nearest(asked, names, NEAR);
         let asked = shortened(asked, 100);
         let meant = match &near[..] {
-            [] => format!("API.read(\"mcp/{}.d.ts\") tells which there are", self.identifier),
+            [] => format!("API.read(\"{}\") tells which there are", self.path()),
             near => format!("did you mean {}?", near.join(", ")),
         };
         format!("the MCP server {} has no tool {asked}: {meant}", self.name)

@@ -46,7 +46,7 @@ pub(crate) fn visible(
 #[doc(hidden)]
 pub fn resolve_namespace_call(tools: &crate::RunTools, id: &str, path: &str) -> Option<String> {
     let namespace = tools.namespaces().iter().find(|namespace| namespace.id == id)?;
-    namespace.call(path, Vec::new()).map(|(tool, _)| tool)
+    namespace.call(path, Vec::new())?.ok().map(|(tool, _)| tool)
 }
 
 fn id_of(plugin: &str, tool: &str) -> Option<String> {
@@ -82,8 +82,9 @@ impl Visible {
         node
     }
 
-    /// The tool that the function at this path means, and its input for these arguments.
-    pub fn call(&self, path: &str, arguments: Vec<Json>) -> Option<(String, Json)> {
+    /// The tool that the function at this path means, and its input for these arguments or what is wrong with them. `None` if
+    /// there is no function.
+    pub fn call(&self, path: &str, arguments: Vec<Option<Json>>) -> Option<Result<(String, Json), String>> {
         let parts = path.split(PATH_SEPARATOR);
         let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
             Scope::Object(members) => members.get(part),
@@ -92,12 +93,16 @@ impl Visible {
         })?;
         let Scope::Tool(ScopeTool { tool, arguments: arrange }) = found else { return None };
         let input = match arrange {
-            Arguments::First => arguments.into_iter().next().filter(|first| !first.is_null()),
+            Arguments::First => arguments.into_iter().next().flatten().filter(|first| !first.is_null()),
             _ => {
-                let arguments: Result<Vec<Value>, JsonError> = arguments.iter().map(Json::to).collect();
-                Some(Json::of(&arrange.input(arguments.ok()?)).ok()?)
+                let values = arguments.iter().map(|argument| argument.as_ref().map(Json::to).transpose());
+                let values: Result<Vec<Option<Value>>, JsonError> = values.collect();
+                match arrange.input(values.ok()?) {
+                    Ok(input) => Some(Json::of(&input).ok()?),
+                    Err(wrong) => return Some(Err(wrong)),
+                }
             }
         };
-        Some((id_of(&self.plugin, tool)?, input.unwrap_or_else(Json::empty_object)))
+        Some(Ok((id_of(&self.plugin, tool)?, input.unwrap_or_else(Json::empty_object))))
     }
 }

@@ -377,3 +377,43 @@ async fn a_read_only_hint_loosens_no_rule() {
     let code = house.value("try { await MCP.vault.look({}) } catch (e) { return e.code }").await;
     assert_eq!(code, "denied");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_called_index_has_a_file_of_its_own() {
+    let house = common::house();
+    let tools = vec![(tool("mcp:index:look_up", any()).into(), says())];
+    house.door.set_server(Server { name: "index".into(), state: ServerState::Available, tools });
+    let code = "const paths = (await API.list('mcp')).map((file) => file.path);
+        const all = await API.read('mcp/index.d.ts'), own = await API.read('mcp/index.server.d.ts');
+        const called = (await MCP.index.lookUp({ a: 1 })).structuredContent;
+        return [paths, all.includes('MCP.files'), all.includes('mcp/index.server.d.ts'), own.includes('lookUp'), called]";
+    assert_eq!(
+        house.value(code).await,
+        json!([["mcp/files.d.ts", "mcp/index.d.ts", "mcp/index.server.d.ts"], true, true, true, { "a": 1 }])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_that_are_names_after_a_dot_are_names() {
+    let house = common::house();
+    let names = ["get", "set", "of", "from", "as", "async", "abstract"];
+    let entries = names.map(|name| (tool(&format!("mcp:kv:{name}"), any()).into(), says()));
+    house.door.set_server(Server { name: "kv".into(), state: ServerState::Available, tools: entries.into() });
+    let code = "const all = await Promise.all(['get', 'set', 'of', 'from', 'as', 'async', 'abstract'].map((name) => MCP.kv[name]({ name })));
+        const get = await MCP.kv.get({ a: 1 }), of = await MCP.kv.of({ a: 2 });
+        return [all.map((one) => one.structuredContent.name), get.structuredContent, of.structuredContent]";
+    assert_eq!(house.value(code).await, json!([names, { "a": 1 }, { "a": 2 }]));
+    // The declarations are TypeScript.
+    let declared = house.value("return await API.read('mcp/kv.d.ts')").await;
+    assert!(declared.as_str().unwrap().contains("function get("), "{declared}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tools_with_such_names_are_functions_of_tools() {
+    let house = common::house_with(|door| {
+        let names = ["openclaw:core:get", "openclaw:core:of"];
+        names.into_iter().fold(door, |door, id| door.tool(common::entry(id, Flags::default()), common::echo()).unwrap())
+    });
+    let code = "return [await tools.get({ a: 1 }), await tools.of({ a: 2 })]";
+    assert_eq!(house.value(code).await, json!([{ "a": 1 }, { "a": 2 }]));
+}

@@ -133,6 +133,38 @@ async fn unsafe_keys_and_names_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_global_of_a_program_can_be_that_of_a_namespace() {
+    let house = house();
+    let names = house.value("return Object.getOwnPropertyNames(globalThis)").await;
+    for global in names.as_array().unwrap().iter().filter_map(serde_json::Value::as_str) {
+        let namespace = Namespace { global: global.into(), ..orders(usual_scope()) };
+        assert!(house.door.register(plugin("shop", vec![namespace])).is_err(), "{global}");
+    }
+    assert_eq!(house.value("return 1").await, json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn arguments_by_their_place_keep_null_and_refuse_what_is_too_many() {
+    let house = with_orders();
+    for (call, expected) in [
+        ("Orders.update(1, null)", json!({ "number": 1, "change": null })),
+        ("Orders.update(null, 2)", json!({ "number": null, "change": 2 })),
+        ("Orders.update(undefined, 2)", json!({ "change": 2 })),
+        ("Orders.update(1, undefined)", json!({ "number": 1 })),
+        ("Orders.update(1, 2, undefined)", json!({ "number": 1, "change": 2 })),
+        ("Orders.update()", json!({})),
+        ("Orders.update({ number: 1 })", json!({ "number": 1 })),
+    ] {
+        assert_eq!(house.value(&format!("return await {call}")).await, expected, "{call}");
+    }
+    let refused = "try { await Orders.update(1, 2, 3) } catch (e) { return [e.code, e.effect, e.message] }";
+    assert_eq!(
+        house.value(refused).await,
+        json!(["invalid_input", "none", "Orders.update takes 2 arguments (number, change), and got 3"])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn forged_namespace_ids_and_forged_paths_are_rejected() {
     let house = with_orders();
     let tools = house.scope().tools;

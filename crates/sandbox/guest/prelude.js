@@ -51,12 +51,16 @@
   const delivered = new WeakTable();
 
   // `entrance` is the function that guest code called: the stack begins with its caller.
-  // `first`, if there is one, comes before the arguments.
+  // `first`, if there is one, comes before the arguments. JSON has no `undefined`, so a bit for each place says where one was.
+  const MOST_PLACES = 30;
   const open = (entrance, method, args, resolve, reject, timer, first) => {
     const json = listJson(args, first);
+    const before = first === undefined ? 0 : 1;
+    let absent = 0;
+    for (let i = 0; i < args.length && i < MOST_PLACES; i++) if (args[i] === undefined) absent |= 1 << (i + before);
     const site = { __proto__: null, stack: "" };
     captureStackTrace(site, entrance);
-    const id = emit(REQUEST, method, json, site.stack);
+    const id = emit(REQUEST, method, json, site.stack, absent & 0x7fffffff);
     unsettled[id] = { __proto__: null, resolve, reject, stack: site.stack, timer };
     if (!timer) awaited++;
     return id;

@@ -203,7 +203,7 @@ impl Host {
         Ok(bytes.min(STACK_TEXT_BYTES))
     }
 
-    fn open_request(&mut self, method: String, args: Json, stack: &str) -> Result<u32, Stop> {
+    fn open_request(&mut self, method: String, args: Json, absent: u32, stack: &str) -> Result<u32, Stop> {
         if self.pending.ids.len() >= self.limits.pending_requests {
             return Err(Limit::Requests { limit: self.limits.pending_requests }.into());
         }
@@ -214,7 +214,7 @@ impl Host {
         self.pending.next = id.checked_add(1).ok_or(Stop::Broken("request ids are used up"))?;
         self.pending.ids.insert(id);
         let (site, at) = (site_of(stack), Instant::now());
-        self.inbox.requests.push(Request { id: RequestId(id), method, args, site, at });
+        self.inbox.requests.push(Request { id: RequestId(id), method, args, absent, site, at });
         Ok(id)
     }
 
@@ -394,6 +394,8 @@ fn host_call(
         Emit::Request => {
             let args = argument(&caller, 2).map_err(stopped)?;
             let stack = argument(&caller, 3).map_err(stopped)?;
+            // An image of an earlier build does not say.
+            let absent = argument(&caller, 4).map_err(stopped)?.as_index().unwrap_or(0);
             let method = read_text(&mut caller, first, Host::admit_name)?;
             let (method, args) = match read_arguments(&mut caller, args) {
                 // Only this call cannot be made: the program can go on without it.
@@ -404,7 +406,7 @@ fn host_call(
                 return Err(stopped(Stop::Broken("arguments that are not a list")));
             }
             let stack = read_text(&mut caller, stack, Host::peek_stack)?;
-            answer = Some(caller.data_mut().open_request(method, args, &stack).map_err(stopped)?);
+            answer = Some(caller.data_mut().open_request(method, args, absent, &stack).map_err(stopped)?);
         }
         Emit::Cancel => {
             let id = first.as_index().ok_or_else(|| stopped(Stop::Broken("not a request id")))?;

@@ -123,10 +123,19 @@ pub struct Request {
     pub method: String,
     /// A JSON array.
     pub args: Json,
+    /// A bit for each of the first arguments that is `null` there and was `undefined`.
+    pub absent: u32,
     /// Where in the program.
     pub site: Option<Site>,
     /// When it was made: a timer runs from here, not from the end of the turn.
     pub at: Instant,
+}
+
+impl Request {
+    /// Returns whether the argument at this place was `undefined`.
+    pub fn is_absent(&self, place: usize) -> bool {
+        u32::try_from(place).is_ok_and(|place| self.absent.checked_shr(place).unwrap_or(0) & 1 == 1)
+    }
 }
 
 /// A place in the program's source, counted from 1.

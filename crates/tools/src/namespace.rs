@@ -30,7 +30,7 @@ const TAKEN: [&str; 15] = [
     "yield_control",
 ];
 /// Globals of the language and of the engine.
-const ECMASCRIPT: [&str; 65] = [
+const ECMASCRIPT: [&str; 66] = [
     "AggregateError",
     "Array",
     "ArrayBuffer",
@@ -96,6 +96,7 @@ const ECMASCRIPT: [&str; 65] = [
     "parseFloat",
     "parseInt",
     "setTimeout",
+    "unescape",
 ];
 /// Keys that would reach a prototype.
 const UNSAFE_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
@@ -164,8 +165,8 @@ pub struct ScopeTool {
 pub enum Arguments {
     /// The first is the input; without one, an empty object.
     First,
-    /// Each by its place is a field of the input. One that is left out is left out. A single object with these fields is taken
-    /// for the input itself.
+    /// Each by its place is a field of the input. One that is left out or `undefined` is left out; `null` is a value. More than
+    /// there are names are refused. A single object with these fields is taken for the input itself.
     Named(Vec<String>),
     /// As this says.
     Mapped(Arc<dyn Fn(Vec<Value>) -> Value + Send + Sync>),
@@ -182,26 +183,36 @@ impl fmt::Debug for Arguments {
 }
 
 impl Arguments {
-    /// The input for these arguments.
-    pub fn input(&self, arguments: Vec<Value>) -> Value {
+    /// Returns the input for these arguments, or what is wrong with them. `None` is one that was left out.
+    pub fn input(&self, mut arguments: Vec<Option<Value>>) -> Result<Value, String> {
+        while arguments.last().is_some_and(Option::is_none) {
+            arguments.pop();
+        }
         match self {
             Self::First => {
-                arguments.into_iter().next().filter(|first| !first.is_null()).unwrap_or_else(|| Map::new().into())
+                let first = arguments.into_iter().next().flatten().filter(|first| !first.is_null());
+                Ok(first.unwrap_or_else(|| Map::new().into()))
             }
             // One object with nothing but these names is what was meant, whatever is documented.
-            Self::Named(names) if is_all_of_it(names, &arguments) => arguments.into_iter().next().unwrap_or_default(),
-            Self::Named(names) => {
-                let given = names.iter().cloned().zip(arguments).filter(|(_, argument)| !argument.is_null());
-                Value::Object(given.collect())
+            Self::Named(names) if is_all_of_it(names, &arguments) => {
+                Ok(arguments.into_iter().next().flatten().unwrap_or_default())
             }
-            Self::Mapped(map) => map(arguments),
+            Self::Named(names) if arguments.len() > names.len() => {
+                let (most, given) = (names.len(), arguments.len());
+                Err(format!("takes {most} arguments ({}), and got {given}", names.join(", ")))
+            }
+            Self::Named(names) => {
+                let given = names.iter().cloned().zip(arguments);
+                Ok(Value::Object(given.filter_map(|(name, argument)| Some((name, argument?))).collect()))
+            }
+            Self::Mapped(map) => Ok(map(arguments.into_iter().map(Option::unwrap_or_default).collect())),
         }
     }
 }
 
-fn is_all_of_it(names: &[String], arguments: &[Value]) -> bool {
+fn is_all_of_it(names: &[String], arguments: &[Option<Value>]) -> bool {
     match arguments {
-        [Value::Object(fields)] => !fields.is_empty() && fields.keys().all(|key| names.contains(key)),
+        [Some(Value::Object(fields))] => !fields.is_empty() && fields.keys().all(|key| names.contains(key)),
         _ => false,
     }
 }

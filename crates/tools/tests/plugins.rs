@@ -131,15 +131,22 @@ fn unsafe_keys_are_refused_wherever_they_stand() {
 fn arguments_become_input() {
     let named = Arguments::Named(vec!["number".into(), "patch".into()]);
     for (arguments, given, expected) in [
-        (&Arguments::First, vec![json!({ "a": 1 }), json!(2)], json!({ "a": 1 })),
-        (&Arguments::First, vec![], json!({})),
-        (&Arguments::First, vec![Value::Null], json!({})),
-        (&named, vec![json!(5), json!({ "x": 1 })], json!({ "number": 5, "patch": { "x": 1 } })),
-        (&named, vec![json!(5)], json!({ "number": 5 })),
-        (&named, vec![Value::Null, json!(1), json!(2)], json!({ "patch": 1 })),
+        (&Arguments::First, vec![Some(json!({ "a": 1 })), Some(json!(2))], Ok(json!({ "a": 1 }))),
+        (&Arguments::First, vec![], Ok(json!({}))),
+        (&Arguments::First, vec![Some(Value::Null)], Ok(json!({}))),
+        (&named, vec![Some(json!(5)), Some(json!({ "x": 1 }))], Ok(json!({ "number": 5, "patch": { "x": 1 } }))),
+        (&named, vec![Some(json!(5))], Ok(json!({ "number": 5 }))),
+        (&named, vec![Some(json!({ "patch": 1 }))], Ok(json!({ "patch": 1 }))),
+        (&named, vec![None, Some(json!(1)), None], Ok(json!({ "patch": 1 }))),
+        (&named, vec![Some(Value::Null), Some(Value::Null)], Ok(json!({ "number": null, "patch": null }))),
+        (
+            &named,
+            vec![Some(json!(1)), Some(json!(2)), Some(json!(3))],
+            Err("takes 2 arguments (number, patch), and got 3".to_owned()),
+        ),
     ] {
         assert_eq!(arguments.input(given), expected);
     }
     let mapped = Arguments::Mapped(Arc::new(|arguments| json!({ "all": arguments })));
-    assert_eq!(mapped.input(vec![json!(1)]), json!({ "all": [1] }));
+    assert_eq!(mapped.input(vec![None, Some(json!(1))]), Ok(json!({ "all": [null, 1] })));
 }
