@@ -34,6 +34,16 @@ async fn all_effective_tools_but_those_of_mcp_servers_are_in_all_tools() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn search_describe_and_call_work() {
     let house = house();
+    let shop = common::house_with(|door| {
+        door.tool(common::entry("plugin:shop:stock", pincer_catalog::Flags::default()), common::echo()).unwrap()
+    });
+    for id in ["openclaw:core:echo", "client:app:pick-file", "plugin:shop:stock"] {
+        let code = format!(
+            "const found = (await tools.search('{id}', {{ limit: 1 }}))[0].id;
+             return [found, (await tools.describe(found)).parameters, await tools.call(found, {{ a: 1 }})]"
+        );
+        assert_eq!(shop.value(&code).await, json!([id, { "type": "object" }, { "a": 1 }]), "{id}");
+    }
     for (code, expected) in [
         ("return (await tools.search('echo', { limit: 1 })).map((tool) => tool.id)", json!(["openclaw:core:echo"])),
         ("return (await tools.search('test tool')).length", json!(8)),

@@ -127,6 +127,9 @@ async fn output_that_is_too_large_fails_and_what_fits_comes_back() {
     assert_eq!(code_of(&failed), "output_limit_exceeded");
     assert!(says(&failed, "100002 bytes") || says(&failed, "bytes"), "{failed}");
     assert_eq!(failed["output"], json!([{ "type": "text", "text": "fits" }]));
+    let failed = house.exec("text('fits'); text('x'.repeat(1e5)); await yield_control()").await;
+    assert_eq!(code_of(&failed), "output_limit_exceeded", "also when it is about to be suspended");
+    assert_eq!(failed["output"], json!([{ "type": "text", "text": "fits" }]));
     // It is a limit for each result, not for the whole run.
     let code = "for (let i = 0; i < 3; i++) { text('x'.repeat(40000)); await yield_control() } return 1";
     let mut result = house.exec(code).await;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{House, echo, entry, house};
 use pincer_catalog::{Flags, Layer, Policy, Rules};
 use pincer_codemode::{RunScope, Surface};
-use pincer_tools::{Arguments, Namespace, Plugin, Scope, ScopeSource, ScopeTool};
+use pincer_tools::{Arguments, FnTool, Namespace, Plugin, Scope, ScopeSource, ScopeTool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 fn function(tool: &str, arguments: Arguments) -> Scope {
@@ -218,14 +218,33 @@ async fn failures_can_be_caught_by_guest_code() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn suspended_namespace_calls_resume_through_wait() {
-    let house = with_orders();
+    let house = house();
+    // A tool of the namespace that takes its time.
+    let (go, told) = (Arc::new(tokio::sync::Notify::new()), Arc::new(tokio::sync::Notify::new()));
+    let (waits, begun) = (Arc::clone(&go), Arc::clone(&told));
+    let slow = FnTool(move |call: ToolCall| {
+        let (go, told) = (Arc::clone(&waits), Arc::clone(&begun));
+        async move {
+            told.notify_one();
+            go.notified().await;
+            Ok::<Value, ToolError>(call.input)
+        }
+    });
+    let mut shop = plugin("shop", vec![orders(usual_scope())]);
+    shop.tools[1].1 = Arc::new(slow);
+    house.door.register(shop).unwrap();
     let scope = house.brief();
-    let code = "const [open, name] = await Promise.all([Orders.list({ a: 1 }), tools.gate({ name: 'x' })]); return [open, name, await Orders.list({ b: 2 })]";
-    let waiting = house.exec_in(&scope, code).await;
-    assert_eq!(waiting["status"], "waiting", "{waiting}");
-    house.gates.open("x");
+    let waiting = house.exec_in(&scope, "return [await Orders.update(1), await Orders.list({ b: 2 })]").await;
+    told.notified().await;
+    let call = &waiting["pendingToolCalls"][0];
+    assert_eq!(
+        (&call["method"], &call["toolId"]),
+        (&json!("namespace"), &json!("plugin:shop:close_order")),
+        "{waiting}"
+    );
+    go.notify_one();
     let neighbour = house.neighbour();
-    assert_eq!(neighbour.wait(&waiting).await["value"], json!([{ "a": 1 }, "x", { "b": 2 }]));
+    assert_eq!(neighbour.wait(&waiting).await["value"], json!([{ "number": 1 }, { "b": 2 }]));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

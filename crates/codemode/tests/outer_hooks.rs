@@ -175,4 +175,11 @@ async fn hooks_and_approvals_hold_for_nested_calls() {
     assert_eq!(house.value("return await tools.echo({ a: 1 })").await, json!({ "seen": { "a": 1 } }));
     let caught = house.value("try { await tools.echo({ bad: true }) } catch (e) { return [e.code, e.effect] }").await;
     assert_eq!(caught, json!(["blocked", "none"]));
+    // A person is asked for a nested call as for any other, and a no is one.
+    let waiting = house.exec("try { return await tools.ask({}) } catch (e) { return [e.code, e.effect] }").await;
+    let call = &waiting["pendingToolCalls"][0];
+    assert_eq!((&call["toolId"], &call["state"]), (&json!("openclaw:core:ask"), &json!("approval")), "{waiting}");
+    let question = call["approvalId"].as_str().unwrap();
+    assert!(house.door.answer(question, pincer_tools::Answer::Deny, "me").await.unwrap());
+    assert_eq!(house.wait(&waiting).await["value"], json!(["denied", "none"]));
 }

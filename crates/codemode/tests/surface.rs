@@ -30,6 +30,30 @@ fn names(exposure: &Exposure) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn a_model_with_tools_of_every_source_sees_exec_and_wait_only() {
+    let house =
+        common::house_with(|door| door.tool(entry("plugin:shop:stock", Flags::default()), common::echo()).unwrap());
+    let sources: std::collections::BTreeSet<String> =
+        house.door.entries().iter().map(|entry| entry.id.to_string().split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(sources.into_iter().collect::<Vec<_>>(), ["client", "mcp", "openclaw", "plugin"]);
+    assert_eq!(names(&exposed(&house, &house.policy, &on())), ["exec", "wait"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_shell_tool_is_hidden_from_the_model_and_callable_by_its_id() {
+    let shell = entry("openclaw:core:exec", Flags { trusted: true, ..Flags::default() });
+    let house = common::house_with(|door| door.tool(shell, common::echo()).unwrap());
+    let Exposure::CodeMode(surface) = exposed(&house, &house.policy, &on()) else { panic!("it is on") };
+    assert_eq!(surface.names(), ["exec", "wait"]);
+    // That is the `exec` of code mode: it takes programs.
+    let schema = serde_json::to_string(&surface.tools()[0].input_schema).unwrap();
+    assert!(schema.contains("\"code\""), "{schema}");
+    let code =
+        "return [await tools.call('openclaw:core:exec', { command: 'ls' }), await tools.exec({ command: 'id' })]";
+    assert_eq!(house.value(code).await, json!([{ "command": "ls" }, { "command": "id" }]));
+}
+
+#[tokio::test]
 async fn nothing_but_true_turns_code_mode_on() {
     let house = house();
     let off = [

@@ -6,7 +6,7 @@ mod common;
 use common::{code_of, house, says};
 use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
 use pincer_config::keys::CodeModeFields;
-use pincer_store::{ApprovalState, Approvals, Page, Runs, Snapshots};
+use pincer_store::{ApprovalState, Approvals, Journal, Page, Runs, Snapshots};
 use pincer_tools::Answer;
 use serde_json::{Value, json};
 
@@ -205,6 +205,36 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     }
     assert!(house.store.snapshot(&run).unwrap().is_none());
     assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_expired");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn expiry_and_a_timeout_end_what_goes_on_and_keep_nothing() {
+    let house = house();
+    let settled = |run: String| {
+        let store = house.store.clone();
+        async move {
+            while store.calls(&run).unwrap().iter().any(|call| call.state != pincer_store::CallState::Settled) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            assert!(store.snapshot(&run).unwrap().is_none());
+        }
+    };
+    let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
+    let short = RunScope { settings: Settings::new(&fields).timeout_ms(300), ..house.scope() };
+    let waiting = house.exec_in(&short, "await tools.gate({ name: 'never' })").await;
+    let run = waiting["runId"].as_str().unwrap().to_owned();
+    while house.store.run(&run).unwrap().state != pincer_store::RunState::Expired {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    settled(run).await;
+    assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_expired");
+    // A deadline that comes while a tool runs.
+    let failed =
+        house.exec_in(&house.brief(), "tools.gate({ name: 'never' }); await tools.look({}); for (;;) {}").await;
+    assert_eq!(code_of(&failed), "timeout", "{failed}");
+    let runs = house.store.runs(None).unwrap();
+    let run = runs.iter().find(|run| run.state == pincer_store::RunState::Failed).expect("the run that failed");
+    settled(run.id.clone()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
