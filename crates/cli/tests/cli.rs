@@ -232,7 +232,7 @@ fn demo_tells_of_a_program_that_searches_asks_is_killed_and_goes_on() {
         "7 calls and a search",
         "it waits for an approval",
         "kill -9",
-        r#"{"ada":50,"edsger":5,"grace":8}"#,
+        r#"{"ada":50,"grace":8,"edsger":5}"#,
         "8 calls in the journal, `write` 1 time",
         "past its deadline",
         "still here",

@@ -50,7 +50,7 @@ fn a_program_that_waits_is_continued_by_another_process() {
     let id = waiting["runId"].as_str().unwrap();
     let (_, list) = home.json(&["runs", "list", "--json"]);
     let keys: Vec<&String> = list[0].as_object().unwrap().keys().collect();
-    assert_eq!(keys, ["createdAt", "expiresAt", "pending", "reason", "runId", "session", "snapshotBytes", "state"]);
+    assert_eq!(keys, ["runId", "session", "state", "reason", "createdAt", "expiresAt", "snapshotBytes", "pending"]);
     assert_eq!(
         (&list[0]["runId"], &list[0]["state"], &list[0]["session"]),
         (&json!(id), &json!("waiting"), &json!("main"))
@@ -163,7 +163,7 @@ fn an_approval_is_answered_and_the_program_goes_on() {
         home.run(&["exec", "-e", "await tools.write({ path: 'a', content: 'b' }); return 'written'"]);
     assert_eq!((code, out.as_str()), (3, ""));
     assert!(err.contains("May this tool be called? (line 1 of the program)"), "{err}");
-    assert!(err.contains("      openclaw:core:write {\"content\":\"b\",\"path\":\"a\"}\n    needs an answer"), "{err}");
+    assert!(err.contains("      openclaw:core:write {\"path\":\"a\",\"content\":\"b\"}\n    needs an answer"), "{err}");
     assert!(err.contains("needs an answer: pincer approvals allow ap_"), "{err}");
     let question = err.split_whitespace().find(|word| word.starts_with("ap_")).unwrap();
     let run = err.split_whitespace().last().unwrap();
@@ -180,7 +180,7 @@ fn at_a_terminal_calls_have_lines_and_questions_are_asked() {
     let (exit, shown) = home.on_a_terminal("y", &["exec", "-e", code]);
     assert_eq!(exit, 0, "{shown}");
     for part in [
-        "openclaw:core:write {\"content\":\"b\",\"path\":\"a\"}  running",
+        "openclaw:core:write {\"path\":\"a\",\"content\":\"b\"}  running",
         "May this tool be called? (line 1 of the program)",
         "✓ openclaw:core:write",
         "✓ openclaw:core:ls {}",

@@ -19,7 +19,9 @@ fn validate_tells_everything_that_is_wrong_and_exits_with_2() {
     assert_eq!(code, 2);
     assert_eq!(document["code"], "invalid_config");
     assert_eq!(document["problems"].as_array().unwrap().len(), 3);
-    assert_eq!(document["problems"][1]["path"], "tools.deny");
+    // Keys in the order of the file.
+    assert_eq!(document["problems"][1]["path"], "tools.profil");
+    assert_eq!(document["problems"][2]["path"], "tools.deny");
 }
 
 #[test]

@@ -153,9 +153,9 @@ fn vs_code_is_read_with_its_comments_and_inputs() {
     assert_eq!(
         remarks(&reading),
         [
-            "`dev` is left out: it is not understood",
-            "`env.GONE` is left out: it is not a string",
             "the client asks for `perplexity-key` (Perplexity API Key); Pincer takes it from the variable PERPLEXITY_KEY",
+            "`env.GONE` is left out: it is not a string",
+            "`dev` is left out: it is not understood",
             "the client asks for `unknown id`; Pincer takes it from the variable UNKNOWN_ID",
         ]
     );
@@ -209,8 +209,8 @@ fn codex_is_read() {
         remarks(&reading),
         [
             "an item of `env_vars` is left out: it does not name a variable",
-            "`required` is left out: it is not understood",
             "`tool_timeout_sec` is brought into the range that is allowed: 86400000 ms",
+            "`required` is left out: it is not understood",
             "`tools` is left out: it is not understood",
             "`env_http_headers.X-Bad` is left out: it does not name a variable",
         ]

@@ -109,7 +109,7 @@ fn the_rest_of_a_file_stays_as_it_is() {
             Client::Codex,
             "mcp_servers = { a = { command = \"a\" } } # inline\r\n",
             Replace::Beside,
-            "mcp_servers = { a = { command = \"a\" } , pincer = { args = [\"mcp\", \"serve\", \"--config\", \"/home/me/pincer.json5\"], command = \"/opt/pincer\" } } # inline\r\n",
+            "mcp_servers = { a = { command = \"a\" } , pincer = { command = \"/opt/pincer\", args = [\"mcp\", \"serve\", \"--config\", \"/home/me/pincer.json5\"] } } # inline\r\n",
         ),
         (
             Client::Codex,

@@ -38,7 +38,7 @@ pub(crate) fn referred(result: Json, run: &str, call: &StoredCall) -> Result<Jso
     for block in blocks_mut(&mut value) {
         if let Some((holder, key)) = binary_mut(block) {
             let size = holder.get(key).and_then(Value::as_str).map_or(0, decoded_size);
-            holder.remove(key);
+            holder.shift_remove(key);
             holder.insert("bytes".into(), size.into());
             holder.insert("ref".into(), format!("{PREFIX}{run}/{}/{count}", call.seq).into());
             count += 1;

@@ -64,7 +64,7 @@ declare const console: {
 /** Suspends the program until it is continued with wait. */
 declare function yield_control(reason?: string): Promise<{ status: "yielded"; reason?: string }>;
 
-/** Timers survive a suspension. */
+/** Timers survive a suspension. A program that has returned does not wait for them. */
 declare function setTimeout(callback: (...args: any[]) => unknown, ms?: number, ...args: any[]): number;
 declare function clearTimeout(id: number): void;
 

@@ -7,7 +7,7 @@ use pincer_catalog::names::camel_names;
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId, declare, nearest, shortened};
 use pincer_sandbox::{File, Json, Scope};
 use pincer_tools::{OPERATIONS, ServerState};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Members of a server that are not its tools.
@@ -186,24 +186,23 @@ impl McpServers {
             _ => Json::null(),
         };
         // Only its own members are looked at: what is in them stays text.
-        let Ok(mut members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(input.as_str()) else {
+        let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(input.as_str()) else {
             return Err(format!("{} takes one object: {}({{ … }})", called(), called()));
         };
         let schema = &entry.input_schema;
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
-        let defaults: Vec<(&String, Box<RawValue>)> = properties
+        let defaults: BTreeMap<&str, &Value> = properties
             .filter(|(key, _)| !members.contains_key(*key))
-            .filter_map(|(key, property)| Some((key, to_raw_value(property.get("default")?).ok()?)))
+            .filter_map(|(key, property)| Some((key.as_str(), property.get("default")?)))
             .collect();
-        members.extend(defaults.iter().map(|(key, default)| ((*key).clone(), &**default)));
         let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
         let missing: Vec<String> = required
-            .filter(|key| !members.contains_key(*key))
+            .filter(|key| !members.contains_key(*key) && !defaults.contains_key(key))
             .map(|key| format!("`{}`", shortened(key, 100)))
             .collect();
         match &missing[..] {
             [] if defaults.is_empty() => Ok(input),
-            [] => Json::of(&members).map_err(|error| format!("{} cannot take this input: it is {error}", called())),
+            [] => input.with(defaults).ok_or_else(|| format!("{} cannot take this input: it is too large", called())),
             missing => {
                 Err(format!("{} needs {}. Expected input: {}", called(), missing.join(" and "), declare::hint(schema)))
             }

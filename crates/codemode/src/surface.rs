@@ -183,6 +183,7 @@ pub fn result_schema() -> Value {
             "error": { "type": "string", "description": "failed: what went wrong, and where." },
             "code": { "type": "string", "description": "failed: which kind of failure, unless it is the program's own." },
             "output": { "type": "array", "items": item, "description": "What it printed since the last result." },
+            "notes": { "type": "array", "items": { "type": "string" }, "description": "completed: what was left out." },
             "telemetry": { "type": "object" },
         },
         "required": ["status", "telemetry"],

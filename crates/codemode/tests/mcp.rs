@@ -417,3 +417,10 @@ async fn tools_with_such_names_are_functions_of_tools() {
     let code = "return [await tools.get({ a: 1 }), await tools.of({ a: 2 })]";
     assert_eq!(house.value(code).await, json!([{ "a": 1 }, { "a": 2 }]));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_keep_their_order_on_the_way_to_a_server_and_defaults_come_last() {
+    let house = house();
+    let code = "const sent = await MCP.gitHub.createIssue2({ title: 't', body: 'b' }); return sent.content[0].text";
+    assert_eq!(house.value(code).await, r#"{"title":"t","body":"b","labels":["new"]}"#);
+}

@@ -174,3 +174,17 @@ async fn output_is_counted_as_it_is_told() {
     let output: Value = house.exec("text('a\"b')").await["output"].clone();
     assert_eq!(output, json!([{ "type": "text", "text": "a\"b" }]));
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_keep_their_order_on_the_way_through_tools() {
+    let house = house();
+    let value = "{ z: 1, a: { y: [{ d: 1, c: 2 }], b: null }, m: 3 }";
+    for call in ["tools.echo", "tools.look"] {
+        let code = format!("return JSON.stringify(await {call}({value}))");
+        assert_eq!(house.value(&code).await, r#"{"z":1,"a":{"y":[{"d":1,"c":2}],"b":null},"m":3}"#, "{call}");
+    }
+    let code = format!("json({value}); return {value}");
+    let result = house.mode.exec(&house.scope(), pincer_codemode::ExecInput::javascript(code)).await;
+    let text = serde_json::to_string(&result).unwrap();
+    assert_eq!(text.matches(r#"{"z":1,"a":{"y":[{"d":1,"c":2}],"b":null},"m":3}"#).count(), 2, "{text}");
+}

@@ -157,9 +157,9 @@ fn numbers_are_brought_into_their_range_with_one_warning_each() {
     assert_eq!(
         told,
         [
+            "tools.codeMode.timeoutMs: 5 is below the least that is allowed; 100 is used",
             "tools.codeMode.maxOutputBytes: 1000000000000 is above the most that is allowed; 10485760 is used",
             "tools.codeMode.maxPendingToolCalls: -3 is below the least that is allowed; 1 is used",
-            "tools.codeMode.timeoutMs: 5 is below the least that is allowed; 100 is used",
         ]
     );
     let shown = parsed.shown();

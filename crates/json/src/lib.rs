@@ -17,8 +17,10 @@
 
 mod check;
 mod json;
+mod order;
 mod payload;
 
 pub use check::{MAX_DEPTH, MAX_NODES, has_too_many_nodes, nodes};
 pub use json::{Json, JsonError};
+pub use order::canonical;
 pub use payload::Payload;

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 /// What there is to tell whoever attends to a request.
 pub(crate) enum News {
     /// Something happened to a call within it.
-    Event(Event),
+    Event(Box<Event>),
     /// A person must answer this question. It may be told more than once.
     Question(String),
     /// A tool asks for something of the client.
@@ -73,7 +73,7 @@ impl EventSink for Requests {
         let ids = [event.parent.as_ref(), Some(&event.call), event.run.as_ref()];
         let of = ids.into_iter().flatten().find_map(|id| requests.get(id));
         if let Some(tell) = of {
-            let _ = tell.send(News::Event(event));
+            let _ = tell.send(News::Event(Box::new(event)));
         }
     }
 

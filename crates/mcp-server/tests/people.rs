@@ -180,7 +180,7 @@ async fn questions_of_servers_reach_the_person_with_the_name_of_the_server() {
     let waiting = client.exec(code).await;
     assert_eq!(client.hears("elicitation/create").await["message"], "fixture: Who?");
     // Also after the program was continued.
-    let said = "Elicitation completed: action=accept, content={\"email\":\"a@b.c\",\"username\":\"ann\"}";
+    let said = "Elicitation completed: action=accept, content={\"username\":\"ann\",\"email\":\"a@b.c\"}";
     assert_eq!(client.wait(&waiting).await["value"], json!([said, said]));
     assert_eq!(client.hears("elicitation/create").await["message"], "fixture: Who?");
     // Programs have no model behind them.

@@ -91,7 +91,7 @@ impl ServerSettings {
         let McpServer { transport, command, args, env, cwd, url, headers, auth, .. } = &self.config;
         let told =
             serde_json::json!([transport, command, args, env, cwd, url, headers, auth, self.directory, self.roots]);
-        let digest = Sha256::digest(told.to_string());
+        let digest = Sha256::digest(pincer_json::canonical(&told));
         digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 

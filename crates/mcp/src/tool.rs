@@ -1,6 +1,5 @@
 //! A server's tools, resources and prompts as tools at the door.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,6 @@ use rmcp::model::{
     ListPromptsRequest, ListResourceTemplatesRequest, ListResourcesRequest, PaginatedRequestParams,
     ReadResourceRequest, ReadResourceRequestParams,
 };
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::inflight::Caller;
@@ -201,14 +199,7 @@ fn without_type(result: Json) -> Json {
     if !result.as_str().contains(KEY) {
         return result;
     }
-    let mut members: BTreeMap<String, &RawValue> = match serde_json::from_str(result.as_str()) {
-        Ok(members) => members,
-        Err(_) => return result,
-    };
-    match members.remove(KEY) {
-        Some(_) => Json::of(&members).unwrap_or_else(|_| result.clone()),
-        None => result,
-    }
+    result.without(KEY).unwrap_or(result)
 }
 
 enum What {

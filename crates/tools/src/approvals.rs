@@ -1,6 +1,7 @@
 //! Rules about which calls a person is asked about, and the answers.
 
 use pincer_catalog::Entry;
+use pincer_json::canonical;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -52,6 +53,6 @@ pub enum Answer {
 
 /// Tells one exact call from every other: an answer is for that one.
 pub fn call_digest(tool: &str, input: &Value) -> [u8; 32] {
-    // Objects are sorted by key, so equal inputs have equal texts.
-    Sha256::new().chain_update(tool).chain_update([0]).chain_update(input.to_string()).finalize().into()
+    // Equal inputs have equal texts, in whatever order their keys come.
+    Sha256::new().chain_update(tool).chain_update([0]).chain_update(canonical(input)).finalize().into()
 }

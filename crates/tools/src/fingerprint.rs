@@ -1,6 +1,7 @@
 //! Fingerprints: they tell a tool from another one under the same id.
 
 use pincer_catalog::Entry;
+use pincer_json::canonical;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -11,11 +12,11 @@ pub struct Fingerprint(pub [u8; 16]);
 /// Returns the fingerprint of a tool.
 pub fn fingerprint(entry: &Entry) -> Fingerprint {
     let flags = serde_json::to_string(&entry.flags).unwrap_or_default();
-    // Objects are sorted by key, so equal schemas have equal texts.
+    // Equal schemas have equal texts, in whatever order a server lists their keys.
     let digest = Sha256::new()
         .chain_update(entry.id.to_string())
         .chain_update([0])
-        .chain_update(entry.input_schema.to_string())
+        .chain_update(canonical(&entry.input_schema))
         .chain_update([0])
         .chain_update(flags)
         .finalize();
