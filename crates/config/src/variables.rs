@@ -7,6 +7,10 @@ use serde_json::Value;
 use crate::Problem;
 use crate::check::Path;
 use crate::keys::{McpServer, SecretSource};
+use crate::secrecy::is_secret;
+
+/// What stands before the name of a secret.
+const SECRET: &str = "secret:";
 
 /// Secrets, by their names.
 pub type Sources = BTreeMap<String, SecretSource>;
@@ -189,7 +193,9 @@ impl McpServer {
                 return Err(format!("needs {}", missing.needed()));
             }
             *text = expanded.text;
-            given.extend(expanded.values.into_iter().map(|(_, value)| value));
+            let secrets =
+                expanded.values.into_iter().filter(|(name, value)| name.starts_with(SECRET) || is_secret(name, value));
+            given.extend(secrets.map(|(_, value)| value));
         }
         let server: Self = serde_json::from_value(server).map_err(|error| format!("cannot be used: {error}"))?;
         Ok(Self { given, ..server })
@@ -226,7 +232,7 @@ fn expanded(
         let end =
             inner.find('}').ok_or("`${` is never closed: write `${NAME}`, or `$${` for the characters themselves")?;
         let reference = &inner[..end];
-        let value = match reference.strip_prefix("secret:") {
+        let value = match reference.strip_prefix(SECRET) {
             Some(name) if is_secret_name(name) => {
                 out.secrets += 1;
                 secret(name).map_err(|why| Missing::Secret { name: name.to_owned(), why })

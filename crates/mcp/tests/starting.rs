@@ -24,7 +24,7 @@ fn state(house: &House, server: &str) -> ServerState {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_goes_on() {
-    let script = "[ -e slow ] && sleep 2; exec \"$@\"";
+    let script = "[ -e slow ] && sleep 4; exec \"$@\"";
     let more = json!({ "timeoutMs": 300, "connectTimeoutMs": 60_000 });
     let house = setup().shell("late", script, &[&program("mcp-fixture"), "stdio"], more).open().asked().await;
     house.servers.get("late").unwrap().end().await;
@@ -32,7 +32,7 @@ async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_g
     let began = Instant::now();
     let outcome = house.call("mcp:late:test_simple_text", json!({})).await;
     let error = outcome.result.unwrap_err();
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
     assert_eq!(
         error.message,
         "the MCP server late is still starting: it was not there within 300 ms. Call it again, or raise its `timeoutMs`"
@@ -46,39 +46,38 @@ async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_g
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_a_call_is_what_its_start_has_left() {
-    let script = "[ -e slow ] && sleep 1; exec \"$@\"";
-    let more = json!({ "timeoutMs": 3000, "connectTimeoutMs": 60_000 });
+    let script = "[ -e slow ] && sleep 3; exec \"$@\"";
+    let more = json!({ "timeoutMs": 5000, "connectTimeoutMs": 60_000 });
     let words = [&*program("mcp-liar"), "silent"];
     let house = setup().shell("late", script, &words, more).open().asked().await;
     house.servers.get("late").unwrap().end().await;
     std::fs::write(house.path("slow"), "").unwrap();
     let began = Instant::now();
     let error = house.error("mcp:late:echo", json!({})).await;
-    assert!(error.message.starts_with("the MCP server late did not answer within 3000 ms"), "{error}");
+    assert!(error.message.starts_with("the MCP server late did not answer within 5000 ms"), "{error}");
     let took = began.elapsed();
-    assert!(took >= Duration::from_millis(2900) && took < Duration::from_millis(3900), "{took:?}");
+    assert!(took >= Duration::from_millis(4900) && took < Duration::from_millis(7500), "{took:?}");
     house.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_waits_for_a_start_within_its_own_time() {
     let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300_000 }));
-    for (code, most) in
-        [("return await MCP.liar.echo({})", 900), ("return await API.list('mcp')", 900), ("return 1", 100)]
+    for (code, left_of_it) in
+        [("return await MCP.liar.echo({})", 100), ("return await API.list('mcp')", 100), ("return 1", 1000)]
     {
         let began = Instant::now();
         let left = within(house.servers.ready_for(code, Duration::from_secs(1))).await;
         let took = began.elapsed();
-        assert!(took < Duration::from_millis(most) + SOON / 10, "{code}: {took:?}");
-        let expected = if most == 100 { Duration::from_secs(1) } else { Duration::from_millis(100) };
-        assert_eq!(left, expected, "{code}");
+        assert!(took < SOON, "{code}: {took:?}");
+        assert_eq!(left, Duration::from_millis(left_of_it), "{code}");
     }
     assert_eq!(state(&house, "liar"), ServerState::Starting, "it is not down");
     assert!(house.servers.get("liar").unwrap().is_starting());
     house.is_unharmed().await;
     // Servers that are known take nothing.
-    let second = Duration::from_secs(1);
-    assert_eq!(house.servers.ready_for("MCP.good.testSimpleText()", second).await, second);
+    let left = house.servers.ready_for("MCP.good.testSimpleText()", SOON).await;
+    assert!(left > SOON / 2, "{left:?}");
     house.end().await;
 }
 
