@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-use cap_std::fs::{Dir, Metadata, MetadataExt};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt};
 use pincer_process::real;
 
 /// The directory that tells git what to run. Its name is compared without case, as some file systems do.
@@ -23,12 +23,21 @@ pub(crate) struct Protected {
     /// The workspace.
     root: PathBuf,
     paths: Vec<PathBuf>,
+    /// What must not be read either.
+    hidden: Vec<PathBuf>,
 }
 
 impl Protected {
     /// What is not there yet is protected under the name that it will have. `root` has no links in it.
-    pub fn new(root: PathBuf, paths: &[PathBuf]) -> Self {
-        Self { root, paths: paths.iter().filter_map(|path| real(path)).collect() }
+    pub fn new(root: PathBuf, paths: &[PathBuf], hidden: &[PathBuf]) -> Self {
+        let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| real(path)).collect();
+        Self { root, paths: real(paths), hidden: real(hidden) }
+    }
+
+    /// Returns whether an open file must not be read, by whatever name it was opened.
+    pub fn hides(&self, file: &File, found: &Metadata) -> bool {
+        let place = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
+        self.hidden.iter().any(|hidden| place.starts_with(hidden) || is_same(hidden, found))
     }
 
     /// Returns why a file must not be changed. The path is absolute, and no link leads through it.

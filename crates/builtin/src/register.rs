@@ -22,6 +22,8 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// What file tools may not change though it lies in the workspace: the config, the state, plugins.
     pub protected: Vec<PathBuf>,
+    /// What file tools may not read either: secrets and logins.
+    pub hidden: Vec<PathBuf>,
     /// What happens to commands that are not on the list.
     pub exec_mode: ExecMode,
     /// The list: globs over the paths of programs, or over bare names, and whole commands.
@@ -73,7 +75,7 @@ pub struct Builtin {
 impl Builtin {
     /// Opens the workspace.
     pub fn new(settings: Settings) -> Result<Self, BuiltinError> {
-        let opened = Workspace::open(&settings.workspace, &settings.protected);
+        let opened = Workspace::open(&settings.workspace, &settings.protected, &settings.hidden);
         let workspace =
             opened.map_err(|source| BuiltinError::Workspace { path: settings.workspace.clone(), source })?;
         Ok(Self { settings, workspace: Arc::new(workspace), processes: Arc::default() })

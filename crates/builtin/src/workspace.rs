@@ -47,6 +47,8 @@ pub(crate) enum PathError {
     NotADirectory { path: String },
     #[error("{path} can be read but not changed by this tool: {why}")]
     Protected { path: String, why: &'static str },
+    #[error("{path} holds secrets of Pincer, which tools do not read")]
+    Hidden { path: String },
     #[error("{path} is read-only")]
     ReadOnly { path: String },
     #[error("`{path}` is not a path: it is empty or has a NUL in it")]
@@ -79,11 +81,11 @@ pub(crate) struct Target {
 }
 
 impl Workspace {
-    /// Opens a directory as the workspace. Of `protected`, what lies in it can be read but not changed.
-    pub fn open(root: &Path, protected: &[PathBuf]) -> io::Result<Self> {
+    /// Opens a directory as the workspace. Of `protected`, what lies in it can be read but not changed; of `hidden`, not read either.
+    pub fn open(root: &Path, protected: &[PathBuf], hidden: &[PathBuf]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
         let root = root.canonicalize()?;
-        let protected = Arc::new(Protected::new(root.clone(), protected));
+        let protected = Arc::new(Protected::new(root.clone(), protected, hidden));
         Ok(Self { root, dir, changing: Mutex::new(()), protected })
     }
 
@@ -139,12 +141,16 @@ impl Workspace {
     /// Opens a regular file for reading.
     pub(crate) fn open_file(&self, path: &str) -> Result<(File, Metadata), PathError> {
         let relative = self.relative(path)?;
-        open_regular(&self.dir, &relative).map_err(|error| {
+        let (file, metadata) = open_regular(&self.dir, &relative).map_err(|error| {
             match error.get_ref().and_then(|inner| inner.downcast_ref()) {
                 Some(Irregular(kind)) => PathError::NotAFile { path: path.into(), kind },
                 None => self.because(path, error),
             }
-        })
+        })?;
+        if self.protected.hides(&file, &metadata) {
+            return Err(PathError::Hidden { path: path.into() });
+        }
+        Ok((file, metadata))
     }
 
     /// Opens a directory.

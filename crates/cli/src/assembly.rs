@@ -64,6 +64,8 @@ impl Assembly {
         let mut settings = settings(loaded)?;
         prepare(&settings.workspace, loaded).map_err(AssemblyError::Workspace)?;
         settings.protected = guarded(loaded, &settings.workspace, state, &found);
+        let secret = ["secrets.json", "mcp-auth", "mcp-import.json"];
+        settings.hidden = state.into_iter().flat_map(|state| secret.map(|name| state.join(name))).collect();
         let builtin = Builtin::new(settings)?;
         let mut door = builtin.register(gates(loaded)?, Some(store.clone()))?;
         let mut plugins = Vec::new();
@@ -202,6 +204,7 @@ fn settings(loaded: &Loaded) -> Result<Settings, AssemblyError> {
     Ok(Settings {
         workspace: workspace(loaded),
         protected: Vec::new(),
+        hidden: Vec::new(),
         exec_mode: match exec.mode {
             keys::ExecMode::Deny => ExecMode::Deny,
             keys::ExecMode::Allowlist => ExecMode::Allowlist,

@@ -196,6 +196,27 @@ fn a_secret_elsewhere_in_the_config_must_be_there() {
 }
 
 #[test]
+fn programs_cannot_read_secrets_though_they_lie_in_the_workspace() {
+    let home = home(json!({}));
+    assert_eq!(with_input(&home, &["secrets", "set", "TOKEN"], VALUE).0, 0);
+    fs::create_dir_all(home.path(".state/pincer/mcp-auth")).unwrap();
+    fs::write(home.path(".state/pincer/mcp-auth/far.json"), VALUE).unwrap();
+    fs::write(home.path(".state/pincer/mcp-import.json"), VALUE).unwrap();
+    std::os::unix::fs::symlink(".state/pincer/secrets.json", home.path("link")).unwrap();
+    fs::hard_link(home.path(".state/pincer/secrets.json"), home.path("name")).unwrap();
+    let program = "const read = (path) => tools.read({ path }).then(() => 'read', (error) => error.message);
+        const paths = ['secrets.json', 'mcp-auth/far.json', 'mcp-import.json'].map((name) => '.state/pincer/' + name);
+        const found = await tools.grep({ pattern: 'with .signs', hidden: true }).catch((error) => error.message);
+        return [await Promise.all([...paths, 'link', 'name'].map(read)), JSON.stringify(found)]";
+    let (code, done) = home.json(&["exec", "--json", "-e", program]);
+    assert_eq!(code, 0, "{done}");
+    for said in done["value"][0].as_array().unwrap() {
+        assert!(said.as_str().unwrap().contains("holds secrets of Pincer, which tools do not read"), "{done}");
+    }
+    assert!(!done.to_string().contains(VALUE), "{done}");
+}
+
+#[test]
 fn values_that_cannot_be_secrets_are_refused() {
     let home = Home::with("{}");
     for (name, input, code) in

@@ -36,7 +36,9 @@ pub fn holds(directory: &Path, other: &Path) -> bool {
 pub fn real(path: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(path).ok()?;
     let (ancestor, real) = absolute.ancestors().find_map(|path| Some((path, path.canonicalize().ok()?)))?;
-    Some(real.join(absolute.strip_prefix(ancestor).ok()?))
+    let rest = absolute.strip_prefix(ancestor).ok()?;
+    // Joined with nothing, a path ends in a slash, and a file under such a name is not found.
+    Some(if rest.as_os_str().is_empty() { real } else { real.join(rest) })
 }
 
 fn path(word: &str, directories: &[PathBuf]) -> Option<PathBuf> {
