@@ -160,3 +160,30 @@ async fn a_program_may_be_as_long_as_the_limit_although_it_runs_with_more() {
     assert_eq!(code.len(), limit);
     assert_eq!(exec(&house, Language::Javascript, &code).await["value"], 3);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn statements_mean_the_same_with_a_position() {
+    let house = house();
+    for (code, expected) in [
+        ("let n = 0; outer: for (let [i] = [0]; i < 3; i++) { n++; for (;;) continue outer } return n", 3),
+        ("let n = 0; a: b: for (const { x } of [{ x: 1 }, { x: 2 }]) { n += x; for (;;) continue b } return n", 3),
+        (
+            "let n = 0; if (1) a: for (const [x] of [[1], [2]]) { if (x > 1) break a; n++; continue a } else n = 9; return n",
+            1,
+        ),
+        ("if (0) var { a } = { a: 1 }; else var [a] = [2]; return a", 2),
+        ("'use strict'\nconst { a } = { a: 3 }\nreturn a", 3),
+        ("let i = 0\nconst { a } = { a: 3 }\ni++\n;[i] = [a]\nreturn i", 3),
+        ("switch (1) { case 1: const { a } = { a: 4 }; return a }", 4),
+        ("a: { const [x] = [5]; if (x) break a; return 0 } return 5", 5),
+        ("do this.x ??= 6; while (!this.x) return this.x", 6),
+        ("const o = { f: () => this.y ?? 7, get g() { return [...'abc'].length } }; return o.f() + o.g - 3", 7),
+        ("class A { #a = [8][0]; b = this.#a; static { this.c = [0].length - 1 } } return new A().b + A.c", 8),
+        ("const f = async () => await [9][0], g = () => `${[1].length}`; return await f() * g()", 9),
+    ] {
+        for language in [Language::Javascript, Language::Typescript] {
+            let result = exec(&house, language, code).await;
+            assert_eq!(result["value"], expected, "{code}: {result}");
+        }
+    }
+}

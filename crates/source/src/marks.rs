@@ -135,7 +135,9 @@ impl<'a> VisitJs<'a> for Marks<'_> {
                 while let Statement::LabeledStatement(inner) = body {
                     body = &inner.body;
                 }
-                if takes_apart(body) {
+                let declares = matches!(body, Statement::ForStatement(it)
+                    if matches!(&it.init, Some(ForStatementInit::VariableDeclaration(variables)) if declares_unplaced(variables)));
+                if takes_apart(body) || declares {
                     self.statement(statement, place);
                     return walk_statement(self, body);
                 }
