@@ -187,3 +187,21 @@ async fn statements_mean_the_same_with_a_position() {
         }
     }
 }
+
+/// A person is told the line of a call that needs an answer: no name of a function is taken for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_name_of_a_function_is_not_taken_for_the_line_of_a_call() {
+    use pincer_store::Approvals;
+    let house = house();
+    for name in
+        ["x (cell.js:99:1)", "x (cell.js:99:1)\\n    at y", "x\\n    at z (cell.js:99:1)\\n    at y", "cell.js:99:1"]
+    {
+        let code = format!(
+            "const f = async () => tools.ask({{}});\nObject.defineProperty(f, 'name', {{ value: '{name}' }});\nawait f()"
+        );
+        let waiting = house.exec(&code).await;
+        let question = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap_or_else(|| panic!("{waiting}"));
+        let request: Value = serde_json::from_str(&house.store.approval(question).unwrap().request).unwrap();
+        assert_eq!(request["line"], 1, "{name:?}");
+    }
+}

@@ -8,10 +8,11 @@
   "use strict";
 
   const { apply, ownKeys } = Reflect;
-  const { create, defineProperty, freeze, getOwnPropertyDescriptor } = Object;
+  const { create, defineProperty, freeze, getOwnPropertyDescriptor, getPrototypeOf } = Object;
   const { parse, stringify } = JSON;
   const { isArray } = Array;
   const { captureStackTrace } = Error;
+  const { set: setFormatter } = getOwnPropertyDescriptor(Error, "prepareStackTrace");
   const { min, max } = Math;
   const PlainError = Error;
   const PlainTypeError = TypeError;
@@ -50,6 +51,26 @@
   // Errors that the host delivered → id of the request, so that a cell that ends on one can say which.
   const delivered = new WeakTable();
 
+  // The program's lines of a stack, as the engine would write them but for the names of functions: a program chooses those, and
+  // one with a line break in it would be taken for a line of its own. A person is told the line of a call.
+  let fileOf, lineOf, columnOf;
+  const formatted = (_, frames) => {
+    let lines = "";
+    for (let i = 0; i < frames.length; i++) {
+      const frame = frames[i];
+      if (fileOf === undefined) {
+        const methods = getPrototypeOf(frame);
+        fileOf = methods.getFileName;
+        lineOf = methods.getLineNumber;
+        columnOf = methods.getColumnNumber;
+      }
+      const file = apply(fileOf, frame, none);
+      if (file === PROGRAM) lines += `    at ${file}:${apply(lineOf, frame, none)}:${apply(columnOf, frame, none)}\n`;
+    }
+    return lines;
+  };
+  const PROGRAM = "cell.js";
+
   // `entrance` is the function that guest code called: the stack begins with its caller.
   // `first`, if there is one, comes before the arguments. JSON has no `undefined`, so a bit for each place says where one was.
   const MOST_PLACES = 30;
@@ -59,7 +80,9 @@
     let absent = 0;
     for (let i = 0; i < args.length && i < MOST_PLACES; i++) if (args[i] === undefined) absent |= 1 << (i + before);
     const site = { __proto__: null, stack: "" };
+    apply(setFormatter, PlainError, [formatted]);
     captureStackTrace(site, entrance);
+    apply(setFormatter, PlainError, [undefined]);
     const id = emit(REQUEST, method, json, site.stack, absent & 0x7fffffff);
     unsettled[id] = { __proto__: null, resolve, reject, stack: site.stack, timer };
     if (!timer) awaited++;
