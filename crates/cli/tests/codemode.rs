@@ -136,6 +136,35 @@ fn with_every_call_stored_a_killed_program_goes_on() {
 }
 
 #[test]
+fn a_question_whose_run_has_ended_is_gone_and_says_so() {
+    let ask = r#"approvals: { rules: [{ match: "write", decision: "ask" }] }"#;
+    let code = "await tools.write({ path: 'a', content: 'b' })";
+    let asked = |home: &Home| {
+        let (_, waiting) = home.json(&["exec", "-e", code, "--json"]);
+        let (run, question) = (&waiting["runId"], &waiting["pendingToolCalls"][0]["approvalId"]);
+        (run.as_str().unwrap().to_owned(), question.as_str().unwrap().to_owned())
+    };
+    let home = Home::with(&format!("{{ {ask} }}"));
+    let (run, question) = asked(&home);
+    assert_eq!(home.run(&["runs", "abort", &run]).0, 0);
+    let (code, _, err) = home.run(&["approvals", "allow", &question]);
+    assert!(
+        code == 1 && err.contains(&format!("{question} is gone: {run}, which asked, has ended (aborted)")),
+        "{err}"
+    );
+    // Its time was over, and no process has looked since.
+    let home = Home::with(&format!("{{ tools: {{ codeMode: {{ snapshotTtlSeconds: 1 }} }}, {ask} }}"));
+    let (run, question) = asked(&home);
+    let listed = || home.run(&["approvals", "list"]).1;
+    while listed() != "nothing waits for an answer\n" {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let (code, _, err) = home.run(&["approvals", "allow", &question, "--always"]);
+    assert!(code == 1 && err.contains(&format!("{run}, which asked, has ended (expired)")), "{err}");
+    assert_eq!(home.run(&["approvals", "grants"]).1, "nothing has been granted beyond single calls\n");
+}
+
+#[test]
 fn a_program_that_a_hook_wants_asked_about_waits_and_survives_no_signal() {
     let demand = r#"{"requireApproval": {"title": "May this program run?"}}"#;
     let hook = json!({ "matcher": "openclaw:codemode:exec", "command": ["echo", demand] });

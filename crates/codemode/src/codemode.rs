@@ -159,7 +159,12 @@ impl CodeMode {
         self.sweep_now_and_then(scope.settings.snapshot_lifetime);
         let run = match self.known(scope, &input.run_id).await {
             Ok(run) => run,
-            Err(refused) => return refused,
+            Err(mut refused) => {
+                if let CodeModeResult::Failed(failed) = &mut refused {
+                    failed.telemetry = Telemetry { wait_count: 1, ..telemetry(scope, 0) };
+                }
+                return refused;
+            }
         };
         if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
             self.sweep().await;

@@ -440,7 +440,7 @@ fn ended(code: ErrorCode, scope: &RunScope) -> CodeModeResult {
         }
         _ => "code mode execution aborted: the run or its session was cancelled",
     };
-    failed(Ending::failed(code, error), telemetry(scope, 0))
+    failed(Ending::failed(code, error), Telemetry { wait_count: 1, ..telemetry(scope, 0) })
 }
 
 fn shown(call: &Call) -> crate::result::PendingToolCall {

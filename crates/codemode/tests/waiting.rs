@@ -166,6 +166,12 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     let unknown = wait_for(house.scope(), json!("cm_nothing")).await;
     assert_eq!(code_of(&unknown), "invalid_input");
     assert!(says(&unknown, "there is no run cm_nothing"));
+    let counts = |result: &Value| {
+        let telemetry = &result["telemetry"];
+        assert!(telemetry["catalogSize"].as_u64() > Some(0) && telemetry["visibleTools"] == json!(["exec", "wait"]));
+        (telemetry["execCount"].clone(), telemetry["waitCount"].clone())
+    };
+    assert_eq!(counts(&unknown), (json!(0), json!(1)));
     // Bug 24: the id of something else.
     let other = wait_for(house.scope(), json!("proc_12")).await;
     assert!(says(&other, "begins with cm_"), "{other}");
@@ -184,6 +190,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
         let refused = wait_for(scope, waiting["runId"].clone()).await;
         assert_eq!(code_of(&refused), "invalid_input");
         assert!(says(&refused, whose), "{refused}");
+        assert_eq!(counts(&refused), (json!(0), json!(1)));
     }
     // Bug 14: a run of an agent is not for somebody without one.
     let agent = RunScope { agent_run: Some("run_1".into()), ..scope.clone() };
@@ -204,7 +211,8 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert!(house.store.snapshot(&run).unwrap().is_none());
-    assert_eq!(code_of(&house.wait(&waiting).await), "snapshot_expired");
+    let expired = house.wait(&waiting).await;
+    assert_eq!((code_of(&expired), counts(&expired)), ("snapshot_expired", (json!(0), json!(1))));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use pincer_store::{Approval, Approvals, Clock, Grant, GrantKind, Grants, SqliteStore};
+use pincer_store::{Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, SqliteStore, Upkeep};
 use pincer_tools::{Answer, answer_question, granted_always, one_line, question_text};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8
 fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String), Refused> {
     match command {
         ApprovalsCommand::List => {
-            store.expire_approvals(store.now())?;
+            forget_ended(store)?;
             let pending = store.pending_approvals()?;
             let document = pending.iter().map(approval_json).collect();
             Ok((document, rows(pending.iter().map(approval_row), "nothing waits for an answer")))
@@ -61,10 +61,17 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         let why = "belongs to no run, so there are no next calls of it: allow it once, or --always";
         return Err(Refused(WRONG_USAGE, format!("{id} {why}")));
     }
+    forget_ended(store)?;
     let by = env::var("USER").unwrap_or_else(|_| "command line".into());
     let applied = answer_question(store, &id, answer, &by)?;
     let approval = store.approval(&id)?;
     if !applied {
+        if let (ApprovalState::Cancelled, Some(run)) = (approval.state, &approval.run) {
+            let state = store.run(run).map_or("gone", |run| run.state.as_str());
+            let error =
+                format!("{id} is gone: {run}, which asked, has ended ({state}), so nothing waits for the answer");
+            return Err(Refused(FAILED, error));
+        }
         let by = approval.decided_by.map_or_else(String::new, |by| format!(" by {by}"));
         return Err(Refused(FAILED, format!("{id} was settled before: it is {}{by}", approval.state.as_str())));
     }
@@ -80,6 +87,13 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         });
     }
     Ok((approval_json(&approval), text))
+}
+
+/// Closes the questions whose time is over, and those of runs that can no longer be continued.
+fn forget_ended(store: &SqliteStore) -> Result<(), Refused> {
+    store.expire_runs(store.now())?;
+    store.expire_approvals(store.now())?;
+    Ok(())
 }
 
 /// The one id that begins so.
