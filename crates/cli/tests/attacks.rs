@@ -134,3 +134,75 @@ fn no_command_forges_the_question_about_it() {
         }
     }
 }
+
+#[test]
+fn no_path_leads_to_what_decides_or_outside() {
+    let config = "{ plugins: { paths: ['plugins'] }, hooks: { before_tool_call: [{ matcher: 'ls', command: ['python3', 'hooks/check.py'] }] } }";
+    let house = Home::with("{}");
+    fs::create_dir_all(house.path("work")).unwrap();
+    for (file, text) in [
+        ("pincer.json5", config),
+        ("hooks/check.py", "print('{}')"),
+        (
+            "plugins/first/pincer.plugin.json5",
+            "{ id: 'first', version: '1.0.0', description: 'none', command: ['true'], tools: [] }",
+        ),
+        (".git/config", "[core]"),
+        (".git/hooks/pre-commit", "exit"),
+        ("sub/x", ""),
+    ] {
+        let file = house.path("work").join(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    for (link, to) in [("l", "."), ("g", ".git"), ("o", "..")] {
+        std::os::unix::fs::symlink(to, house.path("work").join(link)).unwrap();
+    }
+    let run = |tool: &str, input: &serde_json::Value| {
+        let pincer = house.command(&["tools", "call", tool, &input.to_string()]);
+        let mut command = Command::new(pincer.get_program());
+        command.args(pincer.get_args()).current_dir(house.path("work")).env_clear();
+        command.envs(pincer.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let work = house.path("work/.state");
+        command.env("XDG_STATE_HOME", work).output().unwrap()
+    };
+    // The state directory is in the workspace too.
+    run("read", &json!({ "path": "sub/x" }));
+    let kept = ["pincer.json5", "hooks", "plugins", ".git"].map(|name| house.path("work").join(name));
+    let contents_of = || {
+        kept.iter()
+            .map(|path| if path.is_dir() { contents(path) } else { vec![(String::new(), fs::read(path).unwrap())] })
+            .collect::<Vec<_>>()
+    };
+    let before = contents_of();
+    for (verdict, path) in corpus(include_str!("attacks/paths.txt")) {
+        let patch = format!("*** Begin Patch\n*** Add File: {path}\n+mine\n*** End Patch");
+        for (tool, input) in
+            [("write", json!({ "path": path, "content": "mine" })), ("apply_patch", json!({ "patch": patch }))]
+        {
+            if tool == "apply_patch" && (verdict == "made" || path.is_empty()) {
+                continue;
+            }
+            let done = run(tool, &input);
+            assert_eq!(done.status.success(), verdict == "made", "{tool} {path:?}: {done:?}");
+        }
+    }
+    assert!(contents_of() == before, "nothing of it has changed");
+    assert!(!house.path("outside.txt").exists() && !house.path("work/newdir").exists());
+    assert!(!Path::new("/tmp/pincer-attack-outside.txt").exists());
+}
+
+#[test]
+fn hostile_programs_end_as_they_must() {
+    let home = Home::with(
+        "{ tools: { deny: ['exec'], codeMode: { timeoutMs: 3000, memoryLimitBytes: 33554432, maxOutputBytes: 65536 } } }",
+    );
+    for (verdict, program) in corpus(include_str!("attacks/programs.txt")) {
+        let (_, result) = home.json(&["exec", "-e", &program, "--json"]);
+        let came_to = match &result["status"] {
+            status if status == "completed" => result["value"].to_string(),
+            _ => result["code"].as_str().unwrap_or("none").to_owned(),
+        };
+        assert_eq!(came_to, verdict, "{program}: {result}");
+    }
+}
