@@ -6,6 +6,8 @@
 
 mod define;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod glob;
 mod protected;
 mod register;

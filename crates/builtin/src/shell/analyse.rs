@@ -34,7 +34,7 @@ pub(super) fn analyse(command: &str) -> Analysis {
 }
 
 /// Returns the words of a command that a shell would run just as they are: one program, nothing joined, redirected or expanded.
-pub(super) fn literal_words(command: &str) -> Option<Vec<String>> {
+pub(crate) fn literal_words(command: &str) -> Option<Vec<String>> {
     let mut reader = Reader::new(command.trim());
     let mut segments = reader.segments().ok()?;
     if reader.has_operators || segments.len() != 1 {
@@ -365,6 +365,42 @@ mod tests {
             "cat < /etc/passwd",
         ] {
             assert!(matches!(analyse(command), Analysis::Opaque(_)), "{command}: {:?}", analyse(command));
+        }
+    }
+
+    /// What is read as literal words must be just those words to a real shell, also to one that knows more than others.
+    #[test]
+    fn shells_read_literal_words_the_same() {
+        use std::process::{Command, Stdio};
+        const PIECES: [&str; 36] = [
+            "a", "b", "-v", "=", " ", " ", "\t", "'", "'", "\"", "\"", "\\", "$", "`", "{", "}", ",", "[", "]", "*",
+            "?", "~", ";", "|", "&", "<", ">", "(", ")", "#", "!", "\n", "^", "%", "a=b", "é",
+        ];
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = move |most: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % most as u64) as usize
+        };
+        let mut compared = 0;
+        while compared < 300 {
+            let length = 1 + random(9);
+            let command = format!("x {}", (0..length).map(|_| PIECES[random(PIECES.len())]).collect::<String>());
+            let Some(words) = literal_words(&command) else { continue };
+            compared += 1;
+            let expected: String = words.iter().map(|word| format!("{word}\0")).collect();
+            for shell in ["sh", "bash"] {
+                let script = format!("x() {{ printf '%s\\0' x \"$@\"; }}\n{command}\n");
+                let run = Command::new(shell)
+                    .args(["-c", &script])
+                    .current_dir(directory.path())
+                    .stdin(Stdio::null())
+                    .output();
+                let Ok(run) = run else { continue };
+                assert_eq!(String::from_utf8_lossy(&run.stdout), expected, "{shell}: {command:?} {run:?}");
+            }
         }
     }
 }

@@ -13,6 +13,8 @@ mod programs;
 mod reading;
 mod shape;
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use analyse::literal_words;
 pub use background::Processes;
 #[cfg(target_os = "linux")]
 pub(crate) use confine::can_confine;
