@@ -215,7 +215,7 @@ fn a_variable_that_is_not_set_makes_its_server_unusable_and_nothing_else() {
     assert_eq!(servers["off"].unusable().unwrap(), "needs the environment variable NOWHERE, which is not set");
     let mut told: Vec<String> = parsed.unset().into_iter().map(|problem| problem.path).collect();
     told.dedup();
-    assert_eq!(told, ["mcp.servers.far.headers.a", "mcp.servers.far.url", "mcp.servers.off.env.T"]);
+    assert_eq!(told, ["mcp.servers.far.url", "mcp.servers.far.headers.a", "mcp.servers.off.env.T"]);
     assert_eq!(parsed.shown()["mcp"]["servers"]["far"]["headers"]["a"], "${NOWHERE} ${PROFILE} ${ELSEWHERE}");
     // What is wrong in a server is wrong as ever, and so is every other place.
     for text in [
