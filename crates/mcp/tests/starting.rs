@@ -25,7 +25,7 @@ fn state(house: &House, server: &str) -> ServerState {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_goes_on() {
     let script = "[ -e slow ] && sleep 4; exec \"$@\"";
-    let more = json!({ "timeoutMs": 300, "connectTimeoutMs": 60_000 });
+    let more = json!({ "timeoutMs": 300, "connectTimeoutMs": 60_000, "cwd": "." });
     let house = setup().shell("late", script, &[&program("mcp-fixture"), "stdio"], more).open().asked().await;
     house.servers.get("late").unwrap().end().await;
     std::fs::write(house.path("slow"), "").unwrap();
@@ -47,7 +47,7 @@ async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_g
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_a_call_is_what_its_start_has_left() {
     let script = "[ -e slow ] && sleep 3; exec \"$@\"";
-    let more = json!({ "timeoutMs": 5000, "connectTimeoutMs": 60_000 });
+    let more = json!({ "timeoutMs": 5000, "connectTimeoutMs": 60_000, "cwd": "." });
     let words = [&*program("mcp-liar"), "silent"];
     let house = setup().shell("late", script, &words, more).open().asked().await;
     house.servers.get("late").unwrap().end().await;
