@@ -13,6 +13,9 @@ use pincer_process::real;
 /// The directory that tells git what to run. Its name is compared without case, as some file systems do.
 const GITS_OWN: &str = ".git";
 
+/// Configs of ours: one in any directory rules a start there.
+const CONFIG: &str = "pincer.json5";
+
 /// Why something must not be changed.
 #[derive(Debug, thiserror::Error)]
 #[error("it can be read but not changed by this tool: {0}")]
@@ -45,6 +48,9 @@ impl Protected {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
         if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(GITS_OWN)) {
             return Some(Guarded("git runs what stands there"));
+        }
+        if path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(CONFIG)) {
+            return Some(Guarded("it decides what may be done here"));
         }
         let decides = self.paths.iter().any(|protected| path.starts_with(protected));
         decides.then_some(Guarded("it decides what may be done here"))

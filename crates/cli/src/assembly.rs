@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pincer_builtin::{Approved, Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
-use pincer_config::keys::{self, CommandLine, Decision, McpSampling};
+use pincer_config::keys::{self, CommandLine, Decision, McpSampling, SecretSource};
 use pincer_config::{Config, Distrust, Loaded, trust};
 use pincer_mcp::{Places, Servers};
 use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
@@ -146,7 +146,23 @@ pub(crate) fn started_words(loaded: &Loaded) -> Vec<Vec<String>> {
         let words: Vec<String> = std::iter::once(server.command.clone()?).chain(server.args.iter().cloned()).collect();
         Some(anchored(&words, &mcp_places(loaded, None).anchors()))
     });
-    hooks.chain(servers).collect()
+    let places = mcp_places(loaded, None).anchors();
+    let secrets = config.secrets.values().filter_map(|source| match source {
+        SecretSource::Command(words) => Some(anchored(words, &places)),
+        SecretSource::File(_) | SecretSource::Keychain(_) => None,
+    });
+    hooks.chain(servers).chain(secrets).collect()
+}
+
+/// The words of servers that say where they start: what lies there is theirs, but not their scripts.
+pub(crate) fn placed_words(loaded: &Loaded) -> Vec<Vec<String>> {
+    let beside = loaded.file.as_deref().and_then(Path::parent).unwrap_or(Path::new("."));
+    let placed = loaded.parsed.config.mcp.servers.values().filter_map(|server| {
+        let directory = beside.join(server.cwd.as_ref()?);
+        let words: Vec<String> = std::iter::once(server.command.clone()?).chain(server.args.iter().cloned()).collect();
+        Some(anchored(&words, &[directory]))
+    });
+    placed.collect()
 }
 
 /// The words of a hook. It starts elsewhere, so its relative paths are made absolute: as seen from here, or from the config.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use pincer_config::Loaded;
 use pincer_plugins::Found;
-use pincer_process::holds;
+use pincer_process::{holds, real};
 
-use crate::assembly::{plugin_paths, started_words};
+use crate::assembly::{placed_words, plugin_paths, started_words};
 use crate::places::place;
 use crate::state::directory;
 
@@ -25,6 +25,10 @@ pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: Option<&Path>, p
     for words in started_words(loaded) {
         guarded.extend(scripts(&words, workspace).flat_map(|script| around(&script, workspace)));
     }
+    for words in placed_words(loaded) {
+        guarded.extend(scripts(&words, workspace));
+    }
+    guarded.extend(git_directory(workspace));
     guarded
 }
 
@@ -33,11 +37,39 @@ pub(crate) fn is_in_the_open(words: &[String], workspace: &Path) -> bool {
     scripts(words, workspace).any(|script| script.parent().is_some_and(|directory| holds(directory, workspace)))
 }
 
-/// The files of the workspace that are among the words of a command, or within them.
+/// The files of the workspace that the words of a command name, alone or within a line for a shell, with what links lead to. A
+/// directory counts if it is a program to Python or Node.
 fn scripts(words: &[String], workspace: &Path) -> impl Iterator<Item = PathBuf> {
-    let words = words.iter().flat_map(|word| word.split_whitespace().chain([word.as_str()]));
-    let files = words.map(|word| PathBuf::from(word.trim_matches('\'')));
-    files.filter(move |file| file.is_absolute() && file.is_file() && holds(workspace, file))
+    const ENDS: [char; 12] = ['\'', '"', '`', ';', '|', '&', '(', ')', '<', '>', '=', ','];
+    let pieces = words.iter().flat_map(|word| {
+        word.split(|c: char| c.is_whitespace() || ENDS.contains(&c))
+            .chain(word.split_whitespace())
+            .chain([word.as_str()])
+    });
+    let here: Vec<PathBuf> = std::env::current_dir().ok().into_iter().chain([workspace.to_owned()]).collect();
+    let named = pieces.filter(|piece| piece.contains(['/', '.'])).flat_map(move |piece| {
+        let piece = piece.to_owned();
+        here.clone().into_iter().map(move |directory| directory.join(&piece)).collect::<Vec<_>>()
+    });
+    let files = named.flat_map(programs);
+    let linked = files.flat_map(|file| real(&file).into_iter().chain([file]).collect::<Vec<_>>());
+    linked.filter(move |file| holds(workspace, file))
+}
+
+/// The files that a path may mean to an interpreter.
+fn programs(path: PathBuf) -> Vec<PathBuf> {
+    const BEGINNINGS: [&str; 6] = ["__main__.py", "index.js", "index.mjs", "index.cjs", "main.py", "package.json"];
+    const ENDINGS: [&str; 5] = ["js", "mjs", "cjs", "py", "ts"];
+    if path.is_dir() {
+        return BEGINNINGS.iter().map(|name| path.join(name)).filter(|file| file.is_file()).collect();
+    }
+    let whole = |ending: &&str| {
+        let mut name = path.clone().into_os_string();
+        name.push(format!(".{ending}"));
+        PathBuf::from(name)
+    };
+    let endings: Vec<PathBuf> = ENDINGS.iter().map(whole).collect();
+    std::iter::once(path).chain(endings).filter(|file| file.is_file()).collect()
 }
 
 /// What a script of the workspace runs: itself, what lies beside it, and the modules that Node finds above it.
@@ -46,4 +78,14 @@ fn around(script: &Path, workspace: &Path) -> Vec<PathBuf> {
     let modules = above.map(|directory| directory.join("node_modules"));
     let beside = script.parent().filter(|directory| !holds(directory, workspace)).map(Path::to_owned);
     std::iter::once(script.to_owned()).chain(beside).chain(modules).collect()
+}
+
+/// The directory that git uses, if `.git` is a file that says so: its config and hooks have no name that tells them.
+fn git_directory(workspace: &Path) -> Vec<PathBuf> {
+    let Ok(text) = std::fs::read_to_string(workspace.join(".git")) else { return Vec::new() };
+    let Some(named) = text.trim().strip_prefix("gitdir:").map(|path| workspace.join(path.trim())) else {
+        return Vec::new();
+    };
+    let common = std::fs::read_to_string(named.join("commondir")).ok().map(|path| named.join(path.trim()));
+    std::iter::once(named).chain(common).collect()
 }

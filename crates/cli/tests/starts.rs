@@ -69,6 +69,69 @@ fn nothing_beside_the_script_of_a_hook_is_made_or_loaded() {
 }
 
 #[test]
+fn what_a_config_starts_is_not_changed_however_it_is_named() {
+    let absolute = |home: &Home, path: &str| home.path(path).display().to_string();
+    let home = Home::with("{}");
+    for file in [
+        "h/guard.sh",
+        "h2/a.sh",
+        "guard/__main__.py",
+        "lib/real.js",
+        "srv/index.js",
+        "lib2/serv.js",
+        "placed.py",
+        "sec/get.sh",
+        ".bare/config",
+        ".bare/hooks/x",
+    ] {
+        let file = home.path(file);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "echo {}").unwrap();
+    }
+    fs::create_dir(home.path("hooks")).unwrap();
+    std::os::unix::fs::symlink("../lib/real.js", home.path("hooks/hook.js")).unwrap();
+    fs::write(home.path(".git"), "gitdir: .bare\n").unwrap();
+    let hook = |command: serde_json::Value| json!({ "matcher": "ls", "command": command });
+    let config = json!({
+        "hooks": { "before_tool_call": [
+            hook(json!(format!("sh \"{}\"", absolute(&home, "h/guard.sh")))),
+            hook(json!(["env", format!("F={}", absolute(&home, "h2/a.sh")), "sh", "-c", "sh $F"])),
+            hook(json!(["python3", "./guard"])),
+            hook(json!(["node", "hooks/hook.js"])),
+        ] },
+        "mcp": { "servers": {
+            "a": { "command": "node", "args": ["./srv"] },
+            "b": { "command": "node", "args": ["./lib2/serv"] },
+            "c": { "command": "python3", "args": ["placed.py"], "cwd": "." },
+        } },
+        "secrets": { "X": { "command": ["./sec/get.sh"] } },
+    });
+    fs::write(home.path("pincer.json5"), config.to_string()).unwrap();
+    for path in [
+        "h/guard.sh",
+        "h/other",
+        "h2/a.sh",
+        "guard/__main__.py",
+        "guard/json.py",
+        "lib/real.js",
+        "lib/util.js",
+        "hooks/hook.js",
+        "srv/index.js",
+        "srv/util.js",
+        "lib2/serv.js",
+        "placed.py",
+        "sec/get.sh",
+        ".bare/config",
+        ".bare/hooks/pre-commit",
+        "sub/pincer.json5",
+    ] {
+        let (code, err) = write(&home, path);
+        assert!(code == 1 && err.contains("not changed by this tool"), "{path}: {code} {err}");
+    }
+    assert_eq!(write(&home, "free.py").0, 0);
+}
+
+#[test]
 fn a_server_loads_nothing_of_the_workspace_unless_it_is_started_there() {
     let outside = tempfile::tempdir().unwrap();
     fs::write(outside.path().join("weather.py"), SERVER).unwrap();

@@ -7,13 +7,16 @@ use serde_json::Value;
 
 use crate::granted_always;
 
-/// How much is shown of a title, of a reason, of what "always" would allow, and of the input.
-const MOST_TITLE: usize = 200;
-const MOST_REASON: usize = 500;
-const MOST_ALWAYS: usize = 400;
-const MOST_INPUT: usize = 2000;
+/// How much is shown of a title, of a reason, of what "always" would allow, and of the input: together no more than fits on a screen
+/// of 24 lines with 80 columns.
+const MOST_TITLE: usize = 100;
+const MOST_REASON: usize = 240;
+const MOST_ALWAYS: usize = 160;
+const MOST_INPUT: usize = 800;
 /// How many things that "always" would allow are shown.
-const MOST_KEYS: usize = 8;
+const MOST_KEYS: usize = 2;
+/// How many spaces in a row are shown as they are: more could push text to where another line would be.
+const MOST_SPACES: usize = 3;
 
 /// Returns a question as lines for a person. Every part is on a line of its own, escaped, and shortened in its middle; the tool and
 /// its input, as they will be called, are the last line, next to where the answer is given.
@@ -52,6 +55,7 @@ pub fn called(approval: &Approval) -> String {
 /// Returns a text on one line: what is not visible is escaped, and of more than `most` characters the middle is left out, with the
 /// number of those.
 pub fn one_line(text: &str, most: usize) -> String {
+    let text = &spaces_counted(text);
     let length = text.chars().count();
     if length <= most {
         return text.chars().fold(String::new(), escaped);
@@ -61,6 +65,28 @@ pub fn one_line(text: &str, most: usize) -> String {
     let mut out = text.chars().take(first).fold(String::new(), escaped);
     let _ = write!(out, " […{} of {length} characters left out…] ", length - first - last);
     text.chars().skip(length - last).fold(out, escaped)
+}
+
+/// Tells the number of spaces where there are many.
+fn spaces_counted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut spaces = 0;
+    for c in text.chars().chain(['\0']) {
+        if c == ' ' {
+            spaces += 1;
+            continue;
+        }
+        match spaces {
+            0..=MOST_SPACES => out.extend(std::iter::repeat_n(' ', spaces)),
+            _ => {
+                let _ = write!(out, " […{spaces} spaces…] ");
+            }
+        }
+        spaces = 0;
+        out.push(c);
+    }
+    out.pop();
+    out
 }
 
 fn escaped(mut out: String, c: char) -> String {
@@ -134,6 +160,7 @@ mod tests {
         assert!(short.starts_with("beginx") && short.ends_with("xend"), "{short}");
         assert!(short.contains(" […9700 of 10000 characters left out…] "), "{short}");
         assert_eq!(one_line("äöü", 3), "äöü");
+        assert_eq!(one_line(&format!("a   b{}c ", " ".repeat(90)), 99), "a   b […90 spaces…] c ");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) fn analyse(command: &str) -> Analysis {
 
 /// Returns the words of a command that a shell would run just as they are: one program, nothing joined, redirected or expanded.
 pub(crate) fn literal_words(command: &str) -> Option<Vec<String>> {
-    let mut reader = Reader::new(command.trim());
+    let mut reader = Reader::new(command.trim_matches([' ', '\t', '\n']));
     let mut segments = reader.segments().ok()?;
     if reader.has_operators || segments.len() != 1 {
         return None;

@@ -92,10 +92,16 @@ const CHANGES: &[libc::c_long] = &[
     libc::SYS_setxattr,
     libc::SYS_lsetxattr,
     libc::SYS_fsetxattr,
+    // `setxattrat`, `removexattrat` and `file_setattr`: the same numbers on every machine.
+    463,
+    466,
+    469,
     libc::SYS_removexattr,
     libc::SYS_lremovexattr,
     libc::SYS_fremovexattr,
 ];
+/// Requests of `ioctl` that set attributes of files: `FS_IOC_SETFLAGS` in both sizes, and `FS_IOC_FSSETXATTR`.
+const FLAG_CHANGES: [i32; 3] = [0x4008_6602, 0x4004_6602, 0x401c_5820];
 /// Older ones that newer machines do not have.
 #[cfg(target_arch = "x86_64")]
 const OLD_CHANGES: &[libc::c_long] =
@@ -124,6 +130,8 @@ fn calls(network: bool, writes: bool) -> Result<BpfProgram, ConfineError> {
     ]);
     if !writes {
         rules.extend(CHANGES.iter().chain(OLD_CHANGES).map(|call| (*call, Vec::new())));
+        let flags = FLAG_CHANGES.map(|request| when(1, SeccompCmpOp::Eq, request));
+        rules.insert(libc::SYS_ioctl, flags.into_iter().collect::<Result<_, _>>()?);
     }
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let arch = std::env::consts::ARCH.try_into().map_err(ConfineError::Filter)?;

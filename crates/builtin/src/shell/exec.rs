@@ -69,14 +69,17 @@ pub enum Approved {
     },
 }
 
-/// Variables for commands that run unasked. Git refreshes no index, asks for nothing, and takes no directory of the workspace for a
-/// repository whose config names programs.
-const UNASKED_ENVIRONMENT: [(&str, &str); 10] = [
+/// Variables for commands that a person is asked about, or would be. Git takes no directory of the workspace for a repository, and runs no
+/// program of a repository's config to find out what has changed.
+const ASKED_ENVIRONMENT: [(&str, &str); 5] = [
     ("GIT_CONFIG_COUNT", "2"),
     ("GIT_CONFIG_KEY_0", "safe.bareRepository"),
     ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_0", "explicit"),
     ("GIT_CONFIG_VALUE_1", "false"),
+];
+/// Variables for commands that run unasked besides: nothing is refreshed or paged, and no person at a terminal is asked.
+const UNASKED_ENVIRONMENT: [(&str, &str); 5] = [
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -197,8 +200,12 @@ impl Exec {
         let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
         let mut environment = clean_environment(&self.settings.pass);
         environment.extend(self.settings.environment.clone());
+        let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        if self.gate.asks() {
+            environment.extend(ASKED_ENVIRONMENT.map(set));
+        }
         if is_reading {
-            environment.extend(UNASKED_ENVIRONMENT.map(|(name, value)| (name.into(), value.into())));
+            environment.extend(UNASKED_ENVIRONMENT.map(set));
         }
         let started = Group::start(Start {
             words: &words,

@@ -8,7 +8,7 @@ use pincer_tools::hooks::{ApprovalDemand, BeforeHook, BeforeToolCall, BeforeVerd
 
 use super::analyse::{Analysis, analyse, literal_words};
 use super::programs::{Argument, unknowable};
-use super::reading::more_than_reads;
+use super::reading::{is_ordinary, more_than_reads};
 use super::shape::{shape, this_command};
 use crate::glob::{Separator, compile};
 
@@ -84,6 +84,9 @@ pub(crate) enum Bounds {
 struct Program {
     name: String,
     bare: bool,
+    /// As it was named, or found by `PATH`.
+    called: PathBuf,
+    /// The same without links on the way.
     found: PathBuf,
     /// Links followed.
     real: PathBuf,
@@ -140,6 +143,11 @@ impl Gate {
         BeforeVerdict { require_approval: Some(demand), ..verdict }
     }
 
+    /// Whether commands are judged at all.
+    pub fn asks(&self) -> bool {
+        self.mode != ExecMode::Full
+    }
+
     /// Returns how a command runs that the list lets run unasked. All others are for the shell.
     pub fn direct(&self, command: &str) -> Option<Unasked> {
         if self.mode == ExecMode::Full { None } else { self.unasked(command).ok() }
@@ -167,9 +175,11 @@ impl Gate {
         if !is_listed {
             return Err(format!("not on the list tools.exec.allow: {}", program.known_as()));
         }
-        let name = program.real.file_name().unwrap_or_default().to_string_lossy();
         let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        if let Some(why) = more_than_reads(known_name(&program.name, &name), &texts) {
+        let Some(name) = program.known_name() else {
+            return Err(format!("`{}` is another name of {}", program.name, program.real.display()));
+        };
+        if let Some(why) = more_than_reads(&name, &texts) {
             return Err(format!("{why}; the list can name the whole command"));
         }
         match self.confines {
@@ -203,6 +213,9 @@ impl Gate {
         if let Some(changed) = arguments.iter().find(|argument| argument.changes) {
             return Part::Unknowable(format!("the shell makes something else of `{}`", changed.text));
         }
+        if name == "cd" {
+            return Part::Unknowable("what follows `cd` depends on the directory".into());
+        }
         if BUILTINS.contains(&name) {
             // Some shells let these set variables, `PATH` among them, or evaluate what they test.
             let sets = arguments.iter().any(|argument| argument.text.starts_with("-v"));
@@ -211,7 +224,10 @@ impl Gate {
         match self.program(name) {
             Ok(program) => match program.unknowable(arguments) {
                 Some(why) => Part::Unknowable(why),
-                None => Part::Runs { shape: shape(&program.known_as(), arguments), program },
+                None => {
+                    let is_ordinary = program.known_name().is_some_and(|name| is_ordinary(&name));
+                    Part::Runs { shape: shape(&program.known_as(), is_ordinary, arguments), program }
+                }
             },
             // Perhaps it is a word of the shell.
             Err(why) => Part::Unknowable(unknowable(name, arguments).unwrap_or(why)),
@@ -223,10 +239,15 @@ impl Gate {
         if name.contains('/') && !name.starts_with('/') {
             return Err(format!("`{name}` depends on the directory it is run in"));
         }
-        if name.starts_with("/proc/") || name.starts_with("/dev/") {
-            return Err(format!("`{name}` is another program for every process"));
+        // `/usr/../proc/self/cwd` is another directory for every process.
+        if name.contains('/') && name.split('/').skip(1).any(|part| matches!(part, "" | "." | "..")) {
+            return Err(format!("`{name}` is no plain path"));
         }
         let program = self.resolve(name).ok_or_else(|| format!("there is no program `{name}`"))?;
+        let is_special = |path: &Path| path.starts_with("/proc") || path.starts_with("/dev");
+        if [&program.called, &program.found, &program.real].into_iter().any(|path| is_special(path)) {
+            return Err(format!("`{name}` is another program for every process"));
+        }
         if program.real.starts_with(&self.workspace) || program.found.starts_with(&self.workspace) {
             return Err(format!("`{name}` is a file of the workspace, which can change"));
         }
@@ -235,16 +256,28 @@ impl Gate {
 
     fn resolve(&self, name: &str) -> Option<Program> {
         let bare = !name.contains('/');
-        let found = match bare {
+        let called = match bare {
             true => self.path.iter().map(|directory| directory.join(name)).find(|file| is_program(file))?,
             false => PathBuf::from(name),
         };
-        let real = found.canonicalize().ok().filter(|file| is_program(file))?;
-        Some(Program { name: name.into(), bare, found, real })
+        let real = called.canonicalize().ok().filter(|file| is_program(file))?;
+        // Without links on the way, so that the kernel finds what was found here.
+        let found = called.parent()?.canonicalize().ok()?.join(called.file_name()?);
+        Some(Program { name: name.into(), bare, called, found, real })
     }
 }
 
 impl Program {
+    /// Returns the name by which the tables know this program: the one that it was called by. Nothing, if a link leads to a program
+    /// of another name.
+    fn known_name(&self) -> Option<String> {
+        let (called, real) = (self.found.file_name()?.to_str()?, self.real.file_name()?.to_str()?);
+        // Some systems keep their usual programs in one file, or under a name that says which ones these are.
+        let is_variant = |suffix: &str| suffix.is_empty() || suffix.starts_with('.');
+        let is_it = real.strip_prefix(called).is_some_and(is_variant) || real == "coreutils";
+        is_it.then(|| called.to_owned())
+    }
+
     /// Returns why it cannot be told what this program does with these arguments, under whatever name it goes.
     fn unknowable(&self, arguments: &[Argument]) -> Option<String> {
         [&self.found, &self.real].into_iter().find_map(|path| {
@@ -282,7 +315,8 @@ impl Listed {
         if self.bare {
             return program.bare && self.matcher.is_match(&program.name);
         }
-        self.matcher.is_match(&program.found) || self.matcher.is_match(&program.real)
+        // Not by what it leads to: a program with several names does something else under each.
+        self.matcher.is_match(&program.called) || self.matcher.is_match(&program.found)
     }
 }
 
@@ -295,15 +329,6 @@ impl ListedArguments {
     }
 }
 
-/// Returns the name by which the tables know a program: the one that it was called by, unless a link leads to another program,
-/// as from `python` to `python3.12`. Programs with many names, as of busybox, are in no table.
-fn known_name<'a>(called: &'a str, real: &'a str) -> &'a str {
-    let called = called.rsplit('/').next().unwrap_or(called);
-    // Some systems keep their usual programs in one file, or under a name that says which ones these are.
-    let is_variant = |suffix: &str| suffix.is_empty() || suffix.starts_with(['.', '-']);
-    if real.strip_prefix(called).is_some_and(is_variant) || real == "coreutils" { called } else { real }
-}
-
 /// Returns what an answer for ever to a question about this command covers: commands of the same shapes, or this very command
 /// where it cannot be told what it does.
 fn standing(parts: &[Part], command: &str, directory: Option<&str>) -> Standing {
@@ -311,7 +336,10 @@ fn standing(parts: &[Part], command: &str, directory: Option<&str>) -> Standing 
     for part in parts {
         match part {
             Part::Builtin => {}
-            Part::Runs { shape, .. } => shapes.push(shape.clone()),
+            Part::Runs { shape, .. } => shapes.push(match directory {
+                Some(directory) => format!("{shape} in {directory:?}"),
+                None => shape.clone(),
+            }),
             Part::Unknowable(_) => return this_command(command, directory),
         }
     }
@@ -338,153 +366,4 @@ impl BeforeHook for Gate {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::shape::LONGEST_REMEMBERED;
-    use super::*;
-
-    fn gate(mode: ExecMode, allow: &[&str]) -> Gate {
-        let allow: Vec<String> = allow.iter().map(|text| (*text).to_owned()).collect();
-        Gate::new(mode, &allow, "/usr/local/bin:/usr/bin:/bin", Path::new("/nonexistent"), true).expect("patterns")
-    }
-
-    fn verdict(mode: ExecMode, allow: &[&str], command: &str) -> BeforeVerdict {
-        gate(mode, allow).judge(command, None)
-    }
-
-    fn asks(allow: &[&str], command: &str) -> Option<Standing> {
-        let verdict = verdict(ExecMode::Ask, allow, command);
-        verdict.require_approval.map(|_| verdict.standing)
-    }
-
-    fn exactly(command: &str) -> Option<Standing> {
-        Some(Standing::Parts(vec![format!("{command:?}")]))
-    }
-
-    #[test]
-    fn modes() {
-        assert_eq!(verdict(ExecMode::Deny, &["ls"], "ls").block, Some(true));
-        assert_eq!(verdict(ExecMode::Full, &[], "rm -rf /").require_approval, None);
-        assert_eq!(verdict(ExecMode::Allowlist, &["ls"], "ls -l").block, None);
-        assert_eq!(verdict(ExecMode::Allowlist, &["ls"], "cat x").block, Some(true));
-        assert_eq!(asks(&["ls"], "ls -l"), None);
-        assert!(asks(&[], "ls").is_some());
-        let allow = ["ls".to_owned(), "make test".to_owned()];
-        let unconfined = Gate::new(ExecMode::Ask, &allow, "/usr/bin:/bin", Path::new("/nonexistent"), false);
-        let unconfined = unconfined.expect("patterns");
-        assert!(unconfined.judge("ls", None).require_approval.is_some(), "what cannot be confined");
-        assert!(unconfined.judge("make test", None).require_approval.is_none(), "what the operator has written out");
-    }
-
-    #[test]
-    fn only_one_plain_command_runs_unasked() {
-        assert_eq!(asks(&["ls"], " ls -l 'a b' \n"), None);
-        for command in [
-            "ls; ls",
-            "ls | ls",
-            "ls && ls",
-            "ls & ls",
-            "ls &",
-            "ls\nls",
-            "ls $(ls)",
-            "ls > x",
-            "ls 2>&1",
-            "ls </dev/null",
-            "ls *",
-            "ls $HOME",
-            "ls ~",
-            "ls {a,b}",
-            "ls [a]",
-            "cd x",
-        ] {
-            assert!(asks(&["*", "/**"], command).is_some(), "{command}");
-        }
-        let unasked = gate(ExecMode::Ask, &["ls"]).unasked("ls -l 'a b'").expect("runs");
-        assert_eq!((unasked.words[0].ends_with("/ls"), &unasked.words[1..]), (true, &["-l".into(), "a b".into()][..]));
-    }
-
-    #[test]
-    fn an_entry_can_name_a_whole_command() {
-        let allow = ["make test", "npm run *", "/usr/bin/env -i"];
-        assert_eq!(asks(&allow, "make test"), None);
-        assert_eq!(asks(&allow, "make 'test'"), None);
-        for command in ["make", "make test x", "make deploy", "make test; ls", "make test > x", "npm install"] {
-            assert!(asks(&allow, command).is_some(), "{command}");
-        }
-    }
-
-    #[test]
-    fn a_name_means_what_path_finds_and_a_path_what_is_there() {
-        assert_eq!(asks(&["/usr/bin/*", "/bin/*"], "ls"), None);
-        assert_eq!(asks(&["l*"], "ls"), None);
-        assert!(asks(&["ls"], "/bin/ls").is_some(), "a bare name is not a path");
-        assert!(asks(&["ls"], "./ls").is_some());
-        assert!(asks(&["*"], "no-such-program-anywhere").is_some());
-    }
-
-    #[test]
-    fn an_answer_for_ever_about_what_cannot_be_told_is_for_that_command() {
-        for command in [
-            "sh -c ls",
-            "bash x.sh",
-            "env ls",
-            "xargs rm",
-            "sudo ls",
-            "python3 -c 'x'",
-            "python3 x.py",
-            "node -e 1",
-            "perl -ne x f",
-            "awk '{system(\"id\")}' f",
-            "find . -exec rm {} +",
-            "eval ls",
-            "timeout 5 ls",
-            "time ls",
-            "\\time ls",
-            "/usr/bin/time ls",
-            ". ./x",
-            "sed -i s/a/b/ f",
-            "find . -delete",
-            "ls *.rs",
-            "test {-v,'a[$(id)]'}",
-            "printf {-v,PATH} x",
-            "printf -[v] PATH x",
-            "tar cfI x y",
-            "cd x",
-        ] {
-            assert_eq!(asks(&[], command), exactly(command), "{command}");
-        }
-        assert_eq!(asks(&[], &format!("sh -c {}", "x".repeat(LONGEST_REMEMBERED))), Some(Standing::Never));
-        let elsewhere = gate(ExecMode::Ask, &[]).judge("./x", Some("sub")).standing;
-        assert_eq!(elsewhere, Standing::Parts(vec!["\"./x\" in \"sub\"".into()]));
-    }
-
-    #[test]
-    fn an_answer_for_ever_covers_commands_of_one_shape() {
-        let shapes = |command: &str| match asks(&[], command) {
-            Some(Standing::Parts(shapes)) => {
-                let name = |shape: &String| {
-                    shape.split(' ').filter(|word| !word.starts_with('(')).collect::<Vec<_>>().join(" ")
-                };
-                shapes
-                    .iter()
-                    .map(|shape| name(shape).rsplit_once("bin/").expect("a path").1.to_owned())
-                    .collect::<Vec<_>>()
-            }
-            other => panic!("{command}: {other:?}"),
-        };
-        for (command, expected) in [
-            ("sort a.txt", vec!["sort *"]),
-            ("sort -o a.txt b.txt", vec!["sort -o a.txt *"]),
-            ("uniq a.txt", vec!["uniq *"]),
-            ("uniq a.txt b.txt", vec!["uniq * *"]),
-            ("seq 1 2 | sort -r | cat | sort -r", vec!["cat", "seq * *", "sort -r"]),
-            ("git commit -m 'a \"b'", vec!["git commit -m \"a \\\"b\""]),
-            ("touch '*'", vec!["touch *"]),
-            ("touch -r '*'", vec!["touch -r \"*\""]),
-            ("cd x && touch a.txt", vec!["touch *"]),
-        ] {
-            assert_eq!(shapes(command), expected, "{command}");
-        }
-        // Also where another rule asks.
-        assert!(matches!(verdict(ExecMode::Full, &[], "ls").standing, Standing::Parts(_)));
-    }
-}
+mod tests;

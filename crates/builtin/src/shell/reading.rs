@@ -236,6 +236,15 @@ pub(super) fn more_than_reads(name: &str, arguments: &[&str]) -> Option<String> 
     }
 }
 
+/// Programs that write files or remove them, and do no more with their arguments than that.
+const WRITING: &str = "cp mkdir mv rm rmdir touch";
+
+/// Returns whether a program does no more with a path than read or write it. Git is none: what a word means there depends on all
+/// others.
+pub(super) fn is_ordinary(name: &str) -> bool {
+    has(WRITING, name) || TABLES.iter().any(|table| has(table.programs, name))
+}
+
 /// Whether a word is among others.
 fn has(words: &str, word: &str) -> bool {
     !word.is_empty() && words.split(' ').any(|known| known == word)

@@ -21,19 +21,20 @@ pub(super) fn this_command(command: &str, directory: Option<&str>) -> Standing {
     }])
 }
 
-/// Returns the shape of a command: its program, its options with what follows each, plain words such as `commit`, and `*` for every
-/// other word.
-pub(super) fn shape(program: &str, arguments: &[Argument]) -> String {
+/// Returns the shape of a command: its program, its options with what follows each, plain words such as `commit`, and `*` for a word
+/// that looks like a path or a number, if the program is an ordinary one that does no more with it than read or write it.
+pub(super) fn shape(program: &str, is_ordinary: bool, arguments: &[Argument]) -> String {
     let mut shape = program.to_owned();
     let mut follows_option = false;
     for argument in arguments {
         let text = argument.text.as_str();
         let is_option = text.starts_with('-');
         let is_plain = text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
-            || text.contains('=');
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let is_path =
+            text.starts_with(|c: char| c.is_alphanumeric() || "./_".contains(c)) && !text.contains(['=', ':']);
         shape.push(' ');
-        match is_option || follows_option || is_plain {
+        match !is_ordinary || is_option || follows_option || is_plain || !is_path {
             // Quoted where it could be taken for something else.
             true if text.is_empty() || text.contains(|c: char| !c.is_ascii_graphic() || "*\"\\+".contains(c)) => {
                 let _ = write!(shape, "{text:?}");
