@@ -11,7 +11,7 @@ fuzz_target!(|command: &str| {
     if let Some(read) = words(command) {
         let quoted: Vec<String> = read.iter().map(|word| format!("'{}'", word.replace('\'', "'\\''"))).collect();
         assert_eq!(words(&quoted.join(" ")).as_ref(), Some(&read), "{command:?}");
-        // What is not quoted must not have been more than words.
+        // Text without quotes must not have been more than words.
         if !command.contains(['\'', '"', '\\']) {
             assert!(
                 !command.trim().contains(['`', ';', '|', '&', '<', '>', '(', ')', '\n', '*', '?', '[', '{', '~']),

@@ -1,4 +1,4 @@
-//! What a fuzzer looks at, and no other caller: the readings and decisions that hostile text goes through first.
+//! Entrances for the fuzzer, and no other caller: the readings and decisions that hostile text goes through first.
 
 use std::path::Path;
 

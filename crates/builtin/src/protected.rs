@@ -26,12 +26,12 @@ pub(crate) struct Protected {
     /// The workspace.
     root: PathBuf,
     paths: Vec<PathBuf>,
-    /// What must not be read either.
+    /// Paths that must not be read either.
     hidden: Vec<PathBuf>,
 }
 
 impl Protected {
-    /// What is not there yet is protected under the name that it will have. `root` has no links in it.
+    /// Protects these paths. A path that is not there yet is protected under the name that it will have. `root` has no links in it.
     pub fn new(root: PathBuf, paths: &[PathBuf], hidden: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| real(path)).collect();
         Self { root, paths: real(paths), hidden: real(hidden) }

@@ -22,7 +22,7 @@ pub struct Settings {
     pub workspace: PathBuf,
     /// What file tools may not change though it lies in the workspace: the config, the state, plugins.
     pub protected: Vec<PathBuf>,
-    /// What file tools may not read either: secrets and logins.
+    /// Paths that file tools may not read either: secrets and logins.
     pub hidden: Vec<PathBuf>,
     /// What happens to commands that are not on the list.
     pub exec_mode: ExecMode,

@@ -26,7 +26,7 @@ pub struct Workspace {
     dir: Dir,
     /// One change at a time: an edit reads, thinks and writes.
     changing: Mutex<()>,
-    /// What may be read but not changed.
+    /// Paths that may be read but not changed.
     protected: Arc<Protected>,
 }
 

@@ -126,7 +126,7 @@ pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec
     }
 }
 
-/// What of a plugin decides what it does: its folder, and the files in it.
+/// Returns the paths that decide what a plugin does: its folder, and the files in it.
 fn trusted_paths(found: &Found) -> Vec<PathBuf> {
     let files = std::fs::read_dir(&found.folder).into_iter().flatten().flatten().map(|entry| entry.path());
     std::iter::once(found.folder.clone()).chain(files).collect()

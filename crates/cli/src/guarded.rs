@@ -1,4 +1,4 @@
-//! What programs must not change with file tools, although it lies in the workspace: what decides what Pincer does, now and at the next
+//! The paths of the workspace that programs must not change with file tools: they decide what Pincer does, now and at the next
 //! start.
 
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ fn programs(path: PathBuf) -> Vec<PathBuf> {
     std::iter::once(path).chain(endings).filter(|file| file.is_file()).collect()
 }
 
-/// What a script of the workspace runs: itself, what lies beside it, and the modules that Node finds above it.
+/// Returns the paths from which a script of the workspace runs code: itself, its directory, and the modules that Node finds above it.
 fn around(script: &Path, workspace: &Path) -> Vec<PathBuf> {
     let above = script.ancestors().skip(1).take_while(|directory| holds(workspace, directory));
     let modules = above.map(|directory| directory.join("node_modules"));

@@ -25,7 +25,7 @@ const FILE: &str = "secrets.json";
 pub(crate) const MOST_BYTES: u64 = 64 << 10;
 /// A person may have to unlock something first.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What our entries in the system's keychain belong to.
+/// The service of our entries in the system's keychain.
 const SERVICE: &str = "pincer";
 
 /// A secret that Pincer keeps.
@@ -155,7 +155,7 @@ impl Vault {
         self.finish(&keychain(Action::Remove, name), None).map(drop)
     }
 
-    /// What a program prints, as a secret.
+    /// Returns the output of a program, as a secret.
     fn run(&self, words: &[String], input: Option<&str>) -> Result<String, SecretError> {
         let said = self.finish(words, input)?;
         fit(said).ok_or_else(|| SecretError::Unfit(format!("`{}`", words[0])))
@@ -166,7 +166,7 @@ impl Vault {
         let start = |source| SecretError::Start { program: program.clone(), source };
         let mut command = Command::new(&program);
         command.args(words.iter().skip(1)).stdout(Stdio::piped()).process_group(0);
-        // What it says of a failure may have a secret in it.
+        // Its words about a failure may have a secret in them.
         command.stderr(Stdio::null()).stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
         if let Some(beside) = self.beside.as_ref().filter(|beside| !beside.as_os_str().is_empty()) {
             command.current_dir(beside);
@@ -187,7 +187,7 @@ impl Vault {
         }
     }
 
-    /// What a program prints until it ends, if that is soon enough.
+    /// Returns the output of a program, if it ends soon enough.
     fn attend(&self, child: &mut Child) -> Option<(Vec<u8>, ExitStatus)> {
         let deadline = Instant::now() + self.patience;
         let stdout = child.stdout.take()?;
@@ -222,7 +222,7 @@ impl Values for Vault {
     }
 
     fn has_secret(&self, name: &str, source: Option<&SecretSource>) -> bool {
-        // What cannot be read is told when it is looked up.
+        // A file that cannot be read is reported when it is looked up.
         source.is_some() || self.stored().map_or(true, |stored| stored.contains_key(name))
     }
 
@@ -252,7 +252,7 @@ impl Values for Promised {
     }
 }
 
-/// What is done in the system's keychain.
+/// An operation in the system's keychain.
 #[derive(Clone, Copy)]
 enum Action {
     Get,

@@ -268,7 +268,7 @@ pub(crate) struct SecretsArguments {
 pub(crate) enum SecretsCommand {
     /// Keep a value, in place of the one that was kept under this name
     Set {
-        /// What the config calls it
+        /// Its name in the config
         name: String,
         /// Keep it in the system's keychain
         #[arg(long)]
@@ -278,7 +278,7 @@ pub(crate) enum SecretsCommand {
     List,
     /// Forget a value
     Remove {
-        /// What the config calls it
+        /// Its name in the config
         name: String,
     },
 }

@@ -68,7 +68,7 @@ fn commands_that_run_unasked_only_read() {
     assert!(contents(&home.path("work")) == before, "nothing was changed");
 }
 
-/// What a mistake in a table would cost.
+/// Shows the cost of a mistake in a table.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_command_that_runs_unasked_is_confined_to_reading() {
@@ -90,7 +90,7 @@ fn a_command_that_runs_unasked_is_confined_to_reading() {
     assert_eq!(out, "1\n".repeat(5), "each is refused: {err}");
     let socket = "import socket\ntry:\n  socket.socket()\nexcept PermissionError:\n  print('refused')";
     assert_eq!(home.run(&["confine", "--no-network", "--", "python3", "-c", socket]).1, "refused\n");
-    // What the list names whole runs as the settings say, without a shell.
+    // A command that the list names whole runs as the settings say, without a shell.
     let home = Home::with("{ tools: { exec: { mode: 'allowlist', allow: ['touch made', 'cp *'] } } }");
     let call = |command: &str| home.run(&["tools", "call", "exec", &json!({ "command": command }).to_string()]).0;
     assert_eq!((call("touch made"), call("touch other"), call("cp made 'a * b'")), (0, 1, 0));

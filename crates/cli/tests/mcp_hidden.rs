@@ -9,7 +9,7 @@ use std::path::Path;
 use common::Home;
 use serde_json::{Value, json};
 
-/// What must not be seen: each stands in another place.
+/// Words that must not be seen: each stands in another place.
 const SECRETS: [&str; 10] = [
     "after-a-flag",
     "behind-a-sign",

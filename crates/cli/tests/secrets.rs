@@ -74,7 +74,7 @@ fn a_secret_is_kept_privately_given_to_its_server_and_shown_nowhere() {
     assert_eq!(run(&home, &["config", "show"]).0, 0);
     let log = fs::read_to_string(home.path(".state/pincer/logs/mcp/one.log")).unwrap();
     assert!(log.contains("I got [redacted]") && !log.contains(VALUE), "{log}");
-    // What others can read is not used.
+    // A file that others can read is not used.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let (code, shown) = run(&home, &["mcp", "test", "one"]);
     assert!(code == 1 && shown.contains("chmod 600"), "{shown}");
@@ -183,7 +183,7 @@ fn a_secret_elsewhere_in_the_config_must_be_there() {
     }
     assert_eq!(run(&home, &["exec", "-e", "return 1"]).0, 0);
     assert!(home.path("ran").exists());
-    // What is wrong is told without the value, and with the nearest key.
+    // A problem is told without the value, and with the nearest key.
     for (config, says) in [
         ("{ secrets: { A: 'a-value-without-spaces' } }", "secrets.A: a string is not an object"),
         ("{ secrets: { A: { comand: ['x'] } } }", "secrets.A.comand: there is no such key"),

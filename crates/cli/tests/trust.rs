@@ -1,4 +1,4 @@
-//! What decides what Pincer does is the user's own, and what Pincer keeps is for the user alone.
+//! Configs, state and plugins are the user's own, and Pincer's files are for the user alone.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

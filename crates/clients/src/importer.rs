@@ -173,7 +173,7 @@ impl<'a> Importer<'a> {
         Ok((Found { name_there: name_there.to_owned(), name, server, remarks }, Named { names: named, passed }))
     }
 
-    /// What the file asks the user for. Each gets a variable of its own, which stands for nothing else in any of the files.
+    /// The inputs that the file asks the user for. Each gets a variable of its own, which stands for nothing else in any of the files.
     fn inputs(&mut self, file: &ClientFile, text: &str, whole: &Value) -> BTreeMap<String, Input> {
         let described = whole.get("inputs").and_then(Value::as_array).into_iter().flatten().filter_map(|input| {
             let description = input.get("description").and_then(Value::as_str).map(shortened);

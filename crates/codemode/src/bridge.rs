@@ -200,7 +200,7 @@ pub(crate) fn interrupted(tool: &str) -> Fault {
     Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
 }
 
-/// What a call of a run has come to, and when.
+/// The outcome of a call of a run, and its time.
 pub(crate) fn arrival(run: &str, Settled { call, outcome, at }: Settled) -> (Instant, Answer) {
     (at, answer(run, &call, outcome.result, outcome.effect))
 }

@@ -225,7 +225,7 @@ impl Ending {
     }
 }
 
-/// What a caller should know of the end of a program that did not fail.
+/// The remarks for the caller of a program that did not fail.
 fn noted(note: Note) -> String {
     let left_out = |why: &str| format!("the value of the last expression was left out: {why}");
     match note {

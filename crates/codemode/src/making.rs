@@ -42,7 +42,7 @@ impl Progress {
     }
 }
 
-/// What calls are made with.
+/// The parts that all calls of a run are made with.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub door: Arc<Door>,

@@ -72,7 +72,7 @@ pub struct Completed {
     /// What it printed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Output>,
-    /// What was left out, in words: timers that were still set, or the value of the last expression.
+    /// The parts that were left out, in words: timers that were still set, or the value of the last expression.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// What it took.

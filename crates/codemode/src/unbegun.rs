@@ -73,7 +73,7 @@ impl Unbegun {
     }
 }
 
-/// What a person has said, as far as it is known.
+/// The word of a person, as far as it is known.
 enum Word {
     Yes,
     No(Ending),

@@ -224,7 +224,7 @@ async fn nothing_begins_beside_others_while_the_process_has_too_much_memory() {
     assert_eq!(running.join_next().await.unwrap().unwrap()["value"], 1);
 }
 
-/// What programs pass to tools is text of the host: it counts as long as the calls queue, and more while they are made.
+/// The inputs of tools are text of the host: they count as long as the calls queue, and more while they are made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn inputs_of_many_calls_fit_into_the_budget_too() {
     let (house, budget) = tight_house(96 * MB);

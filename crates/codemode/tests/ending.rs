@@ -113,7 +113,7 @@ async fn the_value_of_a_last_expression_fails_no_program() {
             assert_eq!(result["status"], "failed", "{last}: {result}");
         }
     }
-    // What the expression does is the program's own.
+    // The effects of the expression are the program's own.
     for last in ["tools.fail({})", "(async () => { throw new Error('mine') })()", "null.x", "Promise.reject(1)"] {
         assert_eq!(house.exec(last).await["status"], "failed", "{last}");
     }

@@ -24,7 +24,7 @@ async fn fails_on(house: &House, language: Language, code: &str, line: u32) {
     assert!(frame.contains(&format!("cell.js:{line}:")), "{code}\n{error}");
 }
 
-/// What fails stands on the line with the comment `here`.
+/// The failing expression stands on the line with the comment `here`.
 const FAILING: &[&str] = &[
     "const { a } = null; // here",
     "text(1);\n\nconst { a } = null; // here",

@@ -93,7 +93,7 @@ async fn answered(house: &House, answer: Answer) -> Value {
     let (run, pending) = (waiting["runId"].as_str().unwrap(), &waiting["pendingToolCalls"][0]);
     assert_eq!((&pending["state"], &pending["toolId"]), (&json!("approval"), &json!("openclaw:codemode:exec")));
     let question = pending["approvalId"].as_str().unwrap();
-    // Nobody is there, and so it does not wait in vain.
+    // With no person there, it does not wait in vain.
     let again = house.wait(&waiting).await;
     assert_eq!((&again["status"], &again["pendingToolCalls"][0]["approvalId"]), (&json!("waiting"), &json!(question)));
     let listed = overview(&*house.store, run).unwrap();

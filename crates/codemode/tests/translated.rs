@@ -1,4 +1,4 @@
-//! What TypeScript that does something at run time does.
+//! TypeScript that does something at run time.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

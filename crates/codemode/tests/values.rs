@@ -88,7 +88,7 @@ async fn recursion_in_the_depths_of_the_engine_has_a_code() {
         assert_eq!(code_of(&failed), "memory_limit_exceeded", "{code}: {failed}");
         assert!(says(&failed, "recursed too deeply"), "{code}: {failed}");
     }
-    // What the program can catch is its own exception.
+    // An exception that the program can catch is its own.
     for code in ["const f = () => [1, 2].sort(f); f()", "const o = { toString() { return `${o}` } }; `${o}`"] {
         let failed = house.exec(code).await;
         assert_eq!(code_of(&failed), "none", "{code}: {failed}");

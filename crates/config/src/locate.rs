@@ -30,7 +30,7 @@ pub struct Loaded {
     pub parsed: Parsed,
     /// The file.
     pub file: Option<PathBuf>,
-    /// What a person should know of the file itself.
+    /// Warnings about the file itself.
     pub notes: Vec<String>,
 }
 

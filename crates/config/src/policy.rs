@@ -49,7 +49,7 @@ impl Config {
         Ok(layers.into_iter().fold(Policy::open(), Policy::with))
     }
 
-    /// What a client of `mcp serve` may have: the built-in tools only if the config asks for tools by a list or a profile. A client
+    /// Returns the policy for a client of `mcp serve`: the built-in tools only if the config asks for tools by a list or a profile. A client
     /// that wants its MCP servers has not asked for tools that write files where it happens to start us.
     pub fn served_policy(&self, scope: &Scope<'_>) -> Result<Policy, PolicyError> {
         let policy = self.policy(scope)?;

@@ -32,7 +32,7 @@ impl Parsed {
         let mut shown = serde_json::to_value(&self.config).unwrap_or_default();
         hide(&self.config, &mut shown);
         for (name, server) in &self.config.mcp.servers {
-            // What could not be put in place is as it was written.
+            // A place without a value is as it was written.
             let mut written = serde_json::to_value(server).unwrap_or_default();
             for Unresolved { path, .. } in &server.unresolved {
                 let text = path.find(&mut written).map(|text| text.take());

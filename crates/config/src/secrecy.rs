@@ -1,4 +1,4 @@
-//! What looks like a secret, and how the rest is shown without it.
+//! Recognises secrets, and shows the rest without them.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::keys::{CommandLine, McpServer};
 
-/// What is shown in the place of a secret.
+/// The word in the place of a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 
 /// Words that names of secrets end with, part by part.
@@ -166,7 +166,7 @@ fn secret_parts(words: &[String]) -> Vec<(usize, Range<usize>)> {
     parts
 }
 
-/// What the word before a word was.
+/// The kind of the word before a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Before {
     /// The name of a secret: `--token`, `Authorization:`.

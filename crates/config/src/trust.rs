@@ -30,7 +30,7 @@ pub enum Distrust {
 }
 
 /// Fails if another user than this one and root owns what is at a path, or if every user can write it or put something else in its
-/// place. Returns a warning if a group can. What is not there is no danger.
+/// place. Returns a warning if a group can. A missing file is no danger.
 pub fn trust(path: &Path) -> Result<Option<String>, Distrust> {
     let Ok(link) = fs::symlink_metadata(path) else { return Ok(None) };
     owned(path, &link)?;

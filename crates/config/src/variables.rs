@@ -9,13 +9,13 @@ use crate::check::Path;
 use crate::keys::{McpServer, SecretSource};
 use crate::secrecy::is_secret;
 
-/// What stands before the name of a secret.
+/// The text before the name of a secret.
 const SECRET: &str = "secret:";
 
 /// Secrets, by their names.
 pub type Sources = BTreeMap<String, SecretSource>;
 
-/// What the strings of a config can name. `source` is what the config says of a secret; without it, it is one that Pincer keeps.
+/// The values that strings of a config can name. `source` is the config's entry for a secret; a secret without one is kept by Pincer.
 pub trait Values {
     /// Returns a variable of the environment.
     fn variable(&self, name: &str) -> Option<String>;
@@ -59,7 +59,7 @@ pub(crate) struct Written {
 pub struct Unresolved {
     /// Where, within the server.
     pub(crate) path: Path,
-    /// What is not there.
+    /// The missing thing.
     pub(crate) missing: Vec<Missing>,
 }
 
@@ -82,7 +82,7 @@ impl Missing {
         Problem::new(path.to_string(), message)
     }
 
-    /// What a server needs, for a sentence about it.
+    /// Names the missing thing in a sentence about a server.
     pub fn needed(&self) -> String {
         match self {
             Self::Variable(name) => format!("the environment variable {name}, which is not set"),
@@ -91,7 +91,7 @@ impl Missing {
     }
 }
 
-/// What became of the variables in a config.
+/// The results of filling in the variables of a config.
 #[derive(Debug, Default)]
 pub(crate) struct Expansion {
     /// The strings that changed, as they were written: only those may be shown.
@@ -209,7 +209,7 @@ struct Expanded {
     values: Vec<(String, String)>,
     /// How many of them are secrets.
     secrets: usize,
-    /// What has none.
+    /// The variables without a value.
     missing: Vec<Missing>,
 }
 

@@ -217,7 +217,7 @@ fn a_variable_that_is_not_set_makes_its_server_unusable_and_nothing_else() {
     told.dedup();
     assert_eq!(told, ["mcp.servers.far.url", "mcp.servers.far.headers.a", "mcp.servers.off.env.T"]);
     assert_eq!(parsed.shown()["mcp"]["servers"]["far"]["headers"]["a"], "${NOWHERE} ${PROFILE} ${ELSEWHERE}");
-    // What is wrong in a server is wrong as ever, and so is every other place.
+    // Other mistakes in a server are reported as ever, and so is every other place.
     for text in [
         "{ mcp: { servers: { far: { url: '${' } } } }",
         "{ mcp: { servers: { far: { url: 'ftp://x', headers: { a: '${NOWHERE}' } } } } }",

@@ -97,7 +97,7 @@ impl ServerHandler for Connection {
         // Two tools can be shown at once; all of them only when they are known.
         if self.face.parts.surface != Surface::Code {
             self.face.parts.servers.ready().await;
-            // What became known on the way is no change to a client that comes now.
+            // Tools that became known on the way are no change to a client that comes now.
             self.face.compare();
         }
         self.face.welcome(&self.user);

@@ -41,12 +41,12 @@ impl User {
     }
 }
 
-/// What each user may have.
+/// The policy of each user.
 #[derive(Default)]
 pub struct Policies {
-    /// What users may have that are not named.
+    /// For users that are not named.
     pub usual: Policy,
-    /// What these users may have.
+    /// For these users.
     pub of: HashMap<User, Policy>,
 }
 
@@ -127,7 +127,7 @@ impl Face {
         Arc::clone(&self.shown_now(user).tools)
     }
 
-    /// What a user is shown now.
+    /// Returns the tools that a user is shown now.
     pub(crate) fn shown_now(&self, user: &User) -> Arc<Shown> {
         let version = self.parts.door.version();
         let mut kept = lock(&self.tools);

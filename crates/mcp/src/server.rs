@@ -261,7 +261,7 @@ impl Server {
         }
     }
 
-    /// What the config says of it, with secrets in place.
+    /// Its entry in the config, with secrets in place.
     async fn resolved(&self) -> Result<Arc<ServerSettings>, String> {
         if self.settings.config.unresolved.is_empty() {
             return Ok(Arc::clone(&self.settings));

@@ -3,7 +3,7 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
-/// What is known of the user at the other end.
+/// The user at the other end, as far as the system says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
     /// The user of this process.

@@ -74,7 +74,7 @@ pub(crate) struct Inbox {
     pub ending: Option<Ending>,
     /// Promises were rejected without a handler, so only the prelude can tell how the cell ends.
     pub rejections: bool,
-    /// What the host says of the end.
+    /// The host's words about the end.
     pub notes: Vec<Note>,
     value_bytes: usize,
 }

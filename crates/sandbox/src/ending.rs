@@ -2,7 +2,7 @@
 
 use crate::{Failure, Json, LeftOut};
 
-/// What the program came to, as the guest last said in this turn.
+/// The end of the program, as the guest last said in this turn.
 #[derive(Debug)]
 pub(crate) enum Ending {
     Value(Option<Json>, ValueKind),

@@ -18,7 +18,7 @@ pub struct Turn {
     pub cancelled: Vec<RequestId>,
     /// How the turn ended.
     pub end: TurnEnd,
-    /// What a program that returned left behind, if anything.
+    /// The remains of a program that returned, if any.
     pub notes: Vec<Note>,
 }
 
@@ -255,7 +255,7 @@ pub enum Limit {
     /// Output and value together are larger than `output_bytes`.
     #[error("the program's output of at least {bytes} bytes passes the limit of {limit}")]
     Output {
-        /// What there would be so far.
+        /// The size so far.
         bytes: usize,
         /// The cap.
         limit: usize,
@@ -269,7 +269,7 @@ pub enum Limit {
     /// A value is larger than `value_bytes`.
     #[error("a value of at least {bytes} bytes passes the limit of {limit}")]
     Value {
-        /// What there would be so far.
+        /// The size so far.
         bytes: usize,
         /// The cap.
         limit: usize,
@@ -278,7 +278,7 @@ pub enum Limit {
     /// Only refuses a request.
     #[error("the calls since the last await have arguments of at least {bytes} bytes, more than {limit}")]
     Arguments {
-        /// What there would be so far.
+        /// The size so far.
         bytes: usize,
         /// The cap.
         limit: usize,

@@ -206,7 +206,7 @@ fn needs_mark(expression: &Expression<'_>) -> bool {
     first(expression) == First::Failure
 }
 
-/// What comes first when something is evaluated.
+/// The first step of an evaluation.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     /// A position that the engine notes.
@@ -227,7 +227,7 @@ impl First {
     }
 }
 
-/// What is done with the left side of a link once it is evaluated.
+/// The use of the left side of a link once it is evaluated.
 enum Link<'t, 'a> {
     Fails,
     Operator(&'t Expression<'a>),

@@ -41,11 +41,11 @@ pub struct Prepared {
     pub text: String,
     /// Where in the model's text things stand.
     pub map: PositionMap,
-    /// What the program returns.
+    /// The value that the program returns.
     pub returns: Returns,
 }
 
-/// What a prepared program returns.
+/// The value of a prepared program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Returns {
     /// Its value, if it has one: it says `return`, or ends with something that is no expression.

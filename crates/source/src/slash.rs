@@ -1,4 +1,4 @@
-//! What a `/` means where only the parser can tell.
+//! Decides what a `/` means where only the parser can tell.
 
 use oxc_allocator::Allocator;
 
@@ -6,7 +6,7 @@ use crate::Language;
 use crate::parse::Wrapped;
 use crate::place::is_line_break;
 
-/// What a `/` does.
+/// The meaning of a `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slash {
     Divides,
@@ -30,7 +30,7 @@ pub(crate) fn is_unterminated(text: &str) -> bool {
     true
 }
 
-/// What the parser is given behind the text: a regular expression, or a bracket where an operand should be.
+/// The text that the parser is given behind the program's: a regular expression, or a bracket where an operand should be.
 const PROBE: &str = "/)/";
 
 /// Asks the parser about the `/` behind `before`. `None` if it does not get there.

@@ -11,8 +11,8 @@ pub struct Context {
     pub agent: Option<String>,
     /// The session.
     pub session: String,
-    /// The user for whom the call is made: of this system, or of a connection. What belongs to one user (processes, history, answers)
-    /// is nothing to another in the same session.
+    /// The user for whom the call is made: of this system, or of a connection. Things of one user (processes, history, answers)
+    /// are nothing to another in the same session.
     pub user: String,
     /// Who sent the message that led here.
     pub sender: Option<String>,

@@ -28,7 +28,7 @@ pub struct ControlCall {
     pub params: Value,
 }
 
-/// What a control call needs before it is made.
+/// The needs of a control call before it is made.
 pub enum Admission {
     /// Nothing more. This is the input as the hooks leave it.
     Go(Value),

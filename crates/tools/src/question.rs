@@ -32,7 +32,7 @@ pub fn question_text(approval: &Approval) -> String {
         let _ = write!(text, "\n  why: {}", one_line(reason, MOST_REASON));
     }
     let always = granted_always(approval);
-    // What is no more than the tool's own name says nothing new.
+    // The tool's own name alone says nothing new.
     if always != [approval.tool.as_str()] {
         for key in always.iter().take(MOST_KEYS) {
             let _ = write!(text, "\n  always: {}", one_line(key, MOST_ALWAYS));

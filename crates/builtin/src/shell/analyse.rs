@@ -368,7 +368,7 @@ mod tests {
         }
     }
 
-    /// What is read as literal words must be just those words to a real shell, also to one that knows more than others.
+    /// Literal words must be just those words to a real shell, also to one that knows more than others.
     #[test]
     fn shells_read_literal_words_the_same() {
         use std::process::{Command, Stdio};

@@ -53,14 +53,14 @@ impl Default for ExecSettings {
 pub struct Confinement {
     /// The program and its arguments, up to those that say how.
     pub program: Vec<String>,
-    /// What a command may do that a person or the settings have allowed. One that runs unasked only reads.
+    /// The bounds of a command that a person or the settings have allowed. A command that runs unasked only reads.
     pub approved: Approved,
 }
 
-/// What an approved command may do.
+/// The bounds of an approved command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approved {
-    /// What the user may do.
+    /// None: it may do whatever the user may.
     Everything,
     /// Write in the workspace.
     Workspace {

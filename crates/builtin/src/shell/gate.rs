@@ -71,7 +71,7 @@ pub(crate) struct Unasked {
     pub bounds: Bounds,
 }
 
-/// What a command may do that runs unasked.
+/// The bounds of a command that runs unasked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bounds {
     /// It is confined to reading.
@@ -98,7 +98,7 @@ enum Part {
     Builtin,
     /// It runs this program. An answer for ever covers commands of this shape.
     Runs { shape: String, program: Program },
-    /// What it does cannot be told.
+    /// It cannot be told what this part does; why.
     Unknowable(String),
 }
 

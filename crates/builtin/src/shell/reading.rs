@@ -1,6 +1,6 @@
 //! Programs that only read, and the options with which they do.
 //!
-//! A table lists what is known to be harmless; every other option, and every other program, is not in it. What is in a table runs
+//! A table lists what is known to be harmless; every other option, and every other program, is not in it. An option in a table runs
 //! without a person being asked, so a line here says that the option starts no program, writes no file and changes nothing. The
 //! command is confined besides: a mistake here still writes nothing.
 
@@ -18,7 +18,7 @@ struct Table {
     operands: Operands,
 }
 
-/// What may stand beside the options.
+/// The words that may stand beside the options.
 enum Operands {
     Any,
     /// A second file would be written.
@@ -169,7 +169,7 @@ const TABLES: &[Table] = &[
     table("which", "a", "", "", Any),
 ];
 
-/// What git is asked for that only reads: commands of git in the place of programs.
+/// The commands of git that only read, in the place of programs.
 const GIT: &[Table] = &[
     table(
         "log show diff whatchanged",

@@ -1,4 +1,4 @@
-//! What an answer for ever to a question about a command covers.
+//! The commands that an answer for ever to a question about one of them covers.
 
 use std::fmt::Write;
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct Exec {
     /// What happens to a command that is not on the list `allow`.
     pub mode: ExecMode,
-    /// What runs without asking. A program, as a bare name (`git`) or a glob over its path (`/usr/bin/*`), runs alone, without a
+    /// Commands that run without asking. A program, as a bare name (`git`) or a glob over its path (`/usr/bin/*`), runs alone, without a
     /// shell, only with options that are known to read, and confined to reading (Linux 6.2 or newer). A whole command (`make test`,
     /// or `npm run *` with any further words) runs without a shell as the other keys here say.
     pub allow: Vec<String>,

@@ -70,7 +70,7 @@ pub fn schema() -> Value {
     if let Some(schema) = schema.as_object_mut() {
         schema.insert("title".into(), "Pincer".into());
     }
-    // What is published of it lists keys by their names, not by where the types have them.
+    // The published form lists keys by their names, not by where the types have them.
     schema.sort_all_objects();
     schema
 }

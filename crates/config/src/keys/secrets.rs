@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum SecretSource {
     /// The text of this file, without the end of its last line. A relative path is seen from the config.
     File(String),
-    /// What this program prints, without the end of its last line. It is started in the config's directory, without a shell.
+    /// The output of this program, without the end of its last line. It is started in the config's directory, without a shell.
     Command(Vec<String>),
     /// The password of this account, under the service `pincer`, in the system's keychain (`secret-tool` on Linux, `security` on
     /// macOS).

@@ -12,7 +12,7 @@ use crate::state;
 /// Where the last import is noted, in the state directory. It has whole files in it, and so perhaps secrets.
 const FILE: &str = "mcp-import.json";
 
-/// What an import has changed.
+/// The changes of an import.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Record {
     files: Vec<Changed>,
@@ -22,7 +22,7 @@ pub(super) struct Record {
 #[derive(Debug, Serialize, Deserialize)]
 struct Changed {
     path: PathBuf,
-    /// What it said. Nothing if it was not there.
+    /// Its text before. Nothing if it was not there.
     before: Option<String>,
     after: String,
     /// The copy that the import has made of it.
