@@ -29,7 +29,7 @@ pub(crate) fn referred(result: Json, run: &str, call: &StoredCall) -> Result<Jso
     if !is_mcp || !may_have(result.as_str()) {
         return Ok(result);
     }
-    let mut value: Value = result.to()?;
+    let mut value = result.tree()?;
     if !has_binary(&value) {
         return Ok(result);
     }
@@ -150,7 +150,7 @@ impl CodeMode {
         };
         // Nearly all results have none, and need not be read for that.
         let candidates = printed.chain(returned).filter(|json| json.as_str().contains(PREFIX));
-        let values: Vec<Value> = candidates.filter_map(|json| json.to().ok()).collect();
+        let values: Vec<Value> = candidates.filter_map(|json| json.tree().ok()).collect();
         let mut found = Vec::new();
         values.iter().for_each(|value| references(value, &mut found));
         let mut seen = BTreeSet::new();

@@ -19,6 +19,7 @@ mod check;
 mod json;
 mod order;
 mod payload;
+mod tree;
 
 pub use check::{MAX_DEPTH, MAX_NODES, has_too_many_nodes, nodes};
 pub use json::{Json, JsonError};

@@ -19,7 +19,7 @@ impl Payload {
     /// Makes a tree of it.
     pub fn into_value(self) -> Result<Value, JsonError> {
         match self {
-            Self::Text(text) => text.to(),
+            Self::Text(text) => text.tree(),
             Self::Value(value) => Ok(value),
         }
     }
@@ -27,7 +27,7 @@ impl Payload {
     /// Lends it as a tree.
     pub fn as_value(&self) -> Result<Cow<'_, Value>, JsonError> {
         match self {
-            Self::Text(text) => text.to().map(Cow::Owned),
+            Self::Text(text) => text.tree().map(Cow::Owned),
             Self::Value(value) => Ok(Cow::Borrowed(value)),
         }
     }

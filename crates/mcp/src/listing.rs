@@ -57,7 +57,7 @@ impl ListedTool {
 
     /// The whole description.
     pub fn value(&self) -> Value {
-        self.text.to().unwrap_or_default()
+        self.text.tree().unwrap_or_default()
     }
 }
 

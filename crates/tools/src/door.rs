@@ -198,7 +198,7 @@ impl Door {
         let (text, input) = match std::mem::take(&mut call.input) {
             Payload::Text(text) => {
                 give_back(Some(&text));
-                (Some(text.clone()), text.to())
+                (Some(text.clone()), text.tree())
             }
             Payload::Value(value) => (None, Ok(value)),
         };
@@ -223,7 +223,7 @@ impl Door {
         let duration = started.elapsed();
         teller.tell(EventKind::End {
             output: result.as_ref().ok().map(|value| match self.parts.events.wants_values() {
-                true => value.to().map_or(Value::Null, |value| shown(&value)),
+                true => value.tree().map_or(Value::Null, |value| shown(&value)),
                 false => Value::Null,
             }),
             error: result

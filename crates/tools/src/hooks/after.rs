@@ -76,7 +76,7 @@ pub(crate) async fn tell_all(
         tool_name: entry.id.name().into(),
         tool_id: entry.id.to_string(),
         tool_call_id: call.into(),
-        result: outcome.result.as_ref().ok().and_then(|value| value.to().ok()),
+        result: outcome.result.as_ref().ok().and_then(|value| value.tree().ok()),
         error: outcome.result.as_ref().err().cloned(),
         effect: outcome.effect,
         duration_ms: outcome.duration.as_millis() as u64,
