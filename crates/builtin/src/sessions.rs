@@ -5,14 +5,16 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Flags;
-use pincer_store::{Approvals, CallState, Journal, Listings, Millis, Page, Run, SessionCount, StoreError};
+use pincer_store::{
+    Approvals, Call, CallState, Journal, Listings, Millis, Page, Run, SessionCount, SessionKey, StoreError,
+};
 use pincer_tools::{Redactor, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Workspace;
-use crate::define::{Core, LOOKS, Running, blocking};
+use crate::define::{Core, LOOKS, Running};
 
 /// What these tools need of a store.
 pub trait SessionStore: Listings + Journal + Approvals + Send + Sync {}
@@ -64,25 +66,21 @@ impl Core for SessionStatus {
     }
 
     async fn run(&self, _: NoInput, running: Running) -> Result<StatusOutput, ToolError> {
-        let (store, context) = (Arc::clone(&self.store), running.context);
-        let workspace = self.workspace.root().display().to_string();
-        blocking(move || {
-            let runs = store.run_counts(&context.session, Some(&context.user)).map_err(failed)?;
-            let runs = runs.into_iter().map(|(state, count)| (state.as_str().to_owned(), count.into())).collect();
-            let pending = store.pending_approvals().map_err(failed)?;
-            let own = pending.into_iter().filter(|approval| {
-                approval.session == context.session && approval.user.as_ref() == Some(&context.user)
-            });
-            Ok(StatusOutput {
-                agent: context.agent,
-                now: iso(wall_clock()),
-                workspace,
-                runs,
-                open_questions: own.map(|approval| approval.id).collect(),
-                session: context.session,
-            })
+        let context = running.context;
+        let runs = self.store.run_counts(&context.session, Some(&context.user)).await.map_err(failed)?;
+        let runs = runs.into_iter().map(|(state, count)| (state.as_str().to_owned(), count.into())).collect();
+        let pending = self.store.pending_approvals().await.map_err(failed)?;
+        let own = pending
+            .into_iter()
+            .filter(|approval| approval.session == context.session && approval.user.as_ref() == Some(&context.user));
+        Ok(StatusOutput {
+            agent: context.agent,
+            now: iso(wall_clock()),
+            workspace: self.workspace.root().display().to_string(),
+            runs,
+            open_questions: own.map(|approval| approval.id.to_string()).collect(),
+            session: context.session.to_string(),
         })
-        .await
     }
 }
 
@@ -137,20 +135,16 @@ impl Core for SessionsList {
     }
 
     async fn run(&self, input: ListInput, running: Running) -> Result<ListOutput, ToolError> {
-        let store = Arc::clone(&self.0);
-        blocking(move || {
-            let mut sessions = store.sessions(Some(&running.context.user)).map_err(failed)?;
-            let total = sessions.len() as u64;
-            sessions.truncate(input.limit.unwrap_or(USUAL_LIMIT) as usize);
-            let shown = |SessionCount { session, runs, open, last }| Session {
-                session,
-                runs: runs.into(),
-                waiting: open.into(),
-                last_active: iso(last),
-            };
-            Ok(ListOutput { sessions: sessions.into_iter().map(shown).collect(), total })
-        })
-        .await
+        let mut sessions = self.0.sessions(Some(&running.context.user)).await.map_err(failed)?;
+        let total = sessions.len() as u64;
+        sessions.truncate(input.limit.unwrap_or(USUAL_LIMIT) as usize);
+        let shown = |SessionCount { session, runs, open, last }| Session {
+            session: session.to_string(),
+            runs: runs.into(),
+            waiting: open.into(),
+            last_active: iso(last),
+        };
+        Ok(ListOutput { sessions: sessions.into_iter().map(shown).collect(), total })
     }
 }
 
@@ -219,21 +213,20 @@ impl Core for SessionsHistory {
     }
 
     async fn run(&self, input: HistoryInput, running: Running) -> Result<HistoryOutput, ToolError> {
-        let (store, redactor) = (Arc::clone(&self.store), self.redactor.clone());
-        let (session, user) = (input.session.unwrap_or(running.context.session), running.context.user);
-        blocking(move || {
-            let limit = input.limit.unwrap_or(USUAL_LIMIT) as u32;
-            let page = Page { session: Some(&session), caller: Some(&user), before: None, limit };
-            let latest = store.run_overviews(&page).map_err(failed)?.into_iter().rev();
-            let runs = latest.map(|run| past(&*store, &redactor, run.run)).collect::<Result<_, _>>().map_err(failed)?;
-            Ok(HistoryOutput { session, runs })
-        })
-        .await
+        let session = input.session.map_or(running.context.session, SessionKey::from);
+        let limit = input.limit.unwrap_or(USUAL_LIMIT) as u32;
+        let page = Page { session: Some(session.clone()), user: Some(running.context.user), before: None, limit };
+        let mut runs = Vec::new();
+        for latest in self.store.run_overviews(page).await.map_err(failed)?.into_iter().rev() {
+            let calls = self.store.calls(&latest.run.id).await.map_err(failed)?;
+            runs.push(past(&self.redactor, latest.run, calls));
+        }
+        Ok(HistoryOutput { session: session.to_string(), runs })
     }
 }
 
-fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastRun, StoreError> {
-    let calls = store.calls(&run.id)?.into_iter().map(|call| {
+fn past(redactor: &Redactor, run: Run, calls: Vec<Call>) -> PastRun {
+    let calls = calls.into_iter().map(|call| {
         // The outcomes of old calls of long programs are not kept.
         let settled = call.state == CallState::Settled && call.outcome.as_ref().is_some_and(|text| !text.is_empty());
         let outcome: Value =
@@ -245,8 +238,8 @@ fn past(store: &dyn SessionStore, redactor: &Redactor, run: Run) -> Result<PastR
             succeeded: settled.then(|| outcome.get("ok").is_some()),
         }
     });
-    let calls = calls.collect();
-    Ok(PastRun { run_id: run.id, state: run.state.as_str().into(), started: iso(run.created_at), calls })
+    let (run_id, state) = (run.id.to_string(), run.state.as_str().into());
+    PastRun { run_id, state, started: iso(run.created_at), calls: calls.collect() }
 }
 
 /// A time in UTC. The days are those of the Gregorian calendar, counted in eras of 400 years that begin in March.

@@ -3,9 +3,12 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::house;
 use pincer_store::{
-    Approvals, Claim, Cover, Journal, NewApproval, NewCall, NewRun, Permission, Repeat, RunState, Runs, Safety,
+    Approvals, Claim, Cover, Journal, NewApproval, NewCall, NewRun, OwnerId, Permission, Repeat, RunId, RunState, Runs,
+    Safety,
 };
 use serde_json::json;
 
@@ -13,49 +16,42 @@ use serde_json::json;
 async fn status_list_and_history_are_what_the_store_has() {
     let house = house();
     let store = &house.store;
-    let run = |id, session, created_at| {
-        let run = NewRun { id, session, caller: "", agent_run: None, created_at, key: None, tools: None };
-        let claim = Claim { owner: "p", safety: Safety::Process };
-        store.create_run(&run, claim, None, Safety::Process.into()).unwrap()
+    let run = |id: &str, session: &str, user: &str, created_at| {
+        let (id, session, user) = (id.into(), session.into(), user.into());
+        let run = NewRun { id, session, user, agent_run: None, created_at, key: None, tools: None };
+        let claim = Claim { owner: "p".into(), safety: Safety::Process };
+        store.create_run(run, claim, None, Safety::Process).wait().unwrap()
     };
-    let fence = run("cm_1", "main", 1_000);
+    let fence = run("cm_1", "main", "", 1_000);
+    let (id, owner) = (RunId::from("cm_1"), OwnerId::from("p"));
     let input = json!({ "path": "a", "apiKey": "s3cret" }).to_string();
-    let commit = Safety::Process.into();
-    for (seq, input) in [input.as_str(), "{}", "{}"].into_iter().enumerate() {
-        let (tool, repeat, cover) = ("openclaw:core:read", Repeat::Pure, Cover::None);
-        let call = NewCall { seq: seq as u32, tool, input, repeat, cover, permission: Permission::Free };
-        store.dispatch("cm_1", fence, "p", &call, commit).unwrap();
+    let safety = Safety::Process;
+    for (seq, input) in [input, "{}".into(), "{}".into()].into_iter().enumerate() {
+        let (tool, repeat, cover) = ("openclaw:core:read".into(), Repeat::Pure, Cover::None);
+        let call = NewCall { seq: seq as u32, tool, input: input.into(), repeat, cover, permission: Permission::Free };
+        store.dispatch(&id, fence, &owner, call, safety).await.unwrap();
     }
-    store.settle("cm_1", "p", 0, "{\"ok\": 1}", 1, commit).unwrap();
-    store.settle("cm_1", "p", 1, "{\"error\": {}}", 1, commit).unwrap();
-    store.finish_run("cm_1", fence, RunState::Completed, "{}", 1, commit).unwrap();
-    run("cm_2", "main", 2_000);
-    run("cm_3", "other", 3_000);
-    let theirs = NewRun {
-        id: "cm_4",
-        session: "main",
-        caller: "another",
-        agent_run: None,
-        created_at: 4_000,
-        key: None,
-        tools: None,
-    };
-    store.create_run(&theirs, Claim { owner: "p", safety: Safety::Process }, None, commit).unwrap();
-    let question = |id, session| NewApproval {
-        id,
+    store.settle(&id, &owner, 0, Arc::new("{\"ok\": 1}".into()), 1, safety).await.unwrap();
+    store.settle(&id, &owner, 1, Arc::new("{\"error\": {}}".into()), 1, safety).await.unwrap();
+    store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, safety).await.unwrap();
+    run("cm_2", "main", "", 2_000);
+    run("cm_3", "other", "", 3_000);
+    run("cm_4", "main", "another", 4_000);
+    let question = |id: &str, session: &str| NewApproval {
+        id: id.into(),
         run: None,
-        session,
-        user: Some(""),
-        tool: "t",
+        session: session.into(),
+        user: Some(String::new()),
+        tool: "t".into(),
         seq: None,
-        digest: b"d",
+        digest: b"d".into(),
         fingerprint: None,
-        request: "{}",
+        request: "{}".into(),
         created_at: 0,
         expires_at: None,
     };
-    store.ask(&question("ap_mine", "main")).unwrap();
-    store.ask(&question("ap_theirs", "other")).unwrap();
+    store.ask(question("ap_mine", "main")).await.unwrap();
+    store.ask(question("ap_theirs", "other")).await.unwrap();
 
     let status = house.ok("session_status", json!({})).await;
     assert_eq!((&status["session"], &status["runs"]), (&json!("main"), &json!({ "completed": 1, "running": 1 })));

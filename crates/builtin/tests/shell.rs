@@ -275,7 +275,7 @@ async fn commands_in_the_background_end_with_their_session_and_with_the_process(
         house.get(file).trim().to_owned()
     };
     let (one, two) = (start("one", "a").await, start("two", "b").await);
-    house.builtin.processes().end_session("one").await;
+    house.builtin.processes().end_session(&"one".into()).await;
     gone(&one).await;
     assert!(runs(&two), "the other session's goes on");
     house.builtin.processes().end().await;
@@ -295,7 +295,7 @@ async fn a_person_is_asked_and_an_answer_for_ever_is_about_commands_like_it() {
             let calling = Arc::clone(&house);
             let call = tokio::spawn(async move { calling.call("exec", json!({ "command": command })).await });
             let question = loop {
-                if let Some(question) = house.store.pending_approvals().unwrap().pop() {
+                if let Some(question) = house.store.pending_approvals().await.unwrap().pop() {
                     break question;
                 }
                 assert!(!call.is_finished(), "nobody was asked: {:?}", call.await);
@@ -310,7 +310,7 @@ async fn a_person_is_asked_and_an_answer_for_ever_is_about_commands_like_it() {
     assert_eq!(request["demand"]["title"], "Run a command");
     assert_eq!(request["input"]["command"], "seq 1 2 | sort -r");
     assert_eq!(sh(&house, "seq 3 4").await["stdout"], "3\n4\n", "it is remembered for each program");
-    assert_eq!(house.store.grants().unwrap().len(), 2);
+    assert_eq!(house.store.grants().await.unwrap().len(), 2);
     for other in ["seq 1 2 | uniq", "seq -w 1 2", "seq 1 2 3", "sort -r -o file", "seq 1 2 > file", "ls"] {
         assert!(ask(other, Answer::Deny).await.0.unwrap_err().contains("denied"), "{other}");
     }
@@ -320,7 +320,7 @@ async fn a_person_is_asked_and_an_answer_for_ever_is_about_commands_like_it() {
     for other in ["time sh -c id", "time ls -a", "/usr/bin/time ls"] {
         assert!(ask(other, Answer::Deny).await.0.is_err(), "{other}");
     }
-    assert_eq!(house.store.grants().unwrap().len(), 3);
+    assert_eq!(house.store.grants().await.unwrap().len(), 3);
 }
 
 #[tokio::test]

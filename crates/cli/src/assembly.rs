@@ -11,7 +11,7 @@ use pincer_config::{Config, Distrust, Loaded, trust};
 use pincer_mcp::{Places, Servers};
 use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
 use pincer_process::{anchored, anchored_line};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
 use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterError, RuleDecision};
 use regex::Regex;

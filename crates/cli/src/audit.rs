@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pincer_store::CallId;
 use pincer_tools::{Event, EventKind, EventSink};
 use serde_json::{Value, json};
 
@@ -27,7 +28,7 @@ pub(crate) struct Audit<S> {
 struct Open {
     file: Option<File>,
     /// Inputs of calls that have not ended, redacted.
-    inputs: std::collections::HashMap<String, Value>,
+    inputs: std::collections::HashMap<CallId, Value>,
     complained: bool,
 }
 
@@ -108,7 +109,7 @@ mod tests {
             tool: "mcp:files:read".into(),
             session: "main".into(),
             sender: Some("token:alice".into()),
-            run: run.map(str::to_owned),
+            run: run.map(Into::into),
             what,
         };
         let ends = || EventKind::End { output: None, error: None, effect: Effect::Done, duration_ms: 3 };

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use pincer_builtin::Builtin;
 use pincer_catalog::{Catalog, Policy};
-use pincer_codemode::{CodeMode, CodeModeResult, ErrorCode, Owner, People, RunScope, RunTools, Settings};
+use pincer_codemode::{CodeMode, CodeModeResult, ErrorCode, People, RunScope, RunTools, Settings};
 use pincer_config::keys::McpSampling;
 use pincer_config::{Config, Loaded, Scope};
 use pincer_mcp::Servers;
 use pincer_plugins::PluginProcess;
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Context, Door, EventSink};
 
 use crate::assembly::Assembly;
@@ -72,8 +72,8 @@ impl Ready {
         mcp.attach(&door);
         let scratch = directory.as_ref().map(|directory| directory.join("scratch"));
         let memory = crate::memory::memory(&loaded.parsed.config.code_mode(None), scratch);
-        let owner = Owner::new(directory.unwrap_or_default().join("owners"));
-        let mode = CodeMode::within(memory, engine, purpose.live_cells, Arc::clone(&door), store.clone(), owner);
+        let leases = Arc::new(FileLeases::new(directory.unwrap_or_default().join("owners")));
+        let mode = CodeMode::within(memory, engine, purpose.live_cells, Arc::clone(&door), store.clone(), leases);
         Ok(Self { mode, door, store, loaded, policy, builtin, plugins, mcp: Arc::new(mcp) })
     }
 

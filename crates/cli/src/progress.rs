@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pincer_catalog::shortened;
+use pincer_store::CallId;
 use pincer_tools::{Event, EventKind};
 
 use crate::print::{harmless, time};
@@ -27,7 +28,7 @@ pub(crate) struct Progress {
 #[derive(Default)]
 struct State {
     /// Each with what it is called.
-    running: HashMap<String, (ProgressBar, String)>,
+    running: HashMap<CallId, (ProgressBar, String)>,
     finished: usize,
     hidden: usize,
 }

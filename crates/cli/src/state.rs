@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use pincer_config::{Distrust, trust};
-use pincer_store::{SqliteStore, StoreError};
+use pincer_store_sqlite::{SqliteError, SqliteStore};
 
 use crate::places::place;
 use crate::print::note;
@@ -25,7 +25,7 @@ pub(crate) enum StateError {
     Distrusted(#[from] Distrust),
     /// The store does not open.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] SqliteError),
 }
 
 /// The state directory. It may not be there yet.

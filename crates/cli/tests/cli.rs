@@ -173,7 +173,8 @@ fn a_program_that_never_ends_is_not_read_to_its_end() {
 
 #[test]
 fn approvals_are_listed_answered_and_granted_from_a_terminal() {
-    use pincer_store::{Approvals, NewApproval, SqliteStore};
+    use pincer_store::{Approvals, NewApproval};
+    use pincer_store_sqlite::SqliteStore;
     let directory = tempfile::tempdir().expect("a directory");
     let store = SqliteStore::open(&directory.path().join("pincer.db")).expect("a store");
     let path = directory.path().to_str().expect("a path");
@@ -181,21 +182,21 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
     assert_eq!(approvals(&["list"]).1, "nothing waits for an answer\n");
     assert_eq!(approvals(&["list", "--json"]).1, "[]\n");
     for id in ["ap_1a", "ap_1b", "ap_2"] {
-        let (run, request) = (Some("cm_1"), r#"{"input":{"command":"ls"}}"#);
+        let (run, request) = (Some("cm_1".into()), r#"{"input":{"command":"ls"}}"#.into());
         let new = NewApproval {
-            id,
+            id: id.into(),
             run,
-            session: "s",
+            session: "s".into(),
             user: None,
-            tool: "openclaw:core:exec",
+            tool: "openclaw:core:exec".into(),
             seq: None,
-            digest: b"d",
+            digest: b"d".into(),
             fingerprint: None,
             request,
             created_at: 0,
             expires_at: None,
         };
-        store.ask(&new).expect("asked");
+        store.ask(new).wait().expect("asked");
     }
     assert!(
         approvals(&["list"]).1.contains("ap_2  May this tool be called?\n  openclaw:core:exec {\"command\":\"ls\"}")

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pincer_catalog::Source;
 use pincer_sandbox::{Json, JsonError, Output};
-use pincer_store::StoreError;
+use pincer_store::{RunId, StoreError};
 use serde_json::{Map, Value};
 
 use crate::CodeMode;
@@ -22,7 +22,7 @@ const LISTS: [&str; 3] = ["content", "contents", "messages"];
 const MARKS: [&str; 3] = ["image", "audio", "blob"];
 
 /// A result with references in place of its binary data.
-pub(crate) fn referred(result: Json, run: &str, call: &StoredCall) -> Result<Json, JsonError> {
+pub(crate) fn referred(result: Json, run: &RunId, call: &StoredCall) -> Result<Json, JsonError> {
     let is_mcp = call.tool.strip_prefix(Source::Mcp.as_str()).is_some_and(|rest| rest.starts_with(':'));
     // Most results have none, and stay text. In a text with escapes a word may be spelt in another way.
     let may_have = |text: &str| text.contains("\\u") || MARKS.iter().any(|mark| text.contains(mark));
@@ -157,21 +157,15 @@ impl CodeMode {
         let mut blocks = Vec::new();
         for reference in found.into_iter().filter(|reference| seen.insert(*reference)) {
             let Some((run, seq, index)) = parts(reference) else { continue };
-            let (id, scope) = (run.to_owned(), scope.clone());
-            let block = self.inner.stored(move |store| {
-                let run = match store.run(&id) {
-                    Ok(run) => run,
-                    Err(StoreError::Missing { .. }) => return Ok(None),
-                    Err(error) => return Err(error),
-                };
-                if scope.refusal(&run).is_some() {
-                    return Ok(None);
-                }
-                let outcome = store.call(&id, seq)?.and_then(|call| call.outcome);
-                let read = outcome.and_then(|outcome| pincer_tools::recorded(&outcome).ok());
-                Ok(read.and_then(|(result, _)| nth_binary(&result.ok()?.to().ok()?, index)))
-            });
-            blocks.extend(block.await?);
+            let id = RunId::from(run);
+            match self.inner.store.run(&id).await {
+                Ok(run) if scope.refusal(&run).is_none() => {}
+                Ok(_) | Err(StoreError::Missing { .. }) => continue,
+                Err(error) => return Err(error),
+            }
+            let outcome = self.inner.store.call(&id, seq).await?.and_then(|call| call.outcome);
+            let read = outcome.and_then(|outcome| pincer_tools::recorded(&outcome).ok());
+            blocks.extend(read.and_then(|(result, _)| nth_binary(&result.ok()?.tree().ok()?, index)));
         }
         Ok(blocks)
     }

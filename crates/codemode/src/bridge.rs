@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use pincer_catalog::{Entry, Flags, Source, shortened};
 use pincer_sandbox::{Answer, Fault, Json, REFUSED, Request};
+use pincer_store::RunId;
 use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
@@ -201,12 +202,12 @@ pub(crate) fn interrupted(tool: &str) -> Fault {
 }
 
 /// The outcome of a call of a run, and its time.
-pub(crate) fn arrival(run: &str, Settled { call, outcome, at }: Settled) -> (Instant, Answer) {
+pub(crate) fn arrival(run: &RunId, Settled { call, outcome, at }: Settled) -> (Instant, Answer) {
     (at, answer(run, &call, outcome.result, outcome.effect))
 }
 
 /// What a call of a run has come to, as its program gets it.
-pub(crate) fn answer(run: &str, call: &StoredCall, result: Result<Json, CallError>, effect: Effect) -> Answer {
+pub(crate) fn answer(run: &RunId, call: &StoredCall, result: Result<Json, CallError>, effect: Effect) -> Answer {
     let outcome = match result {
         Ok(value) => attachments::referred(value, run, call).map_err(|error| {
             let message = format!("the value of {} cannot be passed on: {error}", call.tool);
@@ -218,7 +219,7 @@ pub(crate) fn answer(run: &str, call: &StoredCall, result: Result<Json, CallErro
 }
 
 /// The same, out of the journal.
-pub(crate) fn recorded(run: &str, call: &StoredCall, outcome: Option<&str>) -> Answer {
+pub(crate) fn recorded(run: &RunId, call: &StoredCall, outcome: Option<&str>) -> Answer {
     let read = outcome.and_then(|outcome| pincer_tools::recorded(outcome).ok());
     match read {
         Some((result, effect)) => answer(run, call, result, effect),

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, ProgramValue, Scope};
 use pincer_source::{Prepared, Returns};
-use pincer_store::{Run, StoreError};
+use pincer_store::{CallId, Leases, Run, RunId, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -21,8 +21,6 @@ use crate::listener::Listener;
 use crate::live::{Live, ParkedRun, Turn};
 use crate::making::Caller;
 use crate::memory::{Backstop, Memory};
-use crate::owner::ClaimError;
-use crate::owner::Owner;
 use crate::places::Places;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode};
@@ -42,8 +40,14 @@ pub struct CodeMode {
 
 impl CodeMode {
     /// On an engine that may have so many live cells at a time, with tools behind this door, and runs in this store.
-    pub fn new(engine: Engine, live_cells: u32, door: Arc<Door>, store: Arc<dyn CodeModeStore>, owner: Owner) -> Self {
-        Self::within(Memory::unlimited(), engine, live_cells, door, store, owner)
+    pub fn new(
+        engine: Engine,
+        live_cells: u32,
+        door: Arc<Door>,
+        store: Arc<dyn CodeModeStore>,
+        leases: Arc<dyn Leases>,
+    ) -> Self {
+        Self::within(Memory::unlimited(), engine, live_cells, door, store, leases)
     }
 
     /// Like [`new`](Self::new), for programs that may have so much memory together.
@@ -53,7 +57,7 @@ impl CodeMode {
         live_cells: u32,
         door: Arc<Door>,
         store: Arc<dyn CodeModeStore>,
-        owner: Owner,
+        leases: Arc<dyn Leases>,
     ) -> Self {
         let places = Places::new(live_cells as usize);
         let resting = places.clone();
@@ -63,7 +67,7 @@ impl CodeMode {
             engine,
             door,
             store,
-            owner,
+            leases,
             threads: Threads::default(),
             places,
             writers: Places::new(WRITERS),
@@ -124,11 +128,11 @@ impl CodeMode {
 
     /// Returns the run that was begun under a key. Another program under the same key is refused.
     async fn begun_before(&self, scope: &RunScope, key: &Key) -> Result<Option<Run>, CodeModeResult> {
-        let (caller, session, word) = (scope.context.user.clone(), scope.context.session.clone(), key.key.clone());
-        let found = self.inner.stored(move |store| store.run_with_key(&caller, &session, &word)).await;
+        let Context { user, session, .. } = &scope.context;
+        let found = self.inner.store.run_with_key(user, session, &key.key).await;
         let found = found.map_err(|error| failed(Ending::of_store(&error), Telemetry::default()))?;
         match &found {
-            Some(run) if run.key.as_ref().is_some_and(|(_, program)| *program == key.program) => {
+            Some(run) if run.key.as_ref().is_some_and(|begun| begun.program == key.program) => {
                 match scope.refusal(run) {
                     Some(refusal) => Err(CodeModeResult::refused(ErrorCode::InvalidInput, refusal)),
                     None => Ok(found),
@@ -198,7 +202,7 @@ impl CodeMode {
     /// Drives a run on a task of its own, and tells everybody who waits for it what came of it.
     async fn driven(
         &self,
-        id: String,
+        id: RunId,
         scope: &RunScope,
         abort: CancellationToken,
         tell: watch::Sender<Option<CodeModeResult>>,
@@ -240,7 +244,7 @@ impl CodeMode {
     pub(crate) async fn begin(&self, begun: Begun) -> Driven {
         let Begun { scope, input, record, mut telemetry, abort, is_admitted } = begun;
         telemetry.durability = Some(scope.settings.durability);
-        let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()));
+        let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()).into());
         let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
         let input = match is_admitted {
             true => input,
@@ -308,21 +312,22 @@ impl CodeMode {
             deadline,
             quick: true,
             breath: Instant::now(),
+            changes: None,
             abort,
         };
         match (driver.record.fence, &driver.record.key) {
             // Begun again: it is stored already.
-            (Some(fence), _) => match self.inner.owner.name() {
+            (Some(fence), _) => match self.inner.leases.hold().await {
                 Ok(owner) => driver.own(fence, owner),
-                Err(error) => return driver.end(ClaimError::from(error).ending()).await,
+                Err(error) => return driver.end(Ending::of_store(&error)).await,
             },
             // Before its first turn: the same request can come again at any time from now on.
             (None, Some(_)) => match driver.create(None).await {
                 Ok(_) => {}
-                Err(ClaimError::Store(StoreError::Exists { .. })) => {
+                Err(StoreError::Exists { .. }) => {
                     return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), driver.telemetry);
                 }
-                Err(error) => return driver.end(error.ending()).await,
+                Err(error) => return driver.end(Ending::of_store(&error)).await,
             },
             (None, None) => {}
         }
@@ -334,10 +339,10 @@ impl CodeMode {
         &self,
         scope: &RunScope,
         input: ExecInput,
-        call: &str,
+        call: &CallId,
     ) -> Result<(ExecInput, Option<Box<Asking>>), Ending> {
         let control = ControlCall {
-            id: call.to_owned(),
+            id: call.clone(),
             name: "exec",
             kind: "code_mode_exec",
             input_kind: Some(input.kind()),
@@ -368,7 +373,7 @@ impl CodeMode {
     }
 
     /// What calls of a run are made with.
-    pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &str) -> Caller {
+    pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &CallId) -> Caller {
         let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
         Caller {
@@ -412,7 +417,7 @@ pub(crate) struct Begun {
 /// The place of a driven run, cleared if its driver breaks down.
 struct Entry<'m> {
     mode: &'m CodeMode,
-    id: &'m str,
+    id: &'m RunId,
 }
 
 impl Drop for Entry<'_> {

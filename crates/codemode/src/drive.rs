@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Answer, Json, Limit, Output, Request, Turn, TurnEnd};
-use pincer_store::{ApprovalState, CallState, Millis, Repeat, StoreError};
+use pincer_store::{ApprovalState, CallId, CallState, ChangeWatch, Millis, Repeat};
 use tokio_util::sync::CancellationToken;
 
 use crate::aside::{Home, wanted};
@@ -29,6 +29,8 @@ const SOON: Duration = Duration::from_micros(500);
 const BREATH: Duration = Duration::from_millis(1);
 /// How often calls that another process makes are looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// How often it looks whether those processes are alive: the death of one changes nothing in the store.
+const LOOK_ALIVE: Duration = Duration::from_millis(100);
 
 /// One program on its way.
 pub(crate) struct Driver {
@@ -56,12 +58,14 @@ pub(crate) struct Driver {
     pub telemetry: Telemetry,
     /// The tools as the program knows them.
     pub known: Arc<KnownTools>,
-    pub parent: String,
+    pub parent: CallId,
     pub deadline: Instant,
     /// Its last answer came soon.
     pub quick: bool,
     /// When it last let the other tasks of its worker have their turns.
     pub breath: Instant,
+    /// News of other processes, if they make calls of this program.
+    pub changes: Option<Box<dyn ChangeWatch>>,
     /// Ends this program.
     pub abort: CancellationToken,
 }
@@ -284,12 +288,13 @@ impl Driver {
         if !self.flights.only_people_can_help() {
             return Ok(false);
         }
-        let questions = self.flights.questions();
-        let open = self.inner.stored(move |store| {
-            let is_open = |id: &String| Ok(store.approval(id)?.state == ApprovalState::Pending);
-            questions.iter().map(is_open).collect::<Result<Vec<bool>, StoreError>>()
-        });
-        Ok(open.await.map_err(|error| Ending::of_store(&error))?.into_iter().all(|open| open))
+        for id in self.flights.questions() {
+            let approval = self.inner.store.approval(&id).await.map_err(|error| Ending::of_store(&error))?;
+            if approval.state != ApprovalState::Pending {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Waits for the next thing that happens. Time that a person takes is not counted.
@@ -301,7 +306,8 @@ impl Driver {
             wake = began + Duration::from_secs(3600);
         }
         if elsewhere {
-            wake = wake.min(began + LOOK_AGAIN);
+            wake = wake.min(began + LOOK_ALIVE);
+            self.changes.get_or_insert_with(|| self.inner.store.watch(LOOK_AGAIN));
         }
         let mut note = None;
         if self.quick && self.flights.any_here() && self.inner.may_stay_awake() {
@@ -318,6 +324,7 @@ impl Driver {
                     is_wanted = true;
                     None
                 }
+                () = changed(&mut self.changes), if elsewhere => None,
                 () = self.inner.closing.cancelled() => None,
                 () = self.scope.left.cancelled(), if for_people => None,
                 () = tokio::time::sleep_until(wake.into()) => None,
@@ -386,9 +393,8 @@ impl Driver {
 
     /// Looks at the calls that other processes make.
     async fn look_elsewhere(&mut self) -> Result<(), Ending> {
-        let id = self.record.id.clone();
-        let here = self.inner.door.under_way(&id);
-        let rows = self.inner.stored(move |store| store.calls(&id)).await.map_err(|error| Ending::of_store(&error))?;
+        let here = self.inner.door.under_way(&self.record.id);
+        let rows = self.inner.store.calls(&self.record.id).await.map_err(|error| Ending::of_store(&error))?;
         let mut settled: Vec<(i64, Instant, StoredCall, Option<String>)> = Vec::new();
         for (call, _) in self.flights.elsewhere() {
             let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };
@@ -397,7 +403,7 @@ impl Driver {
                     let at = self.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, call, row.outcome.clone()));
                 }
-                CallState::Dispatched if self.inner.is_made(row, &here) => {}
+                CallState::Dispatched if self.inner.is_made(row, &here).await => {}
                 CallState::Dispatched => {
                     self.flights.remove(call.id);
                     match row.repeat {
@@ -415,6 +421,14 @@ impl Driver {
             self.arrived.push((at, bridge::recorded(&self.record.id, &call, outcome.as_deref())));
         }
         Ok(())
+    }
+}
+
+/// Waits until another process has changed something.
+async fn changed(changes: &mut Option<Box<dyn ChangeWatch>>) {
+    match changes {
+        Some(changes) => changes.changed().await,
+        None => std::future::pending().await,
     }
 }
 

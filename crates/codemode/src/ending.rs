@@ -212,11 +212,6 @@ impl Ending {
         Self::Failed { code: Some(code), error: told(error), caps, retry }
     }
 
-    /// Whether something may be stored although the store reported an error: the disk failed, not the store.
-    pub fn may_be_stored(error: &StoreError) -> bool {
-        matches!(error, StoreError::Unwritable { .. } | StoreError::Database { .. })
-    }
-
     /// A bug of ours. The message has an id that the log has too.
     pub fn bug(what: impl std::fmt::Display) -> Self {
         let id = uuid::Uuid::now_v7();

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pincer_catalog::Flags;
 use pincer_sandbox::{Allotment, Json, RequestId};
-use pincer_store::Millis;
+use pincer_store::{ApprovalId, Millis, OwnerId};
 use pincer_tools::{BoxFuture, Context, Fingerprint, Outcome, RunOwner};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -34,7 +34,7 @@ pub(crate) struct StoredCall {
     pub method: Method,
     pub line: Option<u32>,
     pub since: Millis,
-    pub approval: Option<String>,
+    pub approval: Option<ApprovalId>,
     pub sequential: bool,
     /// The tool's flags when the program asked for it.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub(crate) struct StoredCall {
 /// What becomes known of a call.
 #[derive(Debug)]
 pub(crate) enum Note {
-    Asked(RequestId, String),
+    Asked(RequestId, ApprovalId),
     Begun(RequestId),
     /// Its tool has asked its caller for something, or has its answer.
     Asking(RequestId, bool),
@@ -70,7 +70,7 @@ enum Place {
     /// Here: on a task of its own, or, without one, by the driver that waits for news.
     Here { abort: CancellationToken, task: Option<JoinHandle<()>>, progress: Arc<Progress> },
     /// In this other process, which is alive.
-    Elsewhere(String),
+    Elsewhere(OwnerId),
 }
 
 impl Place {
@@ -140,7 +140,7 @@ impl Flights {
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
-    pub fn watch(&mut self, call: StoredCall, owner: String) {
+    pub fn watch(&mut self, call: StoredCall, owner: OwnerId) {
         let call = StoredCall { approval: None, ..call };
         self.text_bytes += call.input.as_str().len();
         self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
@@ -284,7 +284,7 @@ impl Flights {
     }
 
     /// The calls that other processes make, each with its process.
-    pub fn elsewhere(&self) -> Vec<(StoredCall, String)> {
+    pub fn elsewhere(&self) -> Vec<(StoredCall, OwnerId)> {
         let of = |flight: &Flight| match &flight.place {
             Place::Elsewhere(owner) => Some((flight.call.clone(), owner.clone())),
             Place::Queue | Place::Here { .. } => None,
@@ -300,7 +300,7 @@ impl Flights {
     }
 
     /// The questions that are open, as far as is known here.
-    pub fn questions(&self) -> Vec<String> {
+    pub fn questions(&self) -> Vec<ApprovalId> {
         self.calls.values().filter_map(|flight| flight.call.approval.clone()).collect()
     }
 

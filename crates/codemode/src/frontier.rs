@@ -1,7 +1,7 @@
 //! What is stored beside the snapshot of a suspended program, so that any process can go on with it.
 
 use pincer_sandbox::{Answer, Fault, Json, Output, RequestId};
-use pincer_store::Millis;
+use pincer_store::{CallId, Millis};
 use serde::{Deserialize, Serialize};
 
 use crate::flights::StoredCall;
@@ -33,7 +33,7 @@ pub(crate) struct Frontier {
     pub positions: Positions,
     pub telemetry: Telemetry,
     /// The id of the `exec` it is part of.
-    pub parent: String,
+    pub parent: CallId,
 }
 
 /// An answer that the program has not seen.
@@ -95,7 +95,7 @@ impl Frontier {
         output: Vec<Output>,
         positions: Positions,
         telemetry: Telemetry,
-        parent: String,
+        parent: CallId,
     ) -> Self {
         Self { version: VERSION, at, calls, timers, yields, answers, next_seq, output, positions, telemetry, parent }
     }

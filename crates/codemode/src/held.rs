@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pincer_store::{Fence, RunState, Safety, StoreError};
+use pincer_store::{Fence, RunId, RunState, Safety, StoreError};
 
 use crate::codemode::CodeMode;
 use crate::inner::{Inner, Pause};
@@ -10,7 +10,7 @@ use crate::result::{CodeModeResult, ErrorCode, Failed};
 
 /// The end of a run that is not stored.
 pub(crate) struct HeldEnd {
-    pub id: String,
+    pub id: RunId,
     pub fence: Fence,
     pub state: RunState,
     /// The result that the caller is told once it is stored.
@@ -22,8 +22,8 @@ pub(crate) struct HeldEnd {
 impl HeldEnd {
     /// Tries to store it.
     pub async fn store(&self, inner: &Inner) -> Result<(), StoreError> {
-        let (id, fence, state, text) = (self.id.clone(), self.fence, self.state, Arc::clone(&self.text));
-        inner.stored(move |store| store.finish_run(&id, fence, state, &text, store.now(), Safety::Power.into())).await
+        let (store, text) = (&inner.store, Arc::clone(&self.text));
+        store.finish_run(&self.id, self.fence, self.state, text, store.now(), Safety::Power).await
     }
 
     /// Returns the result that the caller is told meanwhile.
@@ -70,14 +70,7 @@ impl CodeMode {
             Err(error @ (StoreError::Fenced { .. } | StoreError::Missing { .. })) => {
                 self.inner.live.remove_held(&held.id);
                 // The end was stored a moment ago, or the run was ended by others.
-                match self
-                    .inner
-                    .stored({
-                        let id = held.id.clone();
-                        move |store| store.run_result(&id)
-                    })
-                    .await
-                {
+                match self.inner.store.run_result(&held.id).await {
                     Ok(Some(text)) if *text == *held.text => held.result.clone(),
                     _ => CodeModeResult::refused(ErrorCode::Aborted, format!("code mode execution aborted: {error}")),
                 }

@@ -8,30 +8,36 @@ use std::time::Duration;
 use pincer_config::keys::Durability;
 use pincer_sandbox::{Engine, MemoryBudget};
 use pincer_store::{
-    Approvals, Call, Clock, Commit, Fence, Journal, Listings, Millis, Runs, Safety, Snapshots, StoreError, Upkeep,
+    Approvals, Call, Changes, Clock, Fence, Journal, Leases, Listings, Millis, OwnerId, RunId, Runs, Safety, Snapshots,
+    StoreError, Upkeep,
 };
-use pincer_tools::{Door, commit_at_once};
+use pincer_tools::Door;
 use tokio_util::sync::CancellationToken;
 
 use crate::house::House;
 use crate::live::Live;
 use crate::memory::{Backstop, Memory};
-use crate::owner::Owner;
-use crate::places::Places;
+use crate::places::{Place, Places};
 use crate::scope::RunScope;
 use crate::settings::Settings;
 use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
 
 /// What code mode needs of a store.
-pub trait CodeModeStore: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Send + Sync {}
-impl<T: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Send + Sync> CodeModeStore for T {}
+pub trait CodeModeStore:
+    Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Changes + Send + Sync
+{
+}
+impl<T: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Changes + Send + Sync> CodeModeStore
+    for T
+{
+}
 
 pub(crate) struct Inner {
     pub engine: Engine,
     pub door: Arc<Door>,
     pub store: Arc<dyn CodeModeStore>,
-    pub owner: Owner,
+    pub leases: Arc<dyn Leases>,
     pub threads: Threads,
     /// A place for each cell that the engine can have at a time.
     pub places: Places,
@@ -50,61 +56,25 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// The store blocks; the runtime must not.
-    pub async fn stored<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&dyn CodeModeStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let store = Arc::clone(&self.store);
-        match tokio::task::spawn_blocking(move || work(&*store)).await {
-            Ok(result) => result,
-            Err(broken) => match broken.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends, and its tasks with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
-    }
-
     /// Store time.
     pub fn now(&self) -> Millis {
         self.store.now()
     }
 
-    /// Like [`stored`](Self::stored), when it is this caller's turn: many suspensions of one user must not delay the
-    /// calls of the others.
-    pub async fn stored_in_turn<T: Send + 'static>(
-        &self,
-        scope: &RunScope,
-        work: impl FnOnce(&dyn CodeModeStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let _turn = self.writers.place(&scope.party()).await;
-        self.stored(work).await
-    }
-
-    /// Commits on the spot if that is possible, otherwise when it is this caller's turn.
-    pub async fn committed<T: Send + 'static>(
-        &self,
-        scope: &RunScope,
-        safety: Safety,
-        work: impl Fn(&dyn CodeModeStore, Commit) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match commit_at_once(safety, |commit| work(&*self.store, commit)) {
-            Some(done) => done,
-            None => self.stored_in_turn(scope, move |store| work(store, safety.into())).await,
-        }
+    /// Waits for this user's turn at what takes long to store: many suspensions of one user must not delay those of the others.
+    pub async fn turn_to_write(&self, scope: &RunScope) -> Place {
+        self.writers.place(&scope.party()).await
     }
 
     /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now
     /// is asked again until it does, or until the run is continued.
-    pub fn give_back(self: &Arc<Self>, id: &str, fence: Fence, lifetime: Duration) {
-        let (inner, id) = (Arc::clone(self), id.to_owned());
+    pub fn give_back(self: &Arc<Self>, id: &RunId, fence: Fence, lifetime: Duration) {
+        let (inner, id) = (Arc::clone(self), id.clone());
         tokio::spawn(async move {
             let mut pause = Pause::default();
             loop {
-                let asked = id.clone();
-                let lifetime = lifetime.as_millis() as Millis;
-                match inner.stored(move |store| store.let_wait(&asked, fence, store.now() + lifetime)).await {
+                let until = inner.now() + lifetime.as_millis() as Millis;
+                match inner.store.let_wait(&id, fence, until).await {
                     Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Missing { .. }) => return,
                     Err(error) => pause.after(&format!("the run {id} could not be given back: {error}")).await,
                 }
@@ -114,11 +84,16 @@ impl Inner {
 
     /// Returns whether a call that was dispatched is being made. `here` is what this process made before the call was read: a call
     /// of its own that it does not make was noted although the store reported an error, or could not be settled.
-    pub fn is_made(&self, call: &Call, here: &BTreeSet<u32>) -> bool {
-        match self.owner.is(&call.owner) {
+    pub async fn is_made(&self, call: &Call, here: &BTreeSet<u32>) -> bool {
+        match self.leases.own() == &call.owner {
             true => here.contains(&call.seq),
-            false => self.owner.is_alive(&call.owner),
+            false => self.is_alive(&call.owner).await,
         }
+    }
+
+    /// Returns whether a process is alive. One of which that cannot be told is not taken for dead.
+    pub async fn is_alive(&self, owner: &OwnerId) -> bool {
+        self.leases.is_alive(owner).await.unwrap_or(true)
     }
 
     /// Whether more than one program runs.

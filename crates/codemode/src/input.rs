@@ -1,6 +1,7 @@
 //! What a model passes to `exec` and `wait`. None of it is believed.
 
 use pincer_config::keys::Language;
+use pincer_store::RunId;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
@@ -112,7 +113,7 @@ fn text<'f>(fields: &'f Map<String, Value>, name: &str) -> Result<Option<&'f str
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitInput {
     /// The run to continue.
-    pub run_id: String,
+    pub run_id: RunId,
 }
 
 impl WaitInput {

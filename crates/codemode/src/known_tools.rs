@@ -1,16 +1,18 @@
 //! The tools that a program may call, as they were when it began.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pincer_catalog::Catalog;
+use pincer_store::ToolSet;
 use pincer_tools::{Fingerprint, fingerprint};
 use sha2::{Digest, Sha256};
 
 /// The fingerprints of the tools that a program may call. Kept with a stored program: it may go on in a world that has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KnownTools {
     tools: BTreeMap<String, Fingerprint>,
-    text: String,
+    text: Arc<str>,
     hash: [u8; 32],
 }
 
@@ -26,8 +28,8 @@ impl KnownTools {
     }
 
     fn new(tools: BTreeMap<String, Fingerprint>) -> Self {
-        let text = serde_json::to_string(&tools).unwrap_or_default();
-        let hash = Sha256::digest(&text).into();
+        let text: Arc<str> = serde_json::to_string(&tools).unwrap_or_default().into();
+        let hash = Sha256::digest(text.as_bytes()).into();
         Self { tools, text, hash }
     }
 
@@ -44,8 +46,8 @@ impl KnownTools {
     }
 
     /// As it is stored.
-    pub fn text(&self) -> &str {
-        &self.text
+    pub fn stored(&self) -> ToolSet {
+        ToolSet { hash: self.hash.to_vec(), tools: Arc::clone(&self.text) }
     }
 
     /// The hash of that.

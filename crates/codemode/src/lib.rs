@@ -11,16 +11,16 @@
 //! ```
 //! use std::sync::Arc;
 //! use pincer_catalog::{Catalog, Policy};
-//! use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, RunTools, Settings};
+//! use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, RunTools, Settings};
 //! use pincer_sandbox::{Engine, Options};
-//! use pincer_store::SqliteStore;
+//! use pincer_store_sqlite::{FileLeases, SqliteStore};
 //! use pincer_tools::{Context, Door};
 //!
 //! # let directory = std::env::temp_dir().join(format!("pincer-doc-codemode-{}", std::process::id()));
 //! let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
 //! let door = Arc::new(Door::builder().build(store.clone()));
-//! let owner = Owner::new(directory.join("owners"));
-//! let mode = CodeMode::new(Engine::load(Options::default())?, 16, Arc::clone(&door), store, owner);
+//! let leases = Arc::new(FileLeases::new(directory.join("owners")));
+//! let mode = CodeMode::new(Engine::load(Options::default())?, 16, Arc::clone(&door), store, leases);
 //!
 //! let context = Context { session: "main".into(), user: "me".into(), ..Context::default() };
 //! let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
@@ -57,7 +57,6 @@ mod memory;
 mod namespaces;
 mod orphans;
 mod overview;
-mod owner;
 mod places;
 mod positions;
 mod pruning;
@@ -88,7 +87,6 @@ pub use memory::{Memory, Resident};
 pub use namespaces::resolve_namespace_call;
 pub use orphans::{ended_by_restore, settle_orphans};
 pub use overview::{Overview, overview, overviews};
-pub use owner::{Owner, OwnerError};
 pub use pincer_config::keys::{Durability, Language};
 pub use pincer_sandbox::{MemoryBudget, Output};
 pub use result::{CodeModeResult, Completed, ErrorCode, Failed, PendingState, PendingToolCall, WaitReason, Waiting};

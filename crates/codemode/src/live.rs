@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use pincer_store::RunId;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -57,18 +58,18 @@ pub(crate) enum Turn {
 
 #[derive(Default)]
 pub(crate) struct Live {
-    runs: Mutex<HashMap<String, Local>>,
+    runs: Mutex<HashMap<RunId, Local>>,
     watched: AtomicBool,
     swept: Mutex<Option<Instant>>,
 }
 
 impl Live {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Local>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Local>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes it the caller's business to drive this run, unless somebody does.
-    pub fn take(&self, id: &str, abort: &CancellationToken) -> Turn {
+    pub fn take(&self, id: &RunId, abort: &CancellationToken) -> Turn {
         let mut runs = self.lock();
         match runs.get(id) {
             Some(Local::Driven { result, .. }) => return Turn::Join(result.clone()),
@@ -76,7 +77,7 @@ impl Live {
             Some(Local::Parked(_) | Local::Left(_)) | None => {}
         }
         let (tell, result) = watch::channel(None);
-        let before = runs.insert(id.to_owned(), Local::Driven { result, abort: abort.clone() });
+        let before = runs.insert(id.clone(), Local::Driven { result, abort: abort.clone() });
         let flights = before.and_then(|local| match local {
             Local::Parked(parked) => Some(Box::new(parked.flights)),
             Local::Left(flights) => {
@@ -89,48 +90,48 @@ impl Live {
         Turn::Go(tell, flights)
     }
 
-    pub fn park(&self, id: &str, parked: ParkedRun) {
-        self.lock().insert(id.to_owned(), Local::Parked(parked));
+    pub fn park(&self, id: &RunId, parked: ParkedRun) {
+        self.lock().insert(id.clone(), Local::Parked(parked));
     }
 
     /// Leaves tools running for a run that is given back.
-    pub fn put_left(&self, id: &str, flights: Flights) {
-        self.lock().insert(id.to_owned(), Local::Left(flights));
+    pub fn put_left(&self, id: &RunId, flights: Flights) {
+        self.lock().insert(id.clone(), Local::Left(flights));
     }
 
     /// Keeps an end that is not stored.
-    pub fn hold(&self, id: &str, held: Arc<HeldEnd>) {
-        self.lock().insert(id.to_owned(), Local::Held(held));
+    pub fn hold(&self, id: &RunId, held: Arc<HeldEnd>) {
+        self.lock().insert(id.clone(), Local::Held(held));
     }
 
     /// Forgets an end that is stored now.
-    pub fn remove_held(&self, id: &str) {
+    pub fn remove_held(&self, id: &RunId) {
         let mut runs = self.lock();
         if matches!(runs.get(id), Some(Local::Held(_))) {
             runs.remove(id);
         }
     }
 
-    pub fn remove(&self, id: &str) -> Option<Local> {
+    pub fn remove(&self, id: &RunId) -> Option<Local> {
         self.lock().remove(id)
     }
 
     /// Leaves a suspended run to the process that has it now.
-    pub fn leave(&self, id: &str) {
+    pub fn leave(&self, id: &RunId) {
         let mut runs = self.lock();
         match runs.remove(id) {
             Some(Local::Parked(mut parked)) => {
                 parked.flights.drop_unbegun();
-                runs.insert(id.to_owned(), Local::Left(parked.flights));
+                runs.insert(id.clone(), Local::Left(parked.flights));
             }
             Some(Local::Left(flights)) if !flights.any_begun() => {}
-            Some(other) => drop(runs.insert(id.to_owned(), other)),
+            Some(other) => drop(runs.insert(id.clone(), other)),
             None => {}
         }
     }
 
     /// Ends what goes on of a run here; `true` if something did.
-    pub fn abort(&self, id: &str) -> bool {
+    pub fn abort(&self, id: &RunId) -> bool {
         let mut runs = self.lock();
         match runs.get(id) {
             Some(Local::Driven { abort, .. }) => abort.cancel(),
@@ -150,7 +151,7 @@ impl Live {
     }
 
     /// All runs here, and whether each is driven.
-    pub fn ids(&self) -> Vec<(String, bool)> {
+    pub fn ids(&self) -> Vec<(RunId, bool)> {
         let runs = self.lock();
         runs.iter().map(|(id, local)| (id.clone(), matches!(local, Local::Driven { .. }))).collect()
     }
@@ -210,11 +211,11 @@ impl Live {
     }
 
     /// Takes all suspended runs out.
-    pub fn take_parked(&self) -> Vec<(String, ParkedRun)> {
+    pub fn take_parked(&self) -> Vec<(RunId, ParkedRun)> {
         let mut runs = self.lock();
-        let parked: Vec<String> =
+        let parked: Vec<RunId> =
             runs.iter().filter(|(_, local)| matches!(local, Local::Parked(_))).map(|(id, _)| id.clone()).collect();
-        let take = |id: String| match runs.remove(&id) {
+        let take = |id: RunId| match runs.remove(&id) {
             Some(Local::Parked(parked)) => Some((id, parked)),
             _ => None,
         };

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pincer_sandbox::{Allotment, MemoryBudget, RequestId};
+use pincer_store::{ApprovalId, CallId};
 use pincer_tools::{
     BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, Unwound, UpdateSink,
 };
@@ -50,7 +51,7 @@ pub(crate) struct Caller {
     /// The context of the program. Its `run` is set once the run is stored.
     pub context: Context,
     /// The id of the `exec` that the calls are part of.
-    pub parent: String,
+    pub parent: CallId,
     /// Takes the questions of tools to their caller.
     pub listener: Listener,
     /// The memory that inputs are part of: as texts until their calls are made, then as values.
@@ -71,7 +72,7 @@ pub(crate) fn make(
     let Caller { door, tools, context, parent, listener, values, user, .. } = caller.clone();
     let (id, text_bytes) = (call.id, call.input.as_str().len());
     let asked = Call {
-        id: format!("{parent}/{}", call.seq),
+        id: format!("{parent}/{}", call.seq).into(),
         seq: call.seq,
         tool: call.tool.clone(),
         input: call.input.clone().into(),
@@ -125,11 +126,11 @@ impl Teller {
 impl UpdateSink for Teller {
     fn update(&self, _update: Value) {}
 
-    fn asked(&self, approval: &str) {
+    fn asked(&self, approval: &ApprovalId) {
         self.asked.store(true, Ordering::SeqCst);
         // It may take a person hours to answer, and until then the input is text again.
         self.keep(None);
-        let _ = self.tell.send(Note::Asked(self.id, approval.to_owned()));
+        let _ = self.tell.send(Note::Asked(self.id, approval.clone()));
     }
 
     fn needs_checkpoint(&self) {

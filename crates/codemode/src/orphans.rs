@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use pincer_store::{Call, CallState, Millis, Repeat, Run, RunState, Safety, StoreError};
+use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
 use crate::ending::Ending;
 use crate::inner::CodeModeStore;
-use crate::owner::Owner;
 use crate::result::{CodeModeResult, ErrorCode};
 use crate::telemetry::Telemetry;
 
@@ -16,13 +15,17 @@ const MOST_LISTED: usize = 50;
 
 /// Gives every run whose process is gone its place: one with a checkpoint waits for its lifetime, and can be continued; one
 /// without is over, with a list of what it had done. Returns how many there were.
-pub fn settle_orphans(store: &dyn CodeModeStore, owner: &Owner, lifetime: Duration) -> Result<usize, StoreError> {
+pub async fn settle_orphans(
+    store: &dyn CodeModeStore,
+    leases: &dyn Leases,
+    lifetime: Duration,
+) -> Result<usize, StoreError> {
     let mut count = 0;
-    for run in store.running()? {
-        if owner.is(&run.owner) || owner.is_alive(&run.owner) {
+    for run in store.running().await? {
+        if leases.is_alive(&run.owner).await? {
             continue;
         }
-        match settle(store, &run, lifetime.as_millis() as Millis) {
+        match settle(store, &run, lifetime.as_millis() as Millis).await {
             Ok(settled) => count += usize::from(settled),
             // Another process continues it just now.
             Err(StoreError::Fenced { .. }) => {}
@@ -32,18 +35,18 @@ pub fn settle_orphans(store: &dyn CodeModeStore, owner: &Owner, lifetime: Durati
     Ok(count)
 }
 
-fn settle(store: &dyn CodeModeStore, run: &Run, lifetime: Millis) -> Result<bool, StoreError> {
-    if !run.power_cut && store.let_wait(&run.id, run.fence, store.now() + lifetime)? {
+async fn settle(store: &dyn CodeModeStore, run: &Run, lifetime: Millis) -> Result<bool, StoreError> {
+    if !run.power_cut && store.let_wait(&run.id, run.fence, store.now() + lifetime).await? {
         return Ok(true);
     }
-    let calls = store.calls(&run.id)?;
+    let calls = store.calls(&run.id).await?;
     // A request that is sent again under its key begins it anew.
     if run.key.is_some() && may_begin_again(&calls) && store.now() < run.created_at + lifetime {
         return Ok(false);
     }
     let result = failed(lost(run, &calls), Telemetry::default());
-    let (told, commit) = (written(&result), Safety::Power.into());
-    store.finish_run(&run.id, run.fence, RunState::Aborted, &told, store.now(), commit)?;
+    let told = written(&result).into();
+    store.finish_run(&run.id, run.fence, RunState::Aborted, told, store.now(), Safety::Power).await?;
     Ok(true)
 }
 

@@ -1,6 +1,6 @@
 //! Runs as they are listed: state, age, size, and what they wait for.
 
-use pincer_store::{Listings, Millis, Page, RunOverview, StoreError};
+use pincer_store::{Listings, Millis, Page, Reply, RunId, RunOverview, SessionKey};
 use serde::Serialize;
 
 use crate::frontier::Frontier;
@@ -12,9 +12,9 @@ use crate::unbegun::Unbegun;
 #[serde(rename_all = "camelCase")]
 pub struct Overview {
     /// What `wait` must be given.
-    pub run_id: String,
+    pub run_id: RunId,
     /// The session it belongs to.
-    pub session: String,
+    pub session: SessionKey,
     /// `running`, `waiting`, `completed`, `failed`, `expired` or `aborted`.
     pub state: &'static str,
     /// Why it waits.
@@ -31,13 +31,13 @@ pub struct Overview {
 }
 
 /// Returns one page of runs, the oldest first.
-pub fn overviews(store: &(impl Listings + ?Sized), page: &Page<'_>) -> Result<Vec<Overview>, StoreError> {
-    Ok(store.run_overviews(page)?.into_iter().map(shown).collect())
+pub fn overviews(store: &(impl Listings + ?Sized), page: Page) -> Reply<Vec<Overview>> {
+    store.run_overviews(page).map(|runs| Ok(runs?.into_iter().map(shown).collect()))
 }
 
 /// Returns one run as it is listed.
-pub fn overview(store: &(impl Listings + ?Sized), id: &str) -> Result<Overview, StoreError> {
-    store.run_overview(id).map(shown)
+pub fn overview(store: &(impl Listings + ?Sized), id: &RunId) -> Reply<Overview> {
+    store.run_overview(id).map(|run| run.map(shown))
 }
 
 fn shown(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {

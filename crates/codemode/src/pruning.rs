@@ -23,11 +23,10 @@ impl Driver {
         if before <= most.max(2 * self.record.journal.left) {
             return;
         }
-        let (id, next, awaited) = (self.record.id.clone(), self.record.covered, self.record.journal.awaited.clone());
-        let pruned = self.inner.stored_in_turn(&self.scope, move |store| {
-            store.prune_calls(&id, fence, &Prune { next, awaited: &awaited, keep: most / 2 })
-        });
-        match pruned.await {
+        let (next, awaited) = (self.record.covered, self.record.journal.awaited.clone());
+        let _turn = self.inner.turn_to_write(&self.scope).await;
+        let prune = Prune { next, awaited, keep: most / 2 };
+        match self.inner.store.prune_calls(&self.record.id, fence, prune).await {
             Ok(left) => {
                 tracing::debug!(run = %self.record.id, before, left, "journal pruned");
                 self.record.journal.left = left;

@@ -1,7 +1,7 @@
 //! The wire shape of what `exec` and `wait` return.
 
 use pincer_sandbox::{Json, Output};
-use pincer_store::Millis;
+use pincer_store::{ApprovalId, Millis, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::Telemetry;
@@ -84,7 +84,7 @@ pub struct Completed {
 #[serde(rename_all = "camelCase")]
 pub struct Waiting {
     /// What `wait` must be given.
-    pub run_id: String,
+    pub run_id: RunId,
     /// Why it is suspended.
     pub reason: WaitReason,
     /// What it waits for.
@@ -124,7 +124,7 @@ pub struct PendingToolCall {
     pub since: Millis,
     /// The question that a person must answer first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval_id: Option<String>,
+    pub approval_id: Option<ApprovalId>,
 }
 
 /// How something stands that a program waits for.
@@ -160,7 +160,7 @@ pub struct Failed {
     pub code: Option<ErrorCode>,
     /// The id for `wait`, which goes on when the store works again. Set if the failure is the store's.
     #[serde(default, rename = "runId", skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
     /// In how many milliseconds it can be tried again. Set if others had what it needed.
     #[serde(default, rename = "retryAfterMs", skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,

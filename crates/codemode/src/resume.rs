@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Answer, Cell, Error};
-use pincer_store::{Call, CallState, Claim, Fence, Repeat, Run, RunState, Safety, StoreError, ToolSet};
+use pincer_store::{Call, CallState, Claim, Fence, Repeat, Resumption, Run, RunId, RunState, Safety, StoreError};
 use pincer_tools::RunOwner;
 use tokio_util::sync::CancellationToken;
 
@@ -17,11 +17,9 @@ use crate::ending::{Ending, told};
 use crate::flights::{Flights, StoredCall};
 use crate::frontier::Frontier;
 use crate::held::HeldEnd;
-use crate::inner::CodeModeStore;
 use crate::input::ExecInput;
 use crate::known_tools::KnownTools;
 use crate::orphans::{lost, may_begin_again, written};
-use crate::owner::ClaimError;
 use crate::places::Place;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::run::{After, Driven, RunRecord};
@@ -32,20 +30,21 @@ use crate::unbegun::Unbegun;
 
 /// How often a run that another process drives is looked up.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
+/// How often it looks whether that process is alive: its death changes nothing in the store.
+const LOOK_ALIVE: Duration = Duration::from_millis(100);
 
 impl CodeMode {
     /// Whether there is a run with this id that this scope may continue.
-    pub async fn belongs_to(&self, scope: &RunScope, id: &str) -> bool {
+    pub async fn belongs_to(&self, scope: &RunScope, id: &RunId) -> bool {
         self.known(scope, id).await.is_ok()
     }
 
     /// The run with this id, if it is this scope's.
-    pub(crate) async fn known(&self, scope: &RunScope, id: &str) -> Result<Run, CodeModeResult> {
-        let asked = id.to_owned();
-        let run = self.inner.stored(move |store| store.run(&asked)).await.map_err(|error| match error {
+    pub(crate) async fn known(&self, scope: &RunScope, id: &RunId) -> Result<Run, CodeModeResult> {
+        let run = self.inner.store.run(id).await.map_err(|error| match error {
             StoreError::Missing { .. } => {
-                let shown = pincer_catalog::shortened(id, 100);
-                let hint = if id.starts_with("cm_") {
+                let shown = pincer_catalog::shortened(id.as_str(), 100);
+                let hint = if id.as_str().starts_with("cm_") {
                     ""
                 } else {
                     " A runId begins with cm_ and comes from a result with status \"waiting\"."
@@ -74,12 +73,12 @@ impl CodeMode {
     ) -> Driven {
         // A request that is sent again is told what it was told: it does not continue what waits.
         let mut joined = again.is_some();
+        let mut elsewhere = None;
         loop {
             if run.state == RunState::Waiting && joined {
                 // Another process has gone on with it and has stopped: all callers that waited for it get that result. If that
                 // process died before it told anything, the run is continued here.
-                let id = run.id.clone();
-                match self.inner.stored(move |store| store.run_result(&id)).await {
+                match self.inner.store.run_result(&run.id).await {
                     Ok(None) => {}
                     _ => return (self.told(&run.id).await, After::Nothing),
                 }
@@ -92,7 +91,7 @@ impl CodeMode {
                 RunState::Completed | RunState::Failed => return (self.told(&run.id).await, After::Nothing),
                 RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
                 RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
-                RunState::Running if !self.inner.owner.is(&run.owner) && self.inner.owner.is_alive(&run.owner) => {
+                RunState::Running if *self.inner.leases.own() != run.owner && self.inner.is_alive(&run.owner).await => {
                     joined = true;
                     if Instant::now() >= deadline {
                         return (self.still_running(&run, &scope).await, After::Nothing);
@@ -101,7 +100,8 @@ impl CodeMode {
                         () = abort.cancelled() => {
                             return (failed(Ending::aborted(), telemetry(&scope, 0)), After::Nothing);
                         }
-                        () = tokio::time::sleep(LOOK_AGAIN) => {}
+                        () = elsewhere.get_or_insert_with(|| self.inner.store.watch(LOOK_AGAIN)).changed() => {}
+                        () = tokio::time::sleep(LOOK_ALIVE) => {}
                     }
                 }
                 RunState::Running | RunState::Waiting => {
@@ -113,13 +113,12 @@ impl CodeMode {
                             return self.go_on(Claimed { scope, run, fence, deadline, abort, again }, here).await;
                         }
                         // Another process was faster.
-                        Err(ClaimError::Store(StoreError::Fenced { .. })) => {}
-                        Err(error) => return self.not_continued(&run, error.ending(), &scope, flights),
+                        Err(StoreError::Fenced { .. }) => {}
+                        Err(error) => return self.not_continued(&run, Ending::of_store(&error), &scope, flights),
                     }
                 }
             }
-            let id = run.id.clone();
-            run = match self.inner.stored(move |store| store.run(&id)).await {
+            run = match self.inner.store.run(&run.id).await {
                 Ok(run) => run,
                 Err(error) => return self.not_continued(&run, Ending::of_store(&error), &scope, flights),
             };
@@ -127,12 +126,12 @@ impl CodeMode {
     }
 
     /// Claims a run. The calls of it that go on here get the new proof, if they still belong to it.
-    async fn claim(&self, run: &Run, here: Option<RunOwner>, scope: &RunScope) -> Result<(Fence, bool), ClaimError> {
-        let owner = self.inner.owner.name()?;
-        let (id, seen) = (run.id.clone(), (run.state, run.fence));
-        let safety = self.inner.safety(&scope.settings);
-        let claiming =
-            self.inner.stored_in_turn(scope, move |store| store.claim_run(&id, seen, Claim { owner: &owner, safety }));
+    async fn claim(&self, run: &Run, here: Option<RunOwner>, scope: &RunScope) -> Result<(Fence, bool), StoreError> {
+        let claim = Claim { owner: self.inner.leases.hold().await?, safety: self.inner.safety(&scope.settings) };
+        let claiming = async {
+            let _turn = self.inner.turn_to_write(scope).await;
+            self.inner.store.claim_run(&run.id, (run.state, run.fence), claim).await
+        };
         match here {
             Some(here) => {
                 let mut proof = here.change_proof().await;
@@ -154,18 +153,16 @@ impl CodeMode {
     }
 
     /// Returns the stored result of a run that was aborted.
-    async fn told_aborted(&self, id: &str, scope: &RunScope) -> CodeModeResult {
-        let asked = id.to_owned();
-        match self.inner.stored(move |store| store.run_result(&asked)).await {
+    async fn told_aborted(&self, id: &RunId, scope: &RunScope) -> CodeModeResult {
+        match self.inner.store.run_result(id).await {
             Ok(Some(_)) => self.told(id).await,
             _ => ended(ErrorCode::Aborted, scope),
         }
     }
 
     /// What the caller of a run was last told.
-    pub(crate) async fn told(&self, id: &str) -> CodeModeResult {
-        let asked = id.to_owned();
-        match self.inner.stored(move |store| store.run_result(&asked)).await {
+    pub(crate) async fn told(&self, id: &RunId) -> CodeModeResult {
+        match self.inner.store.run_result(id).await {
             Ok(Some(result)) => CodeModeResult::parse(&result).unwrap_or_else(|error| {
                 failed(Ending::bug(format!("the stored result: {error}")), Telemetry::default())
             }),
@@ -176,8 +173,7 @@ impl CodeMode {
 
     /// Another process drives it, and has not come to an end before our deadline.
     async fn still_running(&self, run: &Run, scope: &RunScope) -> CodeModeResult {
-        let id = run.id.clone();
-        let calls = self.inner.stored(move |store| store.calls(&id)).await.unwrap_or_default();
+        let calls = self.inner.store.calls(&run.id).await.unwrap_or_default();
         let pending = calls.iter().filter(|call| call.state == CallState::Dispatched).map(shown).collect();
         CodeModeResult::Waiting(Waiting {
             run_id: run.id.clone(),
@@ -191,14 +187,8 @@ impl CodeMode {
     /// Goes on with a run that is ours now.
     async fn go_on(&self, claimed: Claimed, flights: Option<Flights>) -> Driven {
         let Claimed { scope, run, fence, deadline, abort, again } = claimed;
-        let id = run.id.clone();
-        let tools = run.tools.clone();
         let here_now = self.inner.door.under_way(&run.id);
-        let read = self.inner.stored(move |store| {
-            let known = tools.map(|hash| store.tool_set(&hash)).transpose()?.flatten();
-            Ok((store.snapshot(&id)?, store.calls(&id)?, known))
-        });
-        let (snapshot, calls, known) = match read.await {
+        let Resumption { snapshot, calls, tools: known } = match self.inner.store.resumption(&run.id).await {
             Ok(read) => read,
             Err(error) => return self.given_back(&run, fence, Ending::of_store(&error), &scope, flights),
         };
@@ -272,17 +262,16 @@ impl CodeMode {
             deadline,
             quick: true,
             breath: Instant::now(),
+            changes: None,
             abort,
         };
-        if let Ok(owner) = self.inner.owner.name() {
-            driver.own(fence, owner);
-        }
+        driver.own(fence, self.inner.leases.own().clone());
         driver.record.journal.awaited = awaited;
         if let Some(run) = driver.flights.run() {
             run.recount_journal(run.journal_bytes(), calls.iter().map(Call::stored_bytes).sum());
         }
         if !here {
-            self.take_up(&mut driver, &frontier.calls, &calls, &here_now);
+            self.take_up(&mut driver, &frontier.calls, &calls, &here_now).await;
         }
         driver.answer_yields();
         driver.go_on().await
@@ -314,11 +303,7 @@ impl CodeMode {
         let Some(began) = stored.and_then(|text| KnownTools::parse(text).ok()) else { return Arc::clone(current) };
         let known = Arc::new(began.and(current));
         if known.hash() != began.hash() {
-            let (id, kept) = (run.id.clone(), Arc::clone(&known));
-            let noted = self
-                .inner
-                .stored(move |store| store.set_tools(&id, fence, ToolSet { hash: kept.hash(), tools: kept.text() }));
-            if let Err(error) = noted.await {
+            if let Err(error) = self.inner.store.set_tools(&run.id, fence, known.stored()).await {
                 tracing::warn!("the tools of the run {} could not be noted: {error}", run.id);
             }
         }
@@ -356,7 +341,7 @@ impl CodeMode {
     }
 
     /// Takes up the calls that the program waits for, as the journal has them. A call without a row never began.
-    fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call], here: &BTreeSet<u32>) {
+    async fn take_up(&self, driver: &mut Driver, waiting: &[StoredCall], journal: &[Call], here: &BTreeSet<u32>) {
         let mut settled: Vec<(i64, Instant, Answer)> = Vec::new();
         for call in waiting.iter().cloned() {
             let Some(row) = journal.iter().find(|row| row.seq == call.seq) else {
@@ -369,7 +354,7 @@ impl CodeMode {
                     let at = driver.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, answer));
                 }
-                (CallState::Dispatched, _) if self.inner.is_made(row, here) => {
+                (CallState::Dispatched, _) if self.inner.is_made(row, here).await => {
                     driver.flights.watch(call, row.owner.clone());
                 }
                 (CallState::Dispatched, Repeat::Unknown) => {
@@ -398,16 +383,13 @@ impl CodeMode {
     }
 
     /// Stores the result of a run that ends without a cell.
-    pub(crate) async fn over(&self, id: &str, fence: Fence, state: RunState, result: CodeModeResult) -> Driven {
+    pub(crate) async fn over(&self, id: &RunId, fence: Fence, state: RunState, result: CodeModeResult) -> Driven {
         let text: Arc<str> = written(&result).into();
-        let (run, told) = (id.to_owned(), Arc::clone(&text));
-        let finish = move |store: &dyn CodeModeStore| {
-            store.finish_run(&run, fence, state, &told, store.now(), Safety::Power.into())
-        };
-        match self.inner.stored(finish).await {
+        let (store, told) = (&self.inner.store, Arc::clone(&text));
+        match store.finish_run(id, fence, state, told, store.now(), Safety::Power).await {
             Ok(()) => (result, After::Nothing),
             Err(error) => {
-                let held = Arc::new(HeldEnd { id: id.to_owned(), fence, state, result, text });
+                let held = Arc::new(HeldEnd { id: id.clone(), fence, state, result, text });
                 (held.not_stored(&error), After::Held(held))
             }
         }
@@ -426,9 +408,9 @@ struct Claimed {
 }
 
 /// A failure that is not the run's end, with what `wait` must be given.
-fn with_run(result: CodeModeResult, id: &str) -> CodeModeResult {
+fn with_run(result: CodeModeResult, id: &RunId) -> CodeModeResult {
     match result {
-        CodeModeResult::Failed(failed) => CodeModeResult::Failed(Failed { run_id: Some(id.to_owned()), ..failed }),
+        CodeModeResult::Failed(failed) => CodeModeResult::Failed(Failed { run_id: Some(id.clone()), ..failed }),
         other => other,
     }
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pincer_config::keys::Durability;
 use pincer_sandbox::{Answer, Checkpoint as CellCheckpoint, Error};
 use pincer_store::{
-    CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, RunKey, RunState, Safety, StoreError, ToolSet,
+    CellPart, Checkpoint, Claim, Fence, Millis, NewRun, OwnerId, Park, RunId, RunKey, RunState, Safety, StoreError,
 };
-use pincer_tools::{RunOwner, SyncNext};
+use pincer_tools::{Context, RunOwner, SyncNext};
 use uuid::Uuid;
 
 use crate::aside::{AsideError, Home};
@@ -17,7 +17,6 @@ use crate::ending::{Ending, told};
 use crate::flights::Flights;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
-use crate::owner::ClaimError;
 use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
@@ -46,7 +45,7 @@ pub(crate) struct Key {
 
 /// A run as its driver knows it.
 pub(crate) struct RunRecord {
-    pub id: String,
+    pub id: RunId,
     /// The proof of owning it, once it is stored.
     pub fence: Option<Fence>,
     /// The next number of its stored checkpoint, if it has one.
@@ -67,7 +66,7 @@ pub(crate) struct RunRecord {
 impl RunRecord {
     /// A run that is not stored.
     pub fn fresh(key: Option<Key>) -> Self {
-        let id = format!("cm_{}", Uuid::now_v7());
+        let id = format!("cm_{}", Uuid::now_v7()).into();
         let (fence, covered) = (None, None);
         Self {
             id,
@@ -85,7 +84,7 @@ impl RunRecord {
 
     /// A run that goes on from its checkpoint, or from its beginning if it has none. `next_seq` is the first number that neither
     /// the checkpoint nor the journal has.
-    pub fn claimed(id: String, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
+    pub fn claimed(id: RunId, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
         let (fence, moved) = (Some(fence), covered.is_none());
         Self {
             id,
@@ -110,10 +109,10 @@ impl RunRecord {
 }
 
 /// A cell as the store wants it.
-fn part<'a>(cell: &'a CellCheckpoint, image: &'a [u8]) -> CellPart<'a> {
+fn part(cell: CellCheckpoint, image: [u8; 32]) -> CellPart {
     match cell {
-        CellCheckpoint::Full(bytes) => CellPart::Full { image, bytes },
-        CellCheckpoint::Delta { bytes, replaces } => CellPart::Delta { bytes, replaces: *replaces as u32 },
+        CellCheckpoint::Full(bytes) => CellPart::Full { image: image.into(), bytes },
+        CellCheckpoint::Delta { bytes, replaces } => CellPart::Delta { bytes, replaces: replaces as u32 },
     }
 }
 
@@ -122,35 +121,30 @@ impl Driver {
     pub async fn record_run(&mut self) -> Result<Fence, Ending> {
         match self.record.fence {
             Some(fence) => Ok(fence),
-            None => self.create(None).await.map_err(|error| error.ending()),
+            None => self.create(None).await.map_err(|error| Ending::of_store(&error)),
         }
     }
 
     /// Stores the run, with its first checkpoint if there is one: a run that is known can then be continued.
-    pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, ClaimError> {
-        let owner = self.inner.owner.name()?;
-        let (id, name, key) = (self.record.id.clone(), Arc::clone(&owner), self.record.key.clone());
-        let (session, caller) = (self.scope.context.session.clone(), self.scope.context.user.clone());
-        let (agent_run, known) = (self.scope.agent_run.clone(), Arc::clone(&self.known));
-        let image = self.inner.engine.image_hash().0;
-        let (next, checkpoints) = (self.record.next_seq, self.inner.safety(&self.scope.settings));
+    pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, StoreError> {
+        let owner = self.inner.leases.hold().await?;
+        let Context { session, user, .. } = &self.scope.context;
+        let key = &self.record.key;
+        let run = NewRun {
+            id: self.record.id.clone(),
+            session: session.clone(),
+            user: user.clone(),
+            agent_run: self.scope.agent_run.clone(),
+            created_at: self.inner.now(),
+            key: key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
+            tools: Some(self.known.stored()),
+        };
+        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0);
+        let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, image), detail });
+        let claim = Claim { owner: owner.clone(), safety: self.inner.safety(&self.scope.settings) };
         // A run that a caller can ask for again must be there after a power cut too.
         let safety = if key.is_some() { Safety::Power } else { Safety::Process };
-        let made = self.inner.committed(&self.scope, safety, move |store, commit| {
-            let run = NewRun {
-                id: &id,
-                session: &session,
-                caller: &caller,
-                agent_run: agent_run.as_deref(),
-                created_at: store.now(),
-                key: key.as_ref().map(|key| RunKey { key: &key.key, program: &key.program }),
-                tools: Some(ToolSet { hash: known.hash(), tools: known.text() }),
-            };
-            let claim = Claim { owner: &name, safety: checkpoints };
-            let checkpoint = checkpoint.as_ref();
-            let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, &image), detail });
-            store.create_run(&run, claim, checkpoint.as_ref(), commit)
-        });
+        let made = self.inner.store.create_run(run, claim, checkpoint, safety);
         match made.await {
             Ok(fence) => {
                 self.own(fence, owner);
@@ -158,20 +152,20 @@ impl Driver {
             }
             Err(error) => {
                 // If it is there after all, it must end with this program: a process that found it later would begin with it.
-                self.record.fence = Ending::may_be_stored(&error).then_some(Fence::FIRST);
-                Err(error.into())
+                self.record.fence = error.may_be_stored().then_some(Fence::FIRST);
+                Err(error)
             }
         }
     }
 
     /// The run is ours under this proof.
-    pub fn own(&mut self, fence: Fence, owner: Arc<str>) {
+    pub fn own(&mut self, fence: Fence, owner: OwnerId) {
         self.record.fence = Some(fence);
         let run = match self.flights.run() {
             Some(run) => run.clone(),
             None => {
                 let safety = self.inner.safety(&self.scope.settings);
-                let run = RunOwner::new(self.record.id.as_str(), owner, fence, safety);
+                let run = RunOwner::new(self.record.id.clone(), owner, fence, safety);
                 self.flights.owned_by(run.clone());
                 run
             }
@@ -202,10 +196,8 @@ impl Driver {
         if self.record.reserved {
             return Ok(());
         }
-        let (id, fence, room) = (self.record.id.clone(), self.record_run().await?, self.scope.settings.room);
-        let reserved = self
-            .inner
-            .committed(&self.scope, Safety::Process, move |store, commit| store.reserve(&id, fence, &room, commit));
+        let (fence, room) = (self.record_run().await?, self.scope.settings.room);
+        let reserved = self.inner.store.reserve(&self.record.id, fence, room, Safety::Process);
         reserved.await.map_err(|error| Ending::of_store(&error))?;
         self.record.reserved = true;
         Ok(())
@@ -264,16 +256,15 @@ impl Driver {
         let (detail, awaited) = (text(&frontier)?, frontier.awaited());
         match self.record.fence {
             Some(fence) => {
-                let (id, image) = (self.record.id.clone(), self.inner.engine.image_hash().0);
+                let cell = part(stored, self.inner.engine.image_hash().0);
                 // A dispatch that must be synced syncs this too.
-                let stored = self.inner.committed(&self.scope, Safety::Process, move |store, commit| {
-                    let checkpoint = Checkpoint { next, cell: part(&stored, &image), detail: &detail };
-                    store.checkpoint(&id, fence, &checkpoint, commit)
-                });
+                let checkpoint = Checkpoint { next, cell, detail };
+                let stored = self.inner.store.checkpoint(&self.record.id, fence, checkpoint, Safety::Process);
                 stored.await.map_err(|error| Ending::of_store(&error))?;
             }
             None => {
-                self.create(Some((stored, detail))).await.map_err(|error| error.ending())?;
+                let created = self.create(Some((stored, detail))).await;
+                created.map_err(|error| Ending::of_store(&error))?;
             }
         }
         (self.record.covered, self.record.moved) = (Some(next), false);
@@ -310,18 +301,18 @@ impl Driver {
             // Before it is stored as suspended: a call may be dispatched right after.
             run.sync_next(SyncNext::All);
         }
-        let (id, detail, told) = (self.record.id.clone(), text(&frontier)?, text(&result)?);
-        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0);
+        let (detail, told) = (text(&frontier)?, text(&result)?.into());
+        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0.into());
         let settings = &self.scope.settings;
         let room = settings.room;
         let expires_at = Some(frontier.at + settings.snapshot_lifetime.as_millis() as Millis);
         let size = bytes.len();
-        let parked = self.inner.stored_in_turn(&self.scope, move |store| {
-            let checkpoint =
-                Checkpoint { next, cell: CellPart::Full { image: &image, bytes: &bytes }, detail: &detail };
-            store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, room })
-        });
-        if let Err(error) = parked.await {
+        let checkpoint = Checkpoint { next, cell: CellPart::Full { image, bytes }, detail };
+        let park = Park { checkpoint, result: told, expires_at, room };
+        let turn = self.inner.turn_to_write(&self.scope).await;
+        let parked = self.inner.store.park(&self.record.id, fence, park).await;
+        drop(turn);
+        if let Err(error) = parked {
             // The output is for the caller who is told that it failed.
             if let CodeModeResult::Waiting(Waiting { output, .. }) = result {
                 self.output = output;
@@ -408,14 +399,11 @@ impl Driver {
         }
         let Some(fence) = self.record.fence else { return (result, After::Nothing) };
         let text: Arc<str> = text(&result).unwrap_or_else(|_| "null".into()).into();
-        let (id, written) = (self.record.id.clone(), Arc::clone(&text));
         // A run that a caller may ask for again must be known to be over, whatever happens.
         let is_known = self.record.acknowledged || self.record.key.is_some();
         let safety = if is_known { Safety::Power } else { Safety::Process };
-        let finished = self.inner.committed(&self.scope, safety, move |store, commit| {
-            store.finish_run(&id, fence, state, &written, store.now(), commit)
-        });
-        match finished.await {
+        let (store, written) = (&self.inner.store, Arc::clone(&text));
+        match store.finish_run(&self.record.id, fence, state, written, store.now(), safety).await {
             // Without a run there is nothing to end.
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
             // It was aborted or taken over meanwhile: nobody may go by what was done since.

@@ -61,7 +61,7 @@ impl RunScope {
     /// Why a run is none of this scope's, if it is not. Who has no identity is nobody.
     pub(crate) fn refusal(&self, run: &Run) -> Option<&'static str> {
         match () {
-            () if run.caller != self.context.user => Some("code mode run belongs to a different caller."),
+            () if run.user != self.context.user => Some("code mode run belongs to a different caller."),
             () if run.session != self.context.session => {
                 Some("code mode run belongs to a different session: continue it in the one that began it.")
             }

@@ -1,10 +1,9 @@
 //! What ends runs from outside: their time, an abort here or in another process, the end of this process.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_store::{Millis, RunState, Standing, StoreError};
+use pincer_store::{Millis, RunId, RunState, SessionKey, Standing, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
@@ -15,6 +14,8 @@ use crate::telemetry::Counted;
 
 /// How often this process looks whether others have ended runs of its own.
 const LOOK: Duration = Duration::from_millis(200);
+/// How often it looks whether it has any left.
+const ANY_LEFT: Duration = Duration::from_secs(1);
 /// How often runs that have waited for too long are looked for while programs come and go.
 const SWEEP: Duration = Duration::from_secs(1);
 /// How many of its runs it looks up at once: others use the store too.
@@ -41,9 +42,7 @@ impl CodeMode {
             if let Some(next) = mode.sweep().await {
                 mode.sweep_within(next);
             }
-            let inner = Arc::clone(&mode.inner);
-            let settled = mode.inner.stored(move |store| settle_orphans(store, &inner.owner, lifetime)).await;
-            if let Err(error) = settled {
+            if let Err(error) = settle_orphans(&*mode.inner.store, &*mode.inner.leases, lifetime).await {
                 tracing::warn!("runs of processes that are gone could not be settled: {error}");
             }
         });
@@ -52,17 +51,7 @@ impl CodeMode {
     /// Ends what has waited for too long, with all that belongs to it, forgets what ended long ago, and gives space back.
     /// Returns when there is something to sweep again.
     pub async fn sweep(&self) -> Option<Duration> {
-        let swept = self.inner.stored(|store| {
-            let (now, remembered) = (store.now(), REMEMBERED.as_millis() as Millis);
-            store.forget_runs(now - remembered)?;
-            let expired = store.expire_runs(now)?;
-            // The runs that have expired must be told to this process, also if another one is in the way here.
-            let is_more = store.give_space_back().unwrap_or(false);
-            let next =
-                if is_more { Some(now) } else { store.next_due(remembered).unwrap_or(Some(now + SWEEP_AGAIN_MS)) };
-            Ok((expired, next.map(|next| Duration::from_millis(u64::try_from(next - now).unwrap_or(0) + 1))))
-        });
-        match swept.await {
+        match self.swept().await {
             Ok((expired, next)) => {
                 self.inner.counting.add(Counted::Expired, expired.len());
                 for id in &expired {
@@ -79,17 +68,30 @@ impl CodeMode {
         }
     }
 
+    async fn swept(&self) -> Result<(Vec<RunId>, Option<Duration>), StoreError> {
+        let store = &self.inner.store;
+        let (now, remembered) = (store.now(), REMEMBERED.as_millis() as Millis);
+        store.forget_runs(now - remembered).await?;
+        let expired = store.expire_runs(now).await?;
+        // The runs that have expired must be told to this process, also if another one is in the way here.
+        let is_more = store.give_space_back().await.unwrap_or(false);
+        let next = match is_more {
+            true => Some(now),
+            false => store.next_due(remembered).await.unwrap_or(Some(now + SWEEP_AGAIN_MS)),
+        };
+        Ok((expired, next.map(|next| Duration::from_millis(u64::try_from(next - now).unwrap_or(0) + 1))))
+    }
+
     /// Ends a run of this scope: the program, its timers and calls, its snapshot. `false` if it had ended.
-    pub async fn abort(&self, scope: &RunScope, id: &str) -> Result<bool, crate::CodeModeResult> {
+    pub async fn abort(&self, scope: &RunScope, id: &RunId) -> Result<bool, crate::CodeModeResult> {
         let run = self.known(scope, id).await?;
         let aborted = self.end(&run.id).await;
         aborted.map_err(|error| crate::codemode::failed(crate::ending::Ending::of_store(&error), Default::default()))
     }
 
     /// Ends all runs of a session; how many there were.
-    pub async fn abort_session(&self, session: &str) -> Result<usize, StoreError> {
-        let asked = session.to_owned();
-        let runs = self.inner.stored(move |store| store.runs(Some(&asked))).await?;
+    pub async fn abort_session(&self, session: &SessionKey) -> Result<usize, StoreError> {
+        let runs = self.inner.store.runs(Some(session)).await?;
         let mut count = 0;
         for run in runs.into_iter().filter(|run| !run.state.is_final()) {
             count += usize::from(self.end(&run.id).await?);
@@ -97,13 +99,8 @@ impl CodeMode {
         Ok(count)
     }
 
-    async fn end(&self, id: &str) -> Result<bool, StoreError> {
-        let asked = id.to_owned();
-        let ended = self.inner.stored(move |store| {
-            let aborted = store.abort_run(&asked, store.now())?;
-            Ok((aborted, store.run(&asked)?.state))
-        });
-        let (aborted, state) = ended.await?;
+    async fn end(&self, id: &RunId) -> Result<bool, StoreError> {
+        let (aborted, state) = self.inner.store.abort_run(id, self.inner.now()).await?;
         // A caller here may be about to be told that it has completed in another process.
         if matches!(state, RunState::Aborted | RunState::Expired) {
             self.inner.live.abort(id);
@@ -112,7 +109,7 @@ impl CodeMode {
     }
 
     /// Sees to it that a suspended run whose calls go on here ends with its scope.
-    pub(crate) fn guard(&self, id: String, abort: CancellationToken) -> Guard {
+    pub(crate) fn guard(&self, id: RunId, abort: CancellationToken) -> Guard {
         let mode = self.clone();
         let guarding = tokio::spawn(async move {
             abort.cancelled().await;
@@ -133,38 +130,36 @@ impl CodeMode {
         }
         let mode = self.clone();
         tokio::spawn(async move {
-            let (mut seen, mut pause) = (None, LOOK);
-            loop {
-                tokio::time::sleep(pause).await;
-                if mode.inner.live.stop_watching_if_empty() {
-                    return;
+            let mut changes = mode.inner.store.watch(LOOK);
+            // A run may have been ended before the watch began.
+            tokio::time::sleep(LOOK).await;
+            let mut is_changed = true;
+            while !mode.inner.live.stop_watching_if_empty() {
+                if is_changed {
+                    let began = Instant::now();
+                    mode.look_after_all().await;
+                    // Another process may write all the time.
+                    tokio::time::sleep(began.elapsed() * SPARING).await;
                 }
-                let counter = mode.inner.stored(|store| store.change_counter()).await.ok();
-                pause = LOOK;
-                if counter.is_some() && counter == seen {
-                    continue;
-                }
-                seen = counter;
-                let began = Instant::now();
-                mode.look_after_all().await;
-                // Another process may write all the time.
-                pause = LOOK.max(began.elapsed() * SPARING);
+                is_changed = tokio::select! {
+                    () = changes.changed() => true,
+                    () = tokio::time::sleep(ANY_LEFT) => false,
+                };
             }
         });
     }
 
     /// Ends what goes on here of runs that were ended elsewhere, or that another process continues.
     async fn look_after_all(&self) {
-        let (ids, driven): (Vec<String>, Vec<bool>) = self.inner.live.ids().into_iter().unzip();
-        let driven: HashSet<String> =
+        let (ids, driven): (Vec<RunId>, Vec<bool>) = self.inner.live.ids().into_iter().unzip();
+        let driven: HashSet<RunId> =
             ids.iter().zip(driven).filter(|(_, driven)| *driven).map(|(id, _)| id.clone()).collect();
         for ids in ids.chunks(LOOKED_UP_AT_ONCE) {
-            let asked = ids.to_vec();
-            let Ok(standings) = self.inner.stored(move |store| store.standings(&asked)).await else { return };
+            let Ok(standings) = self.inner.store.standings(ids.to_vec()).await else { return };
             for Standing { id, state, owner } in standings {
                 if matches!(state, RunState::Aborted | RunState::Expired) {
                     self.inner.live.abort(&id);
-                } else if !driven.contains(&id) && !self.inner.owner.is(&owner) {
+                } else if !driven.contains(&id) && *self.inner.leases.own() != owner {
                     self.inner.live.leave(&id);
                 }
             }
@@ -192,7 +187,7 @@ impl CodeMode {
 
     /// This process owns nothing any more: what is left of its lock goes.
     pub fn release(&self) {
-        self.inner.owner.release();
+        self.inner.leases.release();
     }
 
     /// Suspends what runs, as far as it can be. Nothing new is begun.
@@ -213,13 +208,10 @@ impl CodeMode {
                 self.inner.live.abort(&id);
             }
         }
-        let owner = self.inner.owner.name().ok();
         for (id, mut parked) in self.inner.live.take_parked() {
             // Questions to people stay open.
             parked.flights.drop_unbegun();
-            if let Some(owner) = owner.clone() {
-                let _ = self.inner.stored(move |store| store.disown_calls(&id, &owner)).await;
-            }
+            let _ = self.inner.store.disown_calls(&id, self.inner.leases.own()).await;
             parked.flights.abort();
             let mut flights = parked.flights;
             let _ = tokio::time::timeout(CLOSING, flights.ended()).await;

@@ -1,21 +1,18 @@
 //! Programs that a hook wants a person asked about before they begin. Nothing of them has run, so their source is stored in the place
 //! of a snapshot, and any process can begin them when the answer is there.
 
-use std::sync::Arc;
-
 use pincer_config::keys::Language;
 use pincer_store::{
-    ApprovalState, Call, CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, Run, RunKey, RunState, Safety,
-    StoreError, ToolSet,
+    ApprovalId, ApprovalState, Call, CallId, CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, Run, RunId,
+    RunKey, RunState, Safety, StoreError,
 };
-use pincer_tools::Asking;
+use pincer_tools::{Asking, Context};
 use serde::{Deserialize, Serialize};
 
 use crate::codemode::{Begun, CodeMode, TAKEN, failed, telemetry};
 use crate::ending::Ending;
 use crate::input::ExecInput;
 use crate::orphans::{lost, may_begin_again, written};
-use crate::owner::ClaimError;
 use crate::result::{CodeModeResult, ErrorCode, PendingState, PendingToolCall, WaitReason, Waiting};
 use crate::run::{After, Driven, RunRecord};
 use crate::scope::{People, RunScope};
@@ -37,11 +34,11 @@ pub(crate) struct Unbegun {
     source: String,
     language: Language,
     /// The question.
-    approval: String,
+    approval: ApprovalId,
     /// The tool that the question is about.
     tool: String,
     /// The id of the `exec` it is part of.
-    parent: String,
+    parent: CallId,
 }
 
 impl Unbegun {
@@ -53,7 +50,7 @@ impl Unbegun {
     /// Returns what it waits for.
     pub fn pending(&self) -> Vec<PendingToolCall> {
         vec![PendingToolCall {
-            id: self.parent.clone(),
+            id: self.parent.to_string(),
             method: "exec".into(),
             tool_id: Some(self.tool.clone()),
             state: PendingState::Approval,
@@ -62,9 +59,9 @@ impl Unbegun {
         }]
     }
 
-    fn waiting(&self, run: &str, telemetry: Telemetry) -> CodeModeResult {
+    fn waiting(&self, run: &RunId, telemetry: Telemetry) -> CodeModeResult {
         CodeModeResult::Waiting(Waiting {
-            run_id: run.to_owned(),
+            run_id: run.clone(),
             reason: WaitReason::PendingTools,
             pending_tool_calls: self.pending(),
             output: Vec::new(),
@@ -83,15 +80,15 @@ enum Word {
 
 impl CodeMode {
     /// Has a person asked whether a program may begin, and begins it, suspends it, or ends it. The input is what the hooks have left.
-    pub(crate) async fn ask_before(&self, begun: Begun, asking: &Asking, parent: &str) -> Driven {
+    pub(crate) async fn ask_before(&self, begun: Begun, asking: &Asking, parent: &CallId) -> Driven {
         let Begun { scope, input, mut record, mut telemetry, abort, .. } = begun;
         let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
         let fence = match self.created(&scope, &record).await {
             Ok(fence) => fence,
-            Err(ClaimError::Store(StoreError::Exists { .. })) => {
+            Err(StoreError::Exists { .. }) => {
                 return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), telemetry);
             }
-            Err(error) => return refused(error.ending(), telemetry),
+            Err(error) => return refused(Ending::of_store(&error), telemetry),
         };
         record.fence = Some(fence);
         let id = record.id.clone();
@@ -100,7 +97,7 @@ impl CodeMode {
             Err(error) => return self.ended_before(&id, fence, Ending::of_store(&error), &scope).await,
         };
         let (at, source, language) = (self.inner.now(), input.code.clone(), input.language);
-        let (tool, parent) = (asking.tool(), parent.to_owned());
+        let (tool, parent) = (asking.tool(), parent.clone());
         let unbegun = Unbegun { unbegun: VERSION, at, source, language, approval, tool, parent };
         let begun = |telemetry| Begun {
             scope: scope.clone(),
@@ -138,7 +135,7 @@ impl CodeMode {
         }
         if scope.people == People::Present {
             self.inner.door.tell_asked(
-                scope.context.parent_call.as_deref().unwrap_or(&unbegun.parent),
+                scope.context.parent_call.as_ref().unwrap_or(&unbegun.parent),
                 &unbegun.approval,
                 &scope.context,
             );
@@ -153,9 +150,9 @@ impl CodeMode {
             }
             Word::No(ending) => self.ended_before(&run.id, fence, ending, &scope).await,
             Word::None => {
-                let (id, lifetime) = (run.id.clone(), scope.settings.snapshot_lifetime);
+                let lifetime = scope.settings.snapshot_lifetime;
                 let until = self.inner.now() + lifetime.as_millis() as Millis;
-                if self.inner.stored(move |store| store.let_wait(&id, fence, until)).await.is_err() {
+                if self.inner.store.let_wait(&run.id, fence, until).await.is_err() {
                     self.inner.give_back(&run.id, fence, lifetime);
                 }
                 (unbegun.waiting(&run.id, Telemetry { wait_count: 1, ..telemetry(&scope, 0) }), After::Nothing)
@@ -174,12 +171,11 @@ impl CodeMode {
                 settled = self.inner.door.settled(&unbegun.approval) => settled,
             },
             People::Absent => {
-                let id = unbegun.approval.clone();
-                let look = self.inner.stored(move |store| {
-                    store.expire_approvals(store.now())?;
-                    store.approval(&id)
-                });
-                look.await.map(|approval| approval.state)
+                let store = &self.inner.store;
+                match store.expire_approvals(store.now()).await {
+                    Ok(_) => store.approval(&unbegun.approval).await.map(|approval| approval.state),
+                    Err(error) => Err(error),
+                }
             }
         };
         let tool = &unbegun.tool;
@@ -197,54 +193,50 @@ impl CodeMode {
     }
 
     /// Stores that there is this run, and that it is ours.
-    async fn created(&self, scope: &RunScope, record: &RunRecord) -> Result<Fence, ClaimError> {
+    async fn created(&self, scope: &RunScope, record: &RunRecord) -> Result<Fence, StoreError> {
         if let Some(fence) = record.fence {
             return Ok(fence);
         }
-        let owner = self.inner.owner.name()?;
-        let (id, key, known) = (record.id.clone(), record.key.clone(), Arc::clone(scope.tools.known()));
-        let (session, user) = (scope.context.session.clone(), scope.context.user.clone());
-        let (agent_run, safety) = (scope.agent_run.clone(), self.inner.safety(&scope.settings));
-        let made = self.inner.stored_in_turn(scope, move |store| {
-            let run = NewRun {
-                id: &id,
-                session: &session,
-                caller: &user,
-                agent_run: agent_run.as_deref(),
-                created_at: store.now(),
-                key: key.as_ref().map(|key| RunKey { key: &key.key, program: &key.program }),
-                tools: Some(ToolSet { hash: known.hash(), tools: known.text() }),
-            };
-            store.create_run(&run, Claim { owner: &owner, safety }, None, Safety::Power.into())
-        });
-        Ok(made.await?)
+        let owner = self.inner.leases.hold().await?;
+        let Context { session, user, .. } = &scope.context;
+        let run = NewRun {
+            id: record.id.clone(),
+            session: session.clone(),
+            user: user.clone(),
+            agent_run: scope.agent_run.clone(),
+            created_at: self.inner.now(),
+            key: record.key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
+            tools: Some(scope.tools.known().stored()),
+        };
+        let claim = Claim { owner, safety: self.inner.safety(&scope.settings) };
+        let _turn = self.inner.turn_to_write(scope).await;
+        self.inner.store.create_run(run, claim, None, Safety::Power).await
     }
 
     /// Stores the program in the place of a snapshot.
     async fn stored_source(
         &self,
         scope: &RunScope,
-        id: &str,
+        id: &RunId,
         fence: Fence,
         unbegun: &Unbegun,
         result: &CodeModeResult,
     ) -> Result<(), StoreError> {
-        let (id, told) = (id.to_owned(), written(result));
         let detail = serde_json::to_string(unbegun).unwrap_or_default();
         let (room, lifetime) = (scope.settings.room, scope.settings.snapshot_lifetime.as_millis() as Millis);
         let expires_at = Some(unbegun.at + lifetime);
-        let parked = self.inner.stored_in_turn(scope, move |store| {
-            let cell = CellPart::Full { image: IMAGE, bytes: &[] };
-            let checkpoint = Checkpoint { next: 0, cell, detail: &detail };
-            store.park(&id, fence, &Park { checkpoint, result: &told, expires_at, room })
-        });
-        parked.await?;
+        let cell = CellPart::Full { image: IMAGE.into(), bytes: Vec::new() };
+        let checkpoint = Checkpoint { next: 0, cell, detail };
+        let park = Park { checkpoint, result: written(result).into(), expires_at, room };
+        let turn = self.inner.turn_to_write(scope).await;
+        self.inner.store.park(id, fence, park).await?;
+        drop(turn);
         self.inner.counting.add(Counted::Park, 1);
         Ok(())
     }
 
     /// Ends a run that did not begin.
-    async fn ended_before(&self, id: &str, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
+    async fn ended_before(&self, id: &RunId, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
         let state = match &ending {
             Ending::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
             _ => RunState::Failed,

@@ -4,6 +4,7 @@
 mod common;
 
 use common::{code_of, house, says};
+use pincer_store::CallId;
 use pincer_tools::EventKind;
 use serde_json::json;
 
@@ -177,10 +178,13 @@ async fn nested_calls_are_told_under_their_exec() {
     scope.context.parent_call = Some("call_7".into());
     house.exec_in(&scope, "await tools.echo({ apiKey: 'hush' }); return 1").await;
     let events = house.events.lock().unwrap();
-    let told: Vec<_> = events.iter().map(|event| (event.parent.as_deref(), event.tool.as_str(), &event.what)).collect();
+    let told: Vec<_> = events
+        .iter()
+        .map(|event| (event.parent.as_ref().map(CallId::as_str), event.tool.as_str(), &event.what))
+        .collect();
     assert!(matches!(told[0], (Some("call_7"), "openclaw:core:echo", EventKind::Start { .. })), "{told:?}");
     assert!(matches!(told[1], (Some("call_7"), "openclaw:core:echo", EventKind::End { .. })), "{told:?}");
-    assert!(events[0].run.as_deref().is_some_and(|run| run.starts_with("cm_")));
+    assert!(events[0].run.as_ref().is_some_and(|run| run.as_str().starts_with("cm_")));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

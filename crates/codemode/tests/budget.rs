@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{House, LIVE_CELLS, code_of, engine, house, says};
-use pincer_codemode::{CodeMode, Memory, MemoryBudget, Owner, Resident, RunScope};
+use pincer_codemode::{CodeMode, Memory, MemoryBudget, Resident, RunScope};
+use pincer_store_sqlite::FileLeases;
 use pincer_tools::EventKind;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -18,10 +19,10 @@ const MB: usize = 1 << 20;
 /// A house whose programs share so much memory.
 fn house_within(memory: Memory) -> Arc<House> {
     let mut house = house();
-    let owner = Owner::new(house.directory.path().join("owners"));
+    let leases = Arc::new(FileLeases::new(house.directory.path().join("owners")));
     let (door, store) = (Arc::clone(&house.door), house.store.clone());
     let scratch = Some(house.directory.path().join("scratch"));
-    house.mode = CodeMode::within(Memory { scratch, ..memory }, engine().clone(), LIVE_CELLS, door, store, owner);
+    house.mode = CodeMode::within(Memory { scratch, ..memory }, engine().clone(), LIVE_CELLS, door, store, leases);
     Arc::new(house)
 }
 

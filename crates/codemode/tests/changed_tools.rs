@@ -74,7 +74,7 @@ fn asking() -> House {
 async fn an_answer_does_not_cover_another_tool_under_the_same_id() {
     let code = "try { return await MCP.git.push({}) } catch (e) { return [e.code, e.effect] }";
     let changed = |entry: &mut Entry| entry.input_schema = json!({ "type": "object", "title": "other" });
-    let approval = |waiting: &Value| waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap().to_owned();
+    let approval = |waiting: &Value| waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap().into();
     for elsewhere in [false, true] {
         let house = asking();
         serve(&house, vec![push(&house, |_| {})]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use common::{House, code_of, echo, entry, house, house_with, says};
 use pincer_catalog::Flags;
 use pincer_codemode::{Durability, ExecInput, RunScope};
-use pincer_store::{Journal, RunState, Runs, Snapshots};
+use pincer_store::{Journal, RunId, RunState, Runs, Snapshots};
 use pincer_tools::{Answer, ApprovalRule, FnTool, Matcher, RuleDecision, ToolCall, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -25,14 +25,14 @@ async fn dies_at(house: &House, scope: RunScope, code: &str, tool: &str) -> Valu
     let (mode, code) = (house.mode.clone(), code.to_owned());
     let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await });
     let is_at_the_gate = || {
-        let runs = house.store.running().unwrap();
-        let calls = runs.first().map(|run| house.store.calls(&run.id).unwrap()).unwrap_or_default();
+        let runs = house.store.running().wait().unwrap();
+        let calls = runs.first().map(|run| house.store.calls(&run.id).wait().unwrap()).unwrap_or_default();
         calls.iter().any(|call| call.tool.ends_with(tool))
     };
     while !is_at_the_gate() {
         tokio::task::yield_now().await;
     }
-    let id = house.store.running().unwrap().remove(0).id;
+    let id = house.store.running().await.unwrap().remove(0).id;
     // As far as others can tell: its lock is gone.
     house.mode.release();
     running.abort();
@@ -79,13 +79,13 @@ async fn with_parked_durability_a_crash_ends_the_run_with_what_had_settled() {
     let code = "await yield_control(); await tools.count({}); await tools.gate({ name: 'never' })";
     let waiting = house.exec_in(&scope, code).await;
     let (mode, again) = (house.mode.clone(), scope.clone());
-    let id = waiting["runId"].as_str().unwrap().to_owned();
+    let id = RunId::from(waiting["runId"].as_str().unwrap());
     let input = pincer_codemode::WaitInput { run_id: id.clone() };
     let running = tokio::spawn(async move { mode.wait(&again, &input).await });
-    while house.store.calls(&id).unwrap().len() < 2 {
+    while house.store.calls(&id).await.unwrap().len() < 2 {
         tokio::task::yield_now().await;
     }
-    assert!(house.store.snapshot(&id).unwrap().is_none(), "the first effect retires what was stored");
+    assert!(house.store.snapshot(&id).await.unwrap().is_none(), "the first effect retires what was stored");
     house.mode.release();
     running.abort();
     let lost = house.neighbour().wait(&waiting).await;
@@ -109,7 +109,7 @@ async fn two_live_processes_never_run_the_same_program_at_once() {
     let waiting = house.exec(&code).await;
     let until_done = |house: &House| {
         let (mode, scope) = (house.mode.clone(), house.scope());
-        let input = pincer_codemode::WaitInput { run_id: waiting["runId"].as_str().unwrap().to_owned() };
+        let input = pincer_codemode::WaitInput { run_id: waiting["runId"].as_str().unwrap().into() };
         tokio::spawn(async move {
             loop {
                 let result = serde_json::to_value(mode.wait(&scope, &input).await).unwrap();
@@ -135,7 +135,8 @@ async fn settled_calls_and_due_timers_are_delivered_in_one_order() {
             let house = house();
             let waiting = house.exec_in(&house.brief(), code).await;
             assert_eq!(waiting["status"], "waiting", "{waiting}");
-            let settled = || house.store.calls(waiting["runId"].as_str().unwrap()).unwrap()[0].settled.is_some();
+            let settled =
+                || house.store.calls(&waiting["runId"].as_str().unwrap().into()).wait().unwrap()[0].settled.is_some();
             if !open_first {
                 tokio::time::sleep(Duration::from_millis(600)).await;
             }
@@ -231,8 +232,15 @@ async fn a_request_whose_process_died_goes_on_when_it_is_sent_again() {
         let (mode, scope) = (house.mode.clone(), house.scope());
         let input = ExecInput::javascript(&*code).with_key(Some("k".into()));
         let (again, running) = (input.clone(), tokio::spawn(async move { mode.exec(&scope, input).await }));
-        let calls =
-            || house.store.running().unwrap().first().map_or(0, |run| house.store.calls(&run.id).unwrap().len());
+        let calls = || {
+            house
+                .store
+                .running()
+                .wait()
+                .unwrap()
+                .first()
+                .map_or(0, |run| house.store.calls(&run.id).wait().unwrap().len())
+        };
         while calls() < 2 + expected {
             tokio::task::yield_now().await;
         }
@@ -242,7 +250,10 @@ async fn a_request_whose_process_died_goes_on_when_it_is_sent_again() {
         let done = serde_json::to_value(neighbour.mode.exec(&neighbour.scope(), again).await).unwrap();
         assert_eq!((&done["value"][0], &done["value"][1]), (&json!({ "a": 1 }), &json!("unknown")), "{done}");
         assert_eq!(house.count(), expected as u32);
-        assert_eq!(house.store.runs(None).unwrap().iter().filter(|run| run.state == RunState::Completed).count(), 1);
+        assert_eq!(
+            house.store.runs(None).await.unwrap().iter().filter(|run| run.state == RunState::Completed).count(),
+            1
+        );
     }
 }
 
@@ -274,14 +285,14 @@ async fn hints_spare_no_checkpoint_and_a_question_about_a_read_needs_one() {
     let question = |result: &Value| result["pendingToolCalls"][0]["approvalId"].clone();
     assert_eq!(question(&again), question(&waiting), "{again}");
     let id = question(&again);
-    assert!(house.door.answer(id.as_str().unwrap(), Answer::AllowOnce, "me").await.unwrap());
+    assert!(house.door.answer(&id.as_str().unwrap().into(), Answer::AllowOnce, "me").await.unwrap());
     assert_eq!(neighbour.wait(&again).await["value"], json!({ "a": 1 }));
 }
 
 /// Returns how many calls the journal has of the one run, and their bytes.
 fn journal(house: &House) -> (usize, usize) {
-    let run = house.store.runs(None).unwrap().remove(0);
-    let calls = house.store.calls(&run.id).unwrap();
+    let run = house.store.runs(None).wait().unwrap().remove(0);
+    let calls = house.store.calls(&run.id).wait().unwrap();
     (calls.len(), calls.iter().map(|call| call.input.len() + call.outcome.as_ref().map_or(0, String::len)).sum())
 }
 

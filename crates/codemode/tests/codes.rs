@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{House, code_of, house, says, tamper};
-use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, Settings};
+use pincer_codemode::{CodeMode, ExecInput, RunScope, Settings};
 use pincer_sandbox::Limits;
 use pincer_store::Snapshot;
+use pincer_store_sqlite::FileLeases;
 use serde_json::{Value, json};
 
 async fn typescript(house: &House, code: &str) -> Value {
@@ -165,15 +166,15 @@ async fn a_suspended_program_that_cannot_be_restored_says_why_and_is_over() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn without_a_place_or_a_store_the_runtime_is_unavailable() {
     let house = house();
-    let owner = Owner::new(house.directory.path().join("owners"));
-    let full = CodeMode::new(common::engine().clone(), 0, Arc::clone(&house.door), house.store.clone(), owner);
+    let leases = Arc::new(FileLeases::new(house.directory.path().join("owners")));
+    let full = CodeMode::new(common::engine().clone(), 0, Arc::clone(&house.door), house.store.clone(), leases);
     let scope = with(&house, |settings| settings.timeout = Duration::from_millis(100));
     let failed = serde_json::to_value(full.exec(&scope, ExecInput::javascript("return 1")).await).unwrap();
     assert_eq!(code_of(&failed), "runtime_unavailable");
     // The lock of this process cannot be made: nothing is done that could not be accounted for.
     std::fs::write(house.directory.path().join("file"), "").unwrap();
-    let owner = Owner::new(house.directory.path().join("file/owners"));
-    let mode = CodeMode::new(common::engine().clone(), 4, Arc::clone(&house.door), house.store.clone(), owner);
+    let leases = Arc::new(FileLeases::new(house.directory.path().join("file/owners")));
+    let mode = CodeMode::new(common::engine().clone(), 4, Arc::clone(&house.door), house.store.clone(), leases);
     let failed = mode.exec(&house.scope(), ExecInput::javascript("return await tools.count({})")).await;
     assert_eq!(code_of(&serde_json::to_value(failed).unwrap()), "runtime_unavailable");
     assert_eq!(house.count(), 0);

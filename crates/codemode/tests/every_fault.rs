@@ -12,7 +12,8 @@ use std::time::Duration;
 use effects::process::{EFFECTS, Process, STARTS, STEPS};
 use effects::{PRELUDE, Place, repeated, unlike_journal, untrue};
 use pincer_codemode::{Durability, settle_orphans};
-use pincer_store::{Journal, RunState, Runs, SqliteStore};
+use pincer_store::{Journal, RunId, RunState, Runs, block_on};
+use pincer_store_sqlite::SqliteStore;
 use pincer_testkit::faulty::{Fault, FaultyStore, Kind, Lasting};
 use serde_json::Value;
 
@@ -52,7 +53,7 @@ fn check(case: Case) -> (Vec<String>, bool) {
             store.heal();
         }
         wrong.extend(misreported(result, store.inner()));
-        let run = result["runId"].as_str().map(str::to_owned);
+        let run = result["runId"].as_str().map(RunId::from);
         let Some(run) = run.filter(|_| fired.is_none() || case.then == Then::Same) else { break };
         if told.len() > MOST_RESULTS {
             wrong.push("it does not come to an end".into());
@@ -75,7 +76,8 @@ fn check(case: Case) -> (Vec<String>, bool) {
     }
     wrong.extend(repeated(&effects).into_iter().map(|effect| format!("twice: {effect:?}")));
     let completed = told.iter().filter(|result| result["status"] == "completed");
-    let calls = store.inner().runs(None).unwrap().first().map(|run| store.inner().calls(&run.id).unwrap());
+    let calls =
+        store.inner().runs(None).wait().unwrap().first().map(|run| store.inner().calls(&run.id).wait().unwrap());
     for result in completed.clone() {
         wrong.extend(untrue(&result["value"], &effects));
         wrong.extend(unlike_journal(&result["value"], &calls.clone().unwrap_or_default()));
@@ -91,12 +93,12 @@ fn check(case: Case) -> (Vec<String>, bool) {
 /// Returns where the results that were told differ from those that are stored.
 fn misreported(result: &Value, store: &SqliteStore) -> Vec<String> {
     let mut wrong = Vec::new();
-    let state = result["runId"].as_str().map(|run| store.run(run).map(|run| run.state));
+    let state = result["runId"].as_str().map(|run| store.run(&run.into()).wait().map(|run| run.state));
     match (result["status"].as_str().unwrap(), state) {
         ("waiting", Some(Ok(RunState::Running | RunState::Waiting))) | ("failed", Some(Ok(_)) | None) => {}
         ("completed", None) => {
-            let run = store.runs(None).unwrap().remove(0);
-            let stored = store.run_result(&run.id).unwrap().unwrap_or_default();
+            let run = store.runs(None).wait().unwrap().remove(0);
+            let stored = store.run_result(&run.id).wait().unwrap().unwrap_or_default();
             let stored: Value = serde_json::from_str(&stored).unwrap_or_default();
             if run.state != RunState::Completed || stored["value"] != result["value"] {
                 wrong.push(format!("told {result}, stored {:?} {stored}", run.state));
@@ -111,17 +113,17 @@ fn misreported(result: &Value, store: &SqliteStore) -> Vec<String> {
 fn continue_elsewhere(place: &Place, last: &Value, durability: Durability, told: &mut Vec<Value>) -> Vec<String> {
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     let mut wrong = Vec::new();
-    let owner = place.owner();
-    settle_orphans(&*store, &owner, Duration::from_secs(60)).unwrap();
-    let runs = store.runs(None).unwrap();
+    let leases = place.leases();
+    block_on(settle_orphans(&*store, &leases, Duration::from_secs(60))).unwrap();
+    let runs = store.runs(None).wait().unwrap();
     wrong.extend(
         runs.iter().filter(|run| run.state == RunState::Running).map(|run| format!("it claims to run: {run:?}")),
     );
     let process = Process::new(place, &store, durability);
-    let known = last["runId"].as_str().map(str::to_owned);
+    let known = last["runId"].as_str().map(RunId::from);
     for run in known.into_iter().chain(runs.into_iter().map(|run| run.id)) {
         let mut count = 0;
-        while !store.run(&run).is_ok_and(|run| run.state.is_final()) {
+        while !store.run(&run).wait().is_ok_and(|run| run.state.is_final()) {
             process.answer(&store);
             told.push(process.wait(&run));
             wrong.extend(misreported(told.last().unwrap(), &store));
@@ -133,7 +135,7 @@ fn continue_elsewhere(place: &Place, last: &Value, durability: Durability, told:
         }
         // A run that has done nothing has no checkpoint.
         let has_acted = place.effects().iter().any(|effect| effect.tool != "look");
-        if has_acted && store.run(&run).unwrap().state == RunState::Aborted {
+        if has_acted && store.run(&run).wait().unwrap().state == RunState::Aborted {
             wrong.push(format!("{run} was aborted"));
         }
     }

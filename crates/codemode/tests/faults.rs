@@ -17,7 +17,7 @@ use pincer_tools::{BoxFuture, FnTool, Payload, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 fn state(house: &House, run: &Value) -> RunState {
-    house.store.run(run["runId"].as_str().unwrap()).unwrap().state
+    house.store.run(&run["runId"].as_str().unwrap().into()).wait().unwrap().state
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -93,7 +93,7 @@ async fn a_tool_that_never_answers_can_be_waited_for_and_aborted() {
     let scope = house.brief();
     let waiting = house.exec_in(&scope, "return await tools.deaf({})").await;
     assert_eq!(house.wait_in(&scope, &waiting).await["status"], "waiting");
-    assert!(house.mode.abort(&scope, waiting["runId"].as_str().unwrap()).await.unwrap());
+    assert!(house.mode.abort(&scope, &waiting["runId"].as_str().unwrap().into()).await.unwrap());
     assert_eq!(code_of(&house.wait_in(&scope, &waiting).await), "aborted");
     assert_eq!((called.load(Ordering::SeqCst), state(&house, &waiting)), (1, RunState::Aborted));
 }
@@ -104,10 +104,10 @@ async fn an_answer_after_the_abort_changes_nothing() {
     let scope = house.brief();
     let waiting = house.exec_in(&scope, "return await tools.gate({ name: 'late' })").await;
     let run = waiting["runId"].as_str().unwrap();
-    assert!(house.mode.abort(&scope, run).await.unwrap());
+    assert!(house.mode.abort(&scope, &run.into()).await.unwrap());
     house.gates.open("late");
     assert_eq!(code_of(&house.wait_in(&scope, &waiting).await), "aborted");
-    assert!(house.store.snapshot(run).unwrap().is_none());
+    assert!(house.store.snapshot(&run.into()).await.unwrap().is_none());
     assert_eq!(state(&house, &waiting), RunState::Aborted);
 }
 
@@ -117,8 +117,8 @@ async fn a_value_of_a_hundred_megabytes_is_refused_and_not_stored() {
     let house = house_with(|door| door.tool(entry("openclaw:core:huge", Flags::default()), Arc::new(huge)).unwrap());
     let code = "try { await tools.huge({}) } catch (e) { return [e.code, e.effect, e.message.length < 300] }";
     assert_eq!(house.value(code).await, json!(["invalid_output", "done", true]));
-    let run = house.store.runs(None).unwrap().remove(0);
-    let call = house.store.calls(&run.id).unwrap().remove(0);
+    let run = house.store.runs(None).await.unwrap().remove(0);
+    let call = house.store.calls(&run.id).await.unwrap().remove(0);
     assert!(call.state == CallState::Settled && call.outcome.unwrap().len() < 1000);
     // What just fits gets through, and a program's own limit is about what it returns.
     let fits = FnTool(|_: ToolCall| async { Ok::<Value, ToolError>(json!("x".repeat(7 << 20))) });
@@ -165,7 +165,14 @@ async fn a_shutdown_suspends_what_runs_and_another_process_goes_on() {
     let (mode, scope) = (house.mode.clone(), house.scope());
     let code = "const a = await tools.count({}); const b = await Promise.all([tools.look({ b: 1 }), tools.gate({ name: 'slow' }).catch((e) => e.effect)]); return [a, b]";
     let running = tokio::spawn(async move { mode.exec(&scope, ExecInput::javascript(code)).await });
-    while house.store.runs(None).unwrap().first().is_none_or(|run| house.store.calls(&run.id).unwrap().len() < 3) {
+    while house
+        .store
+        .runs(None)
+        .await
+        .unwrap()
+        .first()
+        .is_none_or(|run| house.store.calls(&run.id).wait().unwrap().len() < 3)
+    {
         tokio::task::yield_now().await;
     }
     house.mode.shutdown().await;

@@ -12,10 +12,9 @@ use std::sync::Arc;
 
 use common::{engine, entry};
 use pincer_catalog::{Catalog, Flags, Policy};
-use pincer_codemode::{
-    CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, WaitInput,
-};
-use pincer_store::{CallState, Journal, RunState, Runs, Snapshots, SqliteStore};
+use pincer_codemode::{CodeMode, CodeModeResult, Durability, ExecInput, RunScope, RunTools, Settings, WaitInput};
+use pincer_store::{CallState, Journal, RunId, RunState, Runs, Snapshots};
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
@@ -46,8 +45,8 @@ fn place(directory: &Path, durability: Durability) -> (CodeMode, RunScope, Arc<S
         .and_then(|door| door.tool(entry("openclaw:core:look", looks), common::echo()))
         .unwrap();
     let door = Arc::new(door.build(store.clone()));
-    let owner = Owner::new(directory.join("owners"));
-    let mode = CodeMode::new(engine().clone(), common::LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
+    let leases = Arc::new(FileLeases::new(directory.join("owners")));
+    let mode = CodeMode::new(engine().clone(), common::LIVE_CELLS, Arc::clone(&door), store.clone(), leases);
     let context = Context { session: "main".into(), ..Context::default() };
     let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries()).unwrap(), &Policy::open(), &context));
     let settings = Settings { durability, ..Settings::default() };
@@ -87,7 +86,7 @@ fn child_runs_programs_until_it_is_killed() {
     runtime.block_on(async {
         let (mode, scope, store) = place(&directory, durability);
         // The test gives the whole of its store to one child at a time: what is not over belongs to one that was killed.
-        for run in store.runs(None).unwrap().into_iter().filter(|run| !run.state.is_final()) {
+        for run in store.runs(None).await.unwrap().into_iter().filter(|run| !run.state.is_final()) {
             finish(&mode, &scope, run.id).await;
         }
         let lane = |lane: usize| {
@@ -110,7 +109,7 @@ fn child_runs_programs_until_it_is_killed() {
 }
 
 /// Continues a run until it is over.
-async fn finish(mode: &CodeMode, scope: &RunScope, run_id: String) {
+async fn finish(mode: &CodeMode, scope: &RunScope, run_id: RunId) {
     loop {
         match mode.wait(scope, &WaitInput { run_id: run_id.clone() }).await {
             CodeModeResult::Waiting(_) => {}
@@ -154,7 +153,7 @@ fn survives(durability: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let (mode, scope, store) = place(directory, Durability::Calls);
     runtime.block_on(async {
-        for run in store.runs(None).unwrap().into_iter().filter(|run| !run.state.is_final()) {
+        for run in store.runs(None).await.unwrap().into_iter().filter(|run| !run.state.is_final()) {
             finish(&mode, &scope, run.id).await;
         }
     });
@@ -164,19 +163,19 @@ fn survives(durability: &str) {
     let twice: Vec<_> = counts.iter().filter(|(_, count)| **count > 1).collect();
     assert!(twice.is_empty(), "{twice:?}");
     // What settled was done, and every run is over.
-    let runs = store.runs(None).unwrap();
+    let runs = store.runs(None).wait().unwrap();
     let mut lost = 0;
     for run in &runs {
         assert!(run.state.is_final(), "{run:?}");
-        assert!(store.snapshot(&run.id).unwrap().is_none());
-        let result: Value = serde_json::from_str(&store.run_result(&run.id).unwrap().unwrap()).unwrap();
+        assert!(store.snapshot(&run.id).wait().unwrap().is_none());
+        let result: Value = serde_json::from_str(&store.run_result(&run.id).wait().unwrap().unwrap()).unwrap();
         match run.state {
             RunState::Completed => assert_eq!(result["value"], 3, "{result}"),
             _ if result["code"] == "aborted" => lost += 1,
             // A call in flight, and nobody knows.
             _ => assert_eq!(result["code"], "nested_tool_failed", "{result}"),
         }
-        for call in store.calls(&run.id).unwrap().iter().filter(|call| call.tool.ends_with(":mark")) {
+        for call in store.calls(&run.id).wait().unwrap().iter().filter(|call| call.tool.ends_with(":mark")) {
             let key = serde_json::from_str::<Value>(&call.input).unwrap()["key"].as_str().unwrap().to_owned();
             if call.state == CallState::Settled {
                 assert!(counts.contains_key(&key), "{key} settled and was not done");
@@ -190,7 +189,7 @@ fn survives(durability: &str) {
     }
     let acknowledged: BTreeSet<&str> = said.iter().filter_map(|line| line.strip_prefix("waiting ")).collect();
     let aborted = runs.iter().filter(|run| acknowledged.contains(run.id.as_str())).filter(|run| {
-        let result: Value = serde_json::from_str(&store.run_result(&run.id).unwrap().unwrap()).unwrap();
+        let result: Value = serde_json::from_str(&store.run_result(&run.id).wait().unwrap().unwrap()).unwrap();
         result["code"] == "aborted"
     });
     assert_eq!(aborted.count(), 0);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use common::{House, code_of, house_with, says};
 use pincer_codemode::{ExecInput, People, RunScope, overview};
-use pincer_store::{ApprovalState, Approvals};
+use pincer_store::{ApprovalId, ApprovalState, Approvals};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{Answer, Matcher};
 use serde_json::{Value, json};
@@ -96,9 +96,9 @@ async fn answered(house: &House, answer: Answer) -> Value {
     // With no person there, it does not wait in vain.
     let again = house.wait(&waiting).await;
     assert_eq!((&again["status"], &again["pendingToolCalls"][0]["approvalId"]), (&json!("waiting"), &json!(question)));
-    let listed = overview(&*house.store, run).unwrap();
-    assert_eq!(listed.pending[0].approval_id.as_deref(), Some(question));
-    house.door.answer(question, answer, "me").await.unwrap();
+    let listed = overview(&*house.store, &run.into()).await.unwrap();
+    assert_eq!(listed.pending[0].approval_id.as_ref().map(ApprovalId::as_str), Some(question));
+    house.door.answer(&question.into(), answer, "me").await.unwrap();
     house.wait(&waiting).await
 }
 
@@ -123,7 +123,7 @@ async fn a_person_who_is_there_is_asked_about_the_program_and_waited_for() {
         tokio::spawn(async move { serde_json::to_value(mode.exec(&scope, ExecInput::javascript(code)).await).unwrap() })
     };
     let asked = async || loop {
-        match house.store.pending_approvals().unwrap().pop() {
+        match house.store.pending_approvals().await.unwrap().pop() {
             Some(question) => break question,
             None => tokio::task::yield_now().await,
         }
@@ -142,7 +142,7 @@ async fn a_person_who_is_there_is_asked_about_the_program_and_waited_for() {
     let question = asked().await;
     abort.cancel();
     assert_eq!(code_of(&serde_json::to_value(running.await.unwrap()).unwrap()), "aborted");
-    assert_eq!(house.store.approval(&question.id).unwrap().state, ApprovalState::Cancelled);
+    assert_eq!(house.store.approval(&question.id).await.unwrap().state, ApprovalState::Cancelled);
     // A process that ends leaves it to another one.
     let running = going("return rewritten + 1");
     let question = asked().await;
@@ -180,6 +180,6 @@ async fn hooks_and_approvals_hold_for_nested_calls() {
     let call = &waiting["pendingToolCalls"][0];
     assert_eq!((&call["toolId"], &call["state"]), (&json!("openclaw:core:ask"), &json!("approval")), "{waiting}");
     let question = call["approvalId"].as_str().unwrap();
-    assert!(house.door.answer(question, pincer_tools::Answer::Deny, "me").await.unwrap());
+    assert!(house.door.answer(&question.into(), pincer_tools::Answer::Deny, "me").await.unwrap());
     assert_eq!(house.wait(&waiting).await["value"], json!(["denied", "none"]));
 }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use common::{House, engine, house};
-use pincer_codemode::{CodeMode, Owner, RunScope};
+use pincer_codemode::{CodeMode, RunScope};
+use pincer_store_sqlite::FileLeases;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -15,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 /// A house in which so few cells can be live.
 fn small_house(places: u32) -> Arc<House> {
     let mut house = house();
-    let owner = Owner::new(house.directory.path().join("owners"));
-    house.mode = CodeMode::new(engine().clone(), places, Arc::clone(&house.door), house.store.clone(), owner);
+    let leases = Arc::new(FileLeases::new(house.directory.path().join("owners")));
+    house.mode = CodeMode::new(engine().clone(), places, Arc::clone(&house.door), house.store.clone(), leases);
     Arc::new(house)
 }
 

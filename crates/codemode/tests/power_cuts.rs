@@ -17,7 +17,8 @@ use std::time::Duration;
 use effects::process::{EFFECTS, Process, STARTS, STEPS};
 use effects::{Effect, PRELUDE, Place, repeated};
 use pincer_codemode::{Durability, settle_orphans};
-use pincer_store::{Run, RunState, Runs, Safety, SqliteStore};
+use pincer_store::{Run, RunId, RunState, Runs, Safety, block_on};
+use pincer_store_sqlite::SqliteStore;
 use pincer_testkit::faulty::{Commit, FaultyStore};
 use serde_json::Value;
 
@@ -89,14 +90,14 @@ fn record(directory: &Path, durability: Durability, start: &str) -> Vec<Cut> {
     let store = Arc::new(FaultyStore::new(store).observed(observer));
     let process = Process::new(&place, &store, durability);
     let mut told = process.exec(&format!("const program = 'p';{PRELUDE}{start}{STEPS}"));
-    while let Some(run) = told["runId"].as_str() {
+    while let Some(run) = told["runId"].as_str().map(RunId::from) {
         {
             let mut recording = recording.lock().unwrap();
             recording.acknowledged = true;
             recording.cut("told", true);
         }
         assert!(process.answer(store.inner()));
-        told = process.wait(run);
+        told = process.wait(&run);
     }
     assert_eq!(told["status"], "completed", "{told}");
     process.end();
@@ -127,19 +128,19 @@ fn check(from: &Path, cut: &Cut, durability: Durability) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let place = boot(from, cut, directory.path());
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
-    let found: Option<Run> = store.runs(None).unwrap().pop();
-    settle_orphans(&*store, &place.owner(), Duration::from_secs(60)).unwrap();
+    let found: Option<Run> = store.runs(None).wait().unwrap().pop();
+    block_on(settle_orphans(&*store, &place.leases(), Duration::from_secs(60))).unwrap();
     let process = Process::new(&place, &store, durability);
     let mut wrong = Vec::new();
     let mut told = Vec::new();
     if let Some(run) = &found {
-        while !store.run(&run.id).unwrap().state.is_final() && told.len() < 12 {
+        while !store.run(&run.id).wait().unwrap().state.is_final() && told.len() < 12 {
             process.answer(&store);
             told.push(process.wait(&run.id));
         }
     }
     process.end();
-    let ended = found.as_ref().map(|run| store.run(&run.id).unwrap().state);
+    let ended = found.as_ref().map(|run| store.run(&run.id).wait().unwrap().state);
     let effects = place.effects();
     wrong.extend(repeated(&effects).iter().map(|effect| format!("it happened twice: {effect:?}")));
     let has_acted = effects[..cut.happened].iter().any(|effect| effect.tool != "look");

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::{House, code_of, house};
-use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, fair_turns};
+use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, fair_turns};
 use pincer_sandbox::{Engine, LongTurn, Options};
+use pincer_store_sqlite::FileLeases;
 use pincer_tools::EventKind;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -89,9 +90,9 @@ async fn a_program_of_many_short_turns_lets_others_have_theirs() {
     let long_turn = LongTurn { after: Duration::from_secs(3600), ..fair_turns() };
     let cache_dir = Some(PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache"));
     let options = Options { cache_dir, live_cells: 4, long_turn: Some(long_turn), ..Options::default() };
-    let owner = Owner::new(house.directory.path().join("owners"));
+    let leases = Arc::new(FileLeases::new(house.directory.path().join("owners")));
     let engine = Engine::load(options).unwrap();
-    house.mode = CodeMode::new(engine, 4, Arc::clone(&house.door), house.store.clone(), owner);
+    house.mode = CodeMode::new(engine, 4, Arc::clone(&house.door), house.store.clone(), leases);
     for code in [
         "for (;;) await tools.search('echo')",
         "for (;;) await new Promise((go) => setTimeout(go, 0))",

@@ -128,7 +128,7 @@ fn many(count: usize, fields: usize) -> (RunTools, Vec<Entry>) {
         })
         .collect();
     let directory = tempfile::tempdir().unwrap();
-    let store = pincer_store::SqliteStore::open(&directory.path().join("pincer.db")).unwrap();
+    let store = pincer_store_sqlite::SqliteStore::open(&directory.path().join("pincer.db")).unwrap();
     let door = door.build(std::sync::Arc::new(store));
     let tools = RunTools::new(&door, &Catalog::new(entries.clone()).unwrap(), &Policy::open(), &Context::default());
     (tools, entries)

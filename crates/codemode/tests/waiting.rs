@@ -6,7 +6,7 @@ mod common;
 use common::{code_of, house, says};
 use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
 use pincer_config::keys::CodeModeFields;
-use pincer_store::{ApprovalState, Approvals, Journal, Page, Runs, Snapshots};
+use pincer_store::{ApprovalState, Approvals, Journal, Page, RunId, Runs, Snapshots};
 use pincer_tools::Answer;
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ async fn wait_continues_a_suspended_program_and_tells_only_what_is_new() {
     );
     // It is in the store, as some kilobytes.
     let stored =
-        overviews(&*house.store, &Page { session: None, caller: None, before: None, limit: 50 }).unwrap().remove(0);
+        overviews(&*house.store, Page { session: None, user: None, before: None, limit: 50 }).await.unwrap().remove(0);
     assert_eq!((stored.run_id.as_str(), stored.state, stored.pending.len()), (run, "waiting", 1));
     assert!((500..20_000).contains(&stored.snapshot_bytes), "{}", stored.snapshot_bytes);
     // Still not: the same run waits again.
@@ -39,7 +39,7 @@ async fn wait_continues_a_suspended_program_and_tells_only_what_is_new() {
     assert_eq!((&done["status"], &done["value"]), (&json!("completed"), &json!("slow")));
     assert_eq!(done["output"], json!([{ "type": "text", "text": "after" }]));
     assert_eq!((&done["telemetry"]["waitCount"], &done["telemetry"]["callCount"]), (&json!(2), &json!(1)));
-    assert!(house.store.snapshot(run).unwrap().is_none());
+    assert!(house.store.snapshot(&run.into()).await.unwrap().is_none());
     // Whoever asks once more is told the same.
     assert_eq!(house.wait(&waiting).await["value"], "slow");
 }
@@ -76,7 +76,7 @@ async fn a_program_that_always_asks_for_more_is_suspended_when_its_time_is_over(
         );
         let again = house.neighbour().wait_in(&scope, &waiting).await;
         assert_eq!(again["status"], "waiting", "{step}: {again}");
-        assert!(house.mode.abort(&scope, waiting["runId"].as_str().unwrap()).await.unwrap());
+        assert!(house.mode.abort(&scope, &waiting["runId"].as_str().unwrap().into()).await.unwrap());
     }
 }
 
@@ -97,7 +97,7 @@ async fn a_program_that_needs_a_person_is_suspended_at_once_and_goes_on_with_the
     let waiting = house.exec(code).await;
     let call = &waiting["pendingToolCalls"][0];
     assert_eq!((&waiting["status"], &call["state"]), (&json!("waiting"), &json!("approval")));
-    let question = house.store.approval(call["approvalId"].as_str().unwrap()).unwrap();
+    let question = house.store.approval(&call["approvalId"].as_str().unwrap().into()).await.unwrap();
     assert!(question.request.contains("\"line\":1"), "{}", question.request);
     // Nobody has answered: nothing is asked twice, and nothing waits for long.
     let again = house.wait(&waiting).await;
@@ -107,7 +107,7 @@ async fn a_program_that_needs_a_person_is_suspended_at_once_and_goes_on_with_the
     // And with a no.
     let waiting = house.exec(code).await;
     let id = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap();
-    assert!(house.door.answer(id, Answer::Deny, "somebody").await.unwrap());
+    assert!(house.door.answer(&id.into(), Answer::Deny, "somebody").await.unwrap());
     assert_eq!(house.wait(&waiting).await["value"], json!(["denied", "none"]));
 }
 
@@ -120,7 +120,7 @@ async fn with_somebody_there_a_program_waits_for_the_answer() {
         mode.exec(&asked, pincer_codemode::ExecInput::javascript("return await tools.ask({ a: 1 })")).await
     });
     let question = loop {
-        if let Some(question) = house.store.pending_approvals().unwrap().pop() {
+        if let Some(question) = house.store.pending_approvals().await.unwrap().pop() {
             break question;
         }
         tokio::task::yield_now().await;
@@ -138,19 +138,19 @@ async fn a_loop_of_writes_is_one_decision() {
     let code = "const out = []; for (let i = 0; i < 5; i++) out.push((await tools.ask({ i })).i); return out";
     let waiting = house.exec(code).await;
     let id = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap();
-    house.door.answer(id, Answer::AllowNext(5), "somebody").await.unwrap();
+    house.door.answer(&id.into(), Answer::AllowNext(5), "somebody").await.unwrap();
     assert_eq!(house.wait(&waiting).await["value"], json!([0, 1, 2, 3, 4]));
     // Also when all of them were asked about before.
     let code = "return (await Promise.all([5, 6, 7].map((i) => tools.ask({ i })))).length";
     let waiting = house.exec(code).await;
     let id = waiting["pendingToolCalls"][1]["approvalId"].as_str().unwrap();
-    house.door.answer(id, Answer::AllowNext(3), "somebody").await.unwrap();
+    house.door.answer(&id.into(), Answer::AllowNext(3), "somebody").await.unwrap();
     let mut result = house.wait(&waiting).await;
     while result["status"] == "waiting" {
         result = house.wait(&result).await;
     }
     assert_eq!(result["value"], 3);
-    assert!(house.store.pending_approvals().unwrap().is_empty());
+    assert!(house.store.pending_approvals().await.unwrap().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -159,7 +159,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     let wait_for = |scope: RunScope, run_id: Value| {
         let mode = house.mode.clone();
         async move {
-            let run_id = run_id.as_str().unwrap().to_owned();
+            let run_id = run_id.as_str().unwrap().into();
             serde_json::to_value(mode.wait(&scope, &WaitInput { run_id }).await).unwrap()
         }
     };
@@ -199,18 +199,18 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     assert_eq!(house.wait_in(&agent, &theirs).await["value"], 1);
 
     // What was refused is still there.
-    assert!(house.mode.abort(&scope, waiting["runId"].as_str().unwrap()).await.unwrap());
+    assert!(house.mode.abort(&scope, &waiting["runId"].as_str().unwrap().into()).await.unwrap());
     assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
 
     let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
     let short = RunScope { settings: Settings::new(&fields), ..scope.clone() };
     let waiting = house.exec_in(&short, "await yield_control(); return 1").await;
-    let run = waiting["runId"].as_str().unwrap().to_owned();
+    let run = RunId::from(waiting["runId"].as_str().unwrap());
     // By itself, without anybody asking.
-    while house.store.run(&run).unwrap().state != pincer_store::RunState::Expired {
+    while house.store.run(&run).await.unwrap().state != pincer_store::RunState::Expired {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    assert!(house.store.snapshot(&run).unwrap().is_none());
+    assert!(house.store.snapshot(&run).await.unwrap().is_none());
     let expired = house.wait(&waiting).await;
     assert_eq!((code_of(&expired), counts(&expired)), ("snapshot_expired", (json!(0), json!(1))));
 }
@@ -218,20 +218,20 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn expiry_and_a_timeout_end_what_goes_on_and_keep_nothing() {
     let house = house();
-    let settled = |run: String| {
+    let settled = |run: RunId| {
         let store = house.store.clone();
         async move {
-            while store.calls(&run).unwrap().iter().any(|call| call.state != pincer_store::CallState::Settled) {
+            while store.calls(&run).await.unwrap().iter().any(|call| call.state != pincer_store::CallState::Settled) {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
             }
-            assert!(store.snapshot(&run).unwrap().is_none());
+            assert!(store.snapshot(&run).await.unwrap().is_none());
         }
     };
     let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
     let short = RunScope { settings: Settings::new(&fields).timeout_ms(300), ..house.scope() };
     let waiting = house.exec_in(&short, "await tools.gate({ name: 'never' })").await;
-    let run = waiting["runId"].as_str().unwrap().to_owned();
-    while house.store.run(&run).unwrap().state != pincer_store::RunState::Expired {
+    let run = RunId::from(waiting["runId"].as_str().unwrap());
+    while house.store.run(&run).await.unwrap().state != pincer_store::RunState::Expired {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     settled(run).await;
@@ -240,7 +240,7 @@ async fn expiry_and_a_timeout_end_what_goes_on_and_keep_nothing() {
     let failed =
         house.exec_in(&house.brief(), "tools.gate({ name: 'never' }); await tools.look({}); for (;;) {}").await;
     assert_eq!(code_of(&failed), "timeout", "{failed}");
-    let runs = house.store.runs(None).unwrap();
+    let runs = house.store.runs(None).await.unwrap();
     let run = runs.iter().find(|run| run.state == pincer_store::RunState::Failed).expect("the run that failed");
     settled(run.id.clone()).await;
 }
@@ -252,9 +252,9 @@ async fn an_abort_ends_the_program_its_calls_and_its_questions() {
     let scope = house.brief();
     let code = "await Promise.all([tools.gate({ name: 'never' }), tools.ask({})])";
     let waiting = house.exec_in(&scope, code).await;
-    let question = waiting["pendingToolCalls"][1]["approvalId"].as_str().unwrap().to_owned();
-    assert_eq!(house.mode.abort_session("main").await.unwrap(), 1);
-    assert_eq!(house.store.approval(&question).unwrap().state, ApprovalState::Cancelled);
+    let question = waiting["pendingToolCalls"][1]["approvalId"].as_str().unwrap().into();
+    assert_eq!(house.mode.abort_session(&"main".into()).await.unwrap(), 1);
+    assert_eq!(house.store.approval(&question).await.unwrap().state, ApprovalState::Cancelled);
     assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
     // Running, in the guest or in a tool.
     for code in ["for (;;) {}", "await tools.gate({ name: 'never' })"] {
@@ -267,7 +267,7 @@ async fn an_abort_ends_the_program_its_calls_and_its_questions() {
         let result = serde_json::to_value(running.await.unwrap()).unwrap();
         assert_eq!(code_of(&result), "aborted", "{code}: {result}");
     }
-    assert!(house.store.runs(None).unwrap().iter().all(|run| run.state == pincer_store::RunState::Aborted));
+    assert!(house.store.runs(None).await.unwrap().iter().all(|run| run.state == pincer_store::RunState::Aborted));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -324,7 +324,7 @@ async fn snapshots_have_a_cap_each_and_all_together() {
     assert!(says(&failed, "the session main (2)"), "{failed}");
     assert_eq!(failed["output"], json!([{ "type": "text", "text": "kept" }]));
     // Bug 25: an aborted one frees its place.
-    house.mode.abort(&scope, first["runId"].as_str().unwrap()).await.unwrap();
+    house.mode.abort(&scope, &first["runId"].as_str().unwrap().into()).await.unwrap();
     assert_eq!(house.exec_in(&few, "await yield_control(); return 3").await["status"], "waiting");
 }
 

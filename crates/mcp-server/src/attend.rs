@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 
-use pincer_store::ApprovalState;
+use pincer_store::{ApprovalId, ApprovalState};
 use pincer_tools::{EventKind, Request};
 use rmcp::RoleServer;
 use rmcp::model::ClientCapabilities;
@@ -23,7 +23,7 @@ pub(crate) enum Ended<T> {
     /// With this.
     With(T),
     /// A person must answer this question, and nobody is there who could be asked.
-    Unanswered(String),
+    Unanswered(ApprovalId),
 }
 
 /// What happens when nobody can be asked, or nobody is there any more.
@@ -51,18 +51,18 @@ pub(crate) struct Attendant<'a> {
 /// Something to ask the client's user.
 enum Question {
     /// Whether a call may be made.
-    Approval(String),
+    Approval(ApprovalId),
     /// What a tool wants of its caller.
     Of(Request, oneshot::Sender<Option<Value>>),
 }
 
 /// A question that is on somebody's screen.
 struct Asking<'a> {
-    approval: Option<String>,
+    approval: Option<ApprovalId>,
     /// Takes it back.
     stop: CancellationToken,
     /// The question if it could not be asked.
-    going: Pin<Box<dyn Future<Output = Option<String>> + Send + 'a>>,
+    going: Pin<Box<dyn Future<Output = Option<ApprovalId>> + Send + 'a>>,
 }
 
 impl Attendant<'_> {
@@ -158,11 +158,11 @@ impl Attendant<'_> {
     }
 
     /// Asks the client's user. The question if it could not be.
-    async fn ask(&self, question: Question, stop: CancellationToken) -> Option<String> {
+    async fn ask(&self, question: Question, stop: CancellationToken) -> Option<ApprovalId> {
         let (peer, client) = (&self.request.peer, self.client.as_ref());
         match question {
             Question::Approval(id) => {
-                let approval = self.face.parts.approvals.approval(&id).ok()?;
+                let approval = self.face.parts.approvals.approval(&id).await.ok()?;
                 if approval.state != ApprovalState::Pending {
                     // The answer waited for this call.
                     return None;

@@ -5,6 +5,7 @@ use pincer_codemode::{
     result_schema,
 };
 use pincer_process::give_memory_back;
+use pincer_store::RunId;
 use pincer_tools::Context;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
@@ -85,7 +86,7 @@ impl Connection {
     async fn attended<F: Future<Output = CodeModeResult>>(
         &self,
         request: RequestContext<RoleServer>,
-        of: Option<&str>,
+        of: Option<&RunId>,
         run: impl FnOnce(RunScope) -> F,
     ) -> CallToolResult {
         let parts = &self.face.parts;
@@ -93,7 +94,7 @@ impl Connection {
         let attended = parts.requests.attend(&id);
         let client = people::can(&request);
         let abort = CancellationToken::new();
-        let context = Context { parent_call: Some(id), abort: abort.clone(), ..self.face.context(&self.user) };
+        let context = Context { parent_call: Some(id.into()), abort: abort.clone(), ..self.face.context(&self.user) };
         let scope = RunScope::new(self.face.tools(&self.user), parts.settings.clone(), context);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
         let scope = RunScope { people, listener: attended.sink.clone(), ..scope };

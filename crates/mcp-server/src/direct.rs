@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pincer_catalog::{Entry, Source};
 use pincer_codemode::RunTools;
 use pincer_mcp::ListedTool;
+use pincer_store::ApprovalId;
 use pincer_tools::{Call, CallError, Context, ErrorCode as DoorCode, Outcome};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
@@ -92,7 +93,7 @@ impl Connection {
         let attended = parts.requests.attend(&id);
         let (abort, left) = (CancellationToken::new(), CancellationToken::new());
         let context = Context { abort: abort.clone(), ..self.face.context(&self.user) };
-        let call = Call { id, tool: tool.to_owned(), input: input.into(), ..Call::default() };
+        let call = Call { id: id.into(), tool: tool.to_owned(), input: input.into(), ..Call::default() };
         let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
         let client = people::can(&request);
         let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));
@@ -147,7 +148,7 @@ pub(crate) fn error_of(error: CallError) -> ErrorData {
     })
 }
 
-fn unanswered(entry: &Entry, question: &str) -> String {
+fn unanswered(entry: &Entry, question: &ApprovalId) -> String {
     format!(
         "{} waits for a person: tell them to run `pincer approvals allow {question}` (or deny), and then call it again with the \
          same input",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use pincer_catalog::{Catalog, Policy, Source};
 use pincer_codemode::{CodeMode, RunTools, Settings};
 use pincer_mcp::{Server, Servers};
-use pincer_store::Approvals;
+use pincer_store::{Approvals, SessionKey};
 use pincer_tools::{Context, Door};
 use rmcp::model::ServerNotification as Notification;
 use tokio::sync::watch;
@@ -73,7 +73,7 @@ pub struct FaceParts {
     /// What programs may use.
     pub settings: Settings,
     /// The session that everything belongs to.
-    pub session: String,
+    pub session: SessionKey,
     /// Who calls, if nothing else is said.
     pub user: User,
     /// What clients are shown.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pincer_store::{ApprovalId, CallId, RunId};
 use pincer_tools::{BoxFuture, Event, EventSink, Request, UpdateSink};
 use serde_json::Value;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -13,7 +14,7 @@ pub(crate) enum News {
     /// Something happened to a call within it.
     Event(Box<Event>),
     /// A person must answer this question. It may be told more than once.
-    Question(String),
+    Question(ApprovalId),
     /// A tool asks for something of the client.
     Asked(Request, oneshot::Sender<Option<Value>>),
 }
@@ -48,9 +49,9 @@ impl Requests {
 
 impl Attended {
     /// Attends to the calls of this run too, unless somebody does.
-    pub fn also(mut self, run: &str) -> Self {
-        self.all.lock().entry(run.to_owned()).or_insert_with(|| self.sink.0.clone());
-        self.ids.push(run.to_owned());
+    pub fn also(mut self, run: &RunId) -> Self {
+        self.all.lock().entry(run.to_string()).or_insert_with(|| self.sink.0.clone());
+        self.ids.push(run.to_string());
         self
     }
 }
@@ -70,7 +71,11 @@ impl EventSink for Requests {
     fn event(&self, event: Event) {
         // The request is the call itself, that within which it is made, or that with which its run is continued.
         let requests = self.lock();
-        let ids = [event.parent.as_ref(), Some(&event.call), event.run.as_ref()];
+        let ids = [
+            event.parent.as_ref().map(CallId::as_str),
+            Some(event.call.as_str()),
+            event.run.as_ref().map(RunId::as_str),
+        ];
         let of = ids.into_iter().flatten().find_map(|id| requests.get(id));
         if let Some(tell) = of {
             let _ = tell.send(News::Event(Box::new(event)));
@@ -85,8 +90,8 @@ impl EventSink for Requests {
 impl UpdateSink for Sink {
     fn update(&self, _update: Value) {}
 
-    fn asked(&self, approval: &str) {
-        let _ = self.0.send(News::Question(approval.to_owned()));
+    fn asked(&self, approval: &ApprovalId) {
+        let _ = self.0.send(News::Question(approval.clone()));
     }
 
     fn ask(&self, request: Request) -> BoxFuture<'_, Option<Value>> {

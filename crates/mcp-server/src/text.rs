@@ -1,6 +1,7 @@
 //! A result as a model reads it best: what the program printed, then what it came to, in as few words as will do.
 
 use pincer_codemode::{CodeModeResult, Output, PendingState, Waiting};
+use pincer_store::ApprovalId;
 
 /// The text of a result, written into one buffer.
 pub(crate) fn text(result: &CodeModeResult) -> String {
@@ -22,7 +23,7 @@ pub(crate) fn text(result: &CodeModeResult) -> String {
         CodeModeResult::Failed(failed) => {
             let code = failed.code.and_then(|code| serde_json::to_value(code).ok());
             let code = code.and_then(|code| code.as_str().map(|code| format!(" ({code})"))).unwrap_or_default();
-            let run = failed.run_id.as_deref();
+            let run = failed.run_id.as_ref();
             let hint =
                 run.map(|id| format!(" Call wait with {{\"runId\": \"{id}\"}} to continue.")).unwrap_or_default();
             text.push_str(&format!("failed{code}: {}{hint}", failed.error));
@@ -55,7 +56,7 @@ fn waits(waiting: &Waiting) -> String {
         .iter()
         .filter(|call| call.state == PendingState::Approval)
         .map(|call| {
-            let approval = call.approval_id.as_deref().unwrap_or("?");
+            let approval = call.approval_id.as_ref().map_or("?", ApprovalId::as_str);
             format!("{} (pincer approvals allow {approval})", call.tool_id.as_deref().unwrap_or(&call.method))
         })
         .collect();

@@ -45,7 +45,7 @@ async fn an_answer_in_a_dialog_decides() {
             heard.iter().filter(|(method, _)| method == "elicitation/create").map(|(_, params)| params).collect();
         assert_eq!(asked.len(), questions, "{name}");
         assert!(asked[0]["message"].as_str().unwrap().contains("openclaw:core:ask {\"i\":0}"), "{name}: {asked:?}");
-        assert_eq!(house.store.grants().unwrap().len(), usize::from(name == "always"), "{name}");
+        assert_eq!(house.store.grants().await.unwrap().len(), usize::from(name == "always"), "{name}");
     }
 }
 
@@ -130,7 +130,7 @@ async fn taking_a_request_back_ends_a_program_that_waits_for_a_person() {
     }
     let question = house.question();
     house.until(&house.runs()[0], RunState::Aborted).await;
-    assert_eq!(house.store.approval(&question.id).unwrap().state, ApprovalState::Cancelled);
+    assert_eq!(house.store.approval(&question.id).await.unwrap().state, ApprovalState::Cancelled);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

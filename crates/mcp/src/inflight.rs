@@ -22,7 +22,7 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub fn new(updates: Arc<dyn UpdateSink>, context: &Context) -> Self {
-        Self { updates, people: (context.session.clone(), context.sender.clone()) }
+        Self { updates, people: (context.session.to_string(), context.sender.clone()) }
     }
 }
 

@@ -195,7 +195,7 @@ async fn what_a_tool_says_of_itself_is_noted_and_loosens_no_rule() {
     assert!(!flags("look").trusted && !flags("again").direct_only);
     assert_eq!(house.error("mcp:liar:again", json!({})).await.code, ErrorCode::Denied);
     let (error, ()) = tokio::join!(house.error("mcp:liar:look", json!({})), async {
-        let pending = || house.store.pending_approvals().unwrap().pop();
+        let pending = || house.store.pending_approvals().wait().unwrap().pop();
         eventually(|| pending().is_some()).await;
         house.door.answer(&pending().unwrap().id, Answer::Deny, "me").await.unwrap();
     });

@@ -14,7 +14,7 @@ use common_oauth::{MIB, Served, json as answered, response, serve, settings};
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Greeting, Places, Server, Servers};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, CallError, Context, Door, Effect, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Policy};
 use pincer_plugins::{Found, MANIFEST, PluginProcess, PluginSettings, load, provide};
-use pincer_store::{Approvals, SqliteStore};
+use pincer_store::{ApprovalId, Approvals};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{
     Answer, Call, Context, Door, Effect, ErrorCode, FnTool, Outcome, RunCatalog, ToolCall, ToolError, UpdateSink,
 };
@@ -65,9 +66,9 @@ impl House {
         self.call(tool, input).await.result.unwrap_err().message
     }
 
-    async fn question(&self) -> String {
+    async fn question(&self) -> ApprovalId {
         loop {
-            if let Some(question) = self.store.pending_approvals().unwrap().pop() {
+            if let Some(question) = self.store.pending_approvals().await.unwrap().pop() {
                 return question.id;
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
@@ -113,7 +114,7 @@ async fn the_python_sample_has_a_tool_a_hook_and_a_namespace() {
     let write = house.call("write", json!({ "path": "notes.jsonl" }));
     let (outcome, ()) = tokio::join!(write, async {
         let question = house.question().await;
-        assert!(house.store.approval(&question).unwrap().request.contains("Change the notes themselves?"));
+        assert!(house.store.approval(&question).await.unwrap().request.contains("Change the notes themselves?"));
         house.door.answer(&question, Answer::Deny, "me").await.unwrap();
     });
     assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Denied);

@@ -1,120 +1,18 @@
-//! Why something was not stored or found.
+//! Why a store did not do what it was asked for.
 
-use std::io;
-use std::path::PathBuf;
+use std::error::Error;
+use std::fmt;
 
-use rusqlite::ErrorCode;
+use crate::{ApprovalId, Millis, RunId, SessionKey, Share};
 
-use crate::Millis;
-use crate::room::Share;
-
-/// Why something was not stored or found. What was acknowledged before is still there.
+/// Why a store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The directory or file cannot be made private or opened.
-    #[error("the store {} cannot be opened: {source}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file is not a database, or is damaged. It has been left as it is.
-    #[error(
-        "the store {} is damaged and was left untouched: {reason}. Restore it from a backup, or move it away to start anew",
-        path.display()
-    )]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        reason: String,
-    },
-    /// A later version of Pincer has written the file.
-    #[error(
-        "the store {} has schema {found}, this version of Pincer knows up to {known}: use the version that wrote it, or a \
-         later one",
-        path.display()
-    )]
-    Newer {
-        /// The file.
-        path: PathBuf,
-        /// Its schema.
-        found: i64,
-        /// Ours.
-        known: i64,
-    },
-    /// There is no room for it.
-    #[error("the disk under the store {} is full: make room and try again", path.display())]
-    Full {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Another process holds the file for longer than we wait.
-    #[error("the store {} is busy: another process has been writing for too long; try again", path.display())]
-    Busy {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file was removed or replaced while it was open.
-    #[error(
-        "the store {} was removed or replaced while this process had it open, so nothing more is stored: restart this process",
-        path.display()
-    )]
-    Gone {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A backup cannot be written or put in place.
-    #[error("{} cannot be copied to {}: {source}", from.display(), to.display())]
-    Copy {
-        /// The file that is copied.
-        from: PathBuf,
-        /// Where to.
-        to: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// There is a file already where a backup is to be written.
-    #[error("{} is there already and was left as it is: name another file, or remove it", path.display())]
-    Taken {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A process has the store open that is to be replaced.
-    #[error(
-        "the store {} is in use: end all Pincer processes that have this state directory (servers, programs that run), and try \
-         again",
-        path.display()
-    )]
-    InUse {
-        /// The store.
-        path: PathBuf,
-    },
-    /// A file is not a backup, or is damaged.
-    #[error("{} is not a backup of a store, or is damaged, so the store was left as it is: {reason}", path.display())]
-    NotABackup {
-        /// The file.
-        path: PathBuf,
-        /// The damage.
-        reason: String,
-    },
-    /// The file cannot be written.
-    #[error(
-        "the store {} cannot be written ({reason}): look at the disk, and at the limit on file sizes (`ulimit -f`)",
-        path.display()
-    )]
-    Unwritable {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        reason: String,
-    },
     /// A call with a possible effect is not part of the stored checkpoint.
     #[error("call {seq} of the run {run} is not part of its stored checkpoint, so it was not made")]
     NotCovered {
         /// The run.
-        run: String,
+        run: RunId,
         /// The call.
         seq: u32,
     },
@@ -122,7 +20,7 @@ pub enum StoreError {
     #[error("the checkpoint of the run {run} is older than a call that it has made since, so it was not stored")]
     Outdated {
         /// The run.
-        run: String,
+        run: RunId,
     },
     /// The permission for a call is gone.
     #[error("the permission to call {tool} was used up or revoked")]
@@ -136,7 +34,7 @@ pub enum StoreError {
     )]
     Fenced {
         /// The run.
-        run: String,
+        run: RunId,
     },
     /// As many runs wait as may.
     #[error(
@@ -154,7 +52,7 @@ pub enum StoreError {
         /// Where there is no room.
         share: Share,
         /// The sessions of the user that have most of them, and how many.
-        holders: Vec<(String, u32)>,
+        holders: Vec<(SessionKey, u32)>,
         /// In how many milliseconds the first of them can no longer be continued.
         retry_after: Millis,
     },
@@ -174,34 +72,81 @@ pub enum StoreError {
         /// Its id.
         id: String,
     },
-    /// Anything else that SQLite has to say.
-    #[error("the store {} failed", path.display())]
-    Database {
-        /// The file.
-        path: PathBuf,
-        /// What SQLite said.
-        #[source]
-        source: rusqlite::Error,
-    },
+    /// The database could not do it.
+    #[error(transparent)]
+    Database(#[from] DatabaseError),
 }
 
 impl StoreError {
-    /// Sorts what SQLite says.
-    pub(crate) fn of(path: &std::path::Path, error: rusqlite::Error) -> Self {
-        let path = path.to_owned();
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::Corrupt { path, reason: error.to_string() }
-            }
-            Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::SystemIoFailure) => Self::Unwritable { path, reason: error.to_string() },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
-            _ => Self::Database { path, source: error },
-        }
+    /// Returns the error for a run that is not there.
+    pub fn no_run(id: &RunId) -> Self {
+        Self::Missing { what: "run", id: id.to_string() }
+    }
+
+    /// Returns the error for a question that is not there.
+    pub fn no_approval(id: &ApprovalId) -> Self {
+        Self::Missing { what: "approval", id: id.to_string() }
+    }
+
+    /// Returns whether the change may have been stored all the same: the database failed in the middle of it.
+    pub fn may_be_stored(&self) -> bool {
+        matches!(self, Self::Database(error) if error.kind == DatabaseErrorKind::Interrupted)
+    }
+
+    /// Returns whether the database was busy for too long, so that trying again may help.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Database(error) if error.kind == DatabaseErrorKind::Busy)
     }
 }
 
-fn told(holders: &[(String, u32)]) -> String {
+/// A failure of the database. Its text is for the person who must act; its source is the database's own error.
+#[derive(Debug)]
+pub struct DatabaseError {
+    kind: DatabaseErrorKind,
+    error: Box<dyn Error + Send + Sync>,
+}
+
+/// What a failure of the database means for the change that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DatabaseErrorKind {
+    /// Nothing was changed: other processes had the database for too long.
+    Busy,
+    /// Nothing was changed.
+    Refused,
+    /// It is not known whether something was changed.
+    Interrupted,
+}
+
+impl DatabaseError {
+    /// Returns a failure of this kind.
+    pub fn new(kind: DatabaseErrorKind, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { kind, error: error.into() }
+    }
+
+    /// Returns what it means for the change that was asked for.
+    pub fn kind(&self) -> DatabaseErrorKind {
+        self.kind
+    }
+
+    /// Returns the database's own error, if it is of this type.
+    pub fn downcast_ref<E: Error + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl Error for DatabaseError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.error.source()
+    }
+}
+
+fn told(holders: &[(SessionKey, u32)]) -> String {
     let holders: Vec<_> = holders.iter().map(|(session, count)| format!("the session {session} ({count})")).collect();
     if holders.is_empty() { String::new() } else { format!("; most are of {}", holders.join(", ")) }
 }

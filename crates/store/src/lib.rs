@@ -1,65 +1,77 @@
 //! What must survive the process: runs and their snapshots, the journal of nested calls, approvals and grants, and
 //! idempotency keys.
 //!
-//! Each concern is a small trait, so that another database can stand behind it with the same tests. [`SqliteStore`] is the
-//! default: one file in WAL mode. What a call has returned is committed, and survives at least the death of the process
-//! ([`Safety`]). Nothing here holds a lock between two calls:
-//! whoever owns a run proves it with a [`Fence`], which is checked inside the commit, so that an owner that was thought dead
-//! and comes back can change nothing.
+//! Each concern is a small trait, so that another database can stand behind it with the same tests; `pincer-store-sqlite` is the
+//! one there is. A method is one transaction. It returns a [`Reply`]: a future whose work goes on when it is dropped, and which
+//! may be ready at once. What it has returned is committed, and survives at least the death of the process ([`Safety`]).
+//! Nothing here holds a lock between two calls: the owner of a run proves it with a [`Fence`], which is checked inside the
+//! commit, so that an owner that was thought dead and comes back can change nothing.
 //!
-//! It stores what it is given and knows nothing of tools, JavaScript or policy. Times are store time ([`Clock`]), and passed
-//! in, so that tests need no clock. All calls block; they take well under a millisecond, plus what the disk needs.
+//! A store keeps what it is given and knows nothing of tools, JavaScript or policy. Times are store time ([`Clock`]), and passed
+//! in, so that tests need no clock.
 //!
 //! ```
-//! use pincer_store::{Claim, NewRun, RunState, Runs, Safety, SqliteStore};
+//! use pincer_store::{RunId, Runs, StoreError};
 //!
-//! # let directory = std::env::temp_dir().join(format!("pincer-doc-{}", std::process::id()));
-//! let store = SqliteStore::open(&directory.join("pincer.db"))?;
-//! let (id, session, caller) = ("cm_1", "main", "me");
-//! let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
-//! let one = Claim { owner: "process-1", safety: Safety::Process };
-//! let fence = store.create_run(&run, one, None, Safety::Process.into())?;
-//!
-//! // A process that takes the run over leaves the old owner without a say.
-//! let two = Claim { owner: "process-2", ..one };
-//! let newer = store.claim_run("cm_1", (RunState::Running, fence), two)?;
-//! assert!(store.finish_run("cm_1", fence, RunState::Failed, "{}", 1, Safety::Power.into()).is_err());
-//! store.finish_run("cm_1", newer, RunState::Completed, "{}", 1, Safety::Power.into())?;
-//! assert_eq!(store.run("cm_1")?.state, RunState::Completed);
-//! # std::fs::remove_dir_all(directory)?;
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! /// Works with every store.
+//! async fn owner(store: &(dyn Runs + Sync), id: &RunId) -> Result<String, StoreError> {
+//!     Ok(store.run(id).await?.owner.to_string())
+//! }
 //! ```
 
 mod approvals;
-mod backup;
+mod changes;
 mod clock;
 mod error;
 mod grants;
+mod ids;
 mod journal;
 mod keys;
-mod listing;
-mod migrations;
-mod presence;
+mod leases;
+mod listings;
+mod reply;
 mod room;
 mod runs;
+mod safety;
 mod snapshots;
-mod sqlite;
-mod sync;
+mod states;
 mod upkeep;
 
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
-pub use backup::Restored;
-pub use clock::Clock;
-pub use error::StoreError;
-pub use grants::{Grant, GrantKind, Grants, NewGrant};
-pub use journal::{Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
+pub use changes::{ChangeWatch, Changes};
+pub use clock::{Clock, Millis};
+pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
+pub use grants::{Grant, GrantKind, Grants};
+pub use ids::{ApprovalId, CallId, GrantId, OwnerId, RunId, SessionKey};
+pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
-pub use listing::{Listings, Page, RunOverview, SessionCount, Standing};
+pub use leases::Leases;
+pub use listings::{Listings, Page, RunOverview, SessionCount, Standing};
+pub use reply::{Reply, block_on};
 pub use room::{Room, Share};
 pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunState, Runs, ToolSet};
-pub use snapshots::{CellPart, Checkpoint, Park, Snapshot, Snapshots};
-pub use sqlite::{Commit, Patience, Safety, SqliteStore};
+pub use safety::Safety;
+pub use snapshots::{CellPart, Checkpoint, Park, Resumption, Snapshot, Snapshots};
 pub use upkeep::Upkeep;
 
-/// Milliseconds since 1970.
-pub type Millis = i64;
+/// Everything that a store does.
+pub trait Store:
+    Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock + Changes + Send + Sync
+{
+}
+
+impl<T> Store for T where
+    T: Runs
+        + Listings
+        + Upkeep
+        + Snapshots
+        + Journal
+        + Approvals
+        + Grants
+        + IdempotencyKeys
+        + Clock
+        + Changes
+        + Send
+        + Sync
+{
+}

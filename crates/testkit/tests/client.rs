@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Greeting, Places, Servers};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, Context, Door, Request, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
 
@@ -61,8 +61,13 @@ async fn tools_that_ask_for_input_get_it() {
     ];
     for (seq, (tool, expected)) in (0..).zip(cases) {
         let tool = format!("mcp:fixture:test_input_required_result_{tool}");
-        let call =
-            Call { id: format!("call-{seq}"), seq, tool: tool.clone(), input: json!({}).into(), ..Call::default() };
+        let call = Call {
+            id: format!("call-{seq}").into(),
+            seq,
+            tool: tool.clone(),
+            input: json!({}).into(),
+            ..Call::default()
+        };
         let outcome = door.call(&scope, &Context::default(), call, Arc::new(Person)).await;
         let value = outcome.value().unwrap();
         let text = value["content"][0]["text"].as_str().unwrap();

@@ -1,11 +1,11 @@
 //! Asking a person before a call is made, and waiting for the answer.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_json::Payload;
 use pincer_store::{
-    Approval, ApprovalState, Asked, Decision, Grant, GrantKind, Millis, NewApproval, NewGrant, StoreError,
+    Approval, ApprovalId, ApprovalState, Asked, Decision, Grant, GrantId, GrantKind, Millis, NewApproval, Permission,
+    RunId, StoreError,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -13,7 +13,6 @@ use uuid::Uuid;
 use crate::approvals::call_digest;
 use crate::door::{Door, DoorStore, Failed};
 use crate::hooks::{ApprovalDemand, Standing};
-use crate::journal::Allowed;
 use crate::telling::Teller;
 use crate::{Answer, Call, Context, ErrorCode, EventKind, Fingerprint, UpdateSink};
 
@@ -35,7 +34,7 @@ pub(crate) enum Settled {
     /// By its answer, its time, or because it was withdrawn.
     As(ApprovalState),
     /// By a grant that came with the answer to another one.
-    Granted(Allowed),
+    Granted(Permission),
 }
 
 impl Door {
@@ -46,47 +45,41 @@ impl Door {
         context: &Context,
         teller: &Teller<'_>,
         updates: &dyn UpdateSink,
-    ) -> Result<Allowed, Failed> {
+    ) -> Result<Permission, Failed> {
         let store_failed =
             |error: StoreError| Failed::before(ErrorCode::Store, format!("no person could be asked: {error}"));
         let tool = question.tool.clone();
-        let run = context.run.as_ref().map(|run| run.id().to_owned());
+        let run = context.run.as_ref().map(|run| run.id().clone());
         let is_bound = run.is_some();
-        let (asked_tool, fingerprint, standing) = (tool.clone(), question.fingerprint, question.standing.clone());
-        let user = context.user.clone();
-        let grant = Arc::new(move |store: &dyn DoorStore| {
-            let keys = standing.keys(&asked_tool);
-            grant_for(store, &keys, fingerprint, &user, run.as_deref())
-        });
-        let look = Arc::clone(&grant);
-        if let Some(allowed) = self.stored(move |store| look(store)).await.map_err(store_failed)?
-            && (matches!(allowed, Allowed::Standing(_))
+        let keys = question.standing.keys(&tool);
+        let granting = Granting { keys, fingerprint: question.fingerprint, user: context.user.clone(), run };
+        if let Some(permission) = granting.find(self.store()).await.map_err(store_failed)?
+            && (matches!(permission, Permission::Standing(_))
                 || !self.is_answered(question, context).await.map_err(store_failed)?)
         {
-            return Ok(allowed);
+            return Ok(permission);
         }
         self.stored_up_to(question.call.seq, context, updates).await?;
         loop {
             let id = self.question(question, context, teller).await.map_err(store_failed)?;
             updates.asked(&id);
-            let state = match self.answer_to(&id, context, Arc::clone(&grant)).await.map_err(store_failed)? {
+            let state = match self.answer_to(&id, context, Some(&granting)).await.map_err(store_failed)? {
                 Settled::As(state) => state,
-                Settled::Granted(allowed) => {
+                Settled::Granted(permission) => {
                     teller.tell(EventKind::ApprovalResolved { approval: id, state: ApprovalState::Allowed.as_str() });
-                    return Ok(allowed);
+                    return Ok(permission);
                 }
             };
             teller.tell(EventKind::ApprovalResolved { approval: id.clone(), state: state.as_str() });
             if !is_bound && matches!(state, ApprovalState::Allowed | ApprovalState::Denied) {
                 // Another call of the same kind may have waited for the same answer: it is for one of them.
-                let asked = id.clone();
-                if !self.stored(move |store| store.use_answer(&asked)).await.map_err(store_failed)? {
+                if !self.store().use_answer(&id).await.map_err(store_failed)? {
                     continue;
                 }
             }
             let refused = match state {
-                ApprovalState::Allowed if is_bound => return Ok(Allowed::Answer(id)),
-                ApprovalState::Allowed => return Ok(Allowed::Free),
+                ApprovalState::Allowed if is_bound => return Ok(Permission::Answer(id)),
+                ApprovalState::Allowed => return Ok(Permission::Free),
                 ApprovalState::Denied => (ErrorCode::Denied, format!("the call of {tool} was denied")),
                 ApprovalState::Expired => {
                     let message = format!("no person answered in time whether {tool} may be called");
@@ -118,38 +111,27 @@ impl Door {
 
     /// Returns whether this very call has its answer. Then it does not use up what that answer grants to the next ones.
     async fn is_answered(&self, of: &Question<'_>, context: &Context) -> Result<bool, StoreError> {
-        let Some(run) = context.run.as_ref().map(|run| run.id().to_owned()) else { return Ok(false) };
-        let digest = call_digest(&of.tool, &of.input.as_value().unwrap_or_default());
-        let (session, user) = (context.session.clone(), context.user.clone());
-        let (seq, fingerprint) = (of.call.seq, of.fingerprint.0);
-        let standing = self.stored(move |store| {
-            let call = Some((run.as_str(), seq));
-            store.standing_question(
-                &Asked { session: &session, user: &user, call, digest: &digest, fingerprint: &fingerprint },
-                store.now(),
-            )
-        });
-        Ok(standing.await?.is_some_and(|question| question.state != ApprovalState::Pending))
+        let Some(run) = &context.run else { return Ok(false) };
+        let asked = asked(of, context, Some((run.id().clone(), of.call.seq)));
+        let standing = self.store().standing_question(asked, self.store().now()).await?;
+        Ok(standing.is_some_and(|question| question.state != ApprovalState::Pending))
     }
 
     /// Returns the question about this very call: one that stands already, perhaps with its answer, or a new one.
-    async fn question(&self, of: &Question<'_>, context: &Context, teller: &Teller<'_>) -> Result<String, StoreError> {
-        // It was read before the hooks were asked.
-        let digest = call_digest(&of.tool, &of.input.as_value().unwrap_or_default());
-        let fingerprint = of.fingerprint.0;
+    async fn question(
+        &self,
+        of: &Question<'_>,
+        context: &Context,
+        teller: &Teller<'_>,
+    ) -> Result<ApprovalId, StoreError> {
         let _asking = self.asking.lock().await;
-        let call = context.run.as_ref().map(|run| (run.id().to_owned(), of.call.seq));
-        let (session, user, asked_call) = (context.session.clone(), context.user.clone(), call.clone());
-        let standing = self.stored(move |store| {
-            let call = asked_call.as_ref().map(|(run, seq)| (run.as_str(), *seq));
-            let asked = Asked { session: &session, user: &user, call, digest: &digest, fingerprint: &fingerprint };
-            store.standing_question(&asked, store.now())
-        });
-        if let Some(standing) = standing.await? {
+        let call = context.run.as_ref().map(|run| (run.id().clone(), of.call.seq));
+        let asked = asked(of, context, call.clone());
+        if let Some(standing) = self.store().standing_question(asked, self.store().now()).await? {
             teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });
             return Ok(standing.id);
         }
-        let id = self.ask(of, context, call.as_ref().map(|(run, seq)| (run.as_str(), Some(*seq)))).await?;
+        let id = self.ask(of, context, call.map(|(run, seq)| (run, Some(seq)))).await?;
         teller.tell(EventKind::ApprovalRequested { approval: id.clone() });
         Ok(id)
     }
@@ -159,8 +141,8 @@ impl Door {
         &self,
         of: &Question<'_>,
         context: &Context,
-        call: Option<(&str, Option<u32>)>,
-    ) -> Result<String, StoreError> {
+        call: Option<(RunId, Option<u32>)>,
+    ) -> Result<ApprovalId, StoreError> {
         // A person who decides must see what will be done: nothing is left out of the input here.
         let (digest, request) = {
             // It was read before the hooks were asked.
@@ -171,25 +153,22 @@ impl Door {
             });
             (call_digest(&of.tool, &input), request.to_string())
         };
-        let id = format!("ap_{}", Uuid::now_v7());
-        let (lifetime, fingerprint) = (self.parts.approval_lifetime, of.fingerprint.0);
-        let (asked_id, session, user) = (id.clone(), context.session.clone(), context.user.clone());
-        let (tool, run, seq) = (of.tool.clone(), call.map(|(run, _)| run.to_owned()), call.and_then(|(_, seq)| seq));
-        let asked = self.stored(move |store| {
-            let created_at = store.now();
-            store.ask(&NewApproval {
-                id: &asked_id,
-                run: run.as_deref(),
-                session: &session,
-                user: Some(&user),
-                tool: &tool,
-                seq,
-                digest: &digest,
-                fingerprint: Some(&fingerprint),
-                request: &request,
-                created_at,
-                expires_at: lifetime.map(|lifetime| created_at + lifetime.as_millis() as Millis),
-            })
+        let id = ApprovalId::from(format!("ap_{}", Uuid::now_v7()));
+        let created_at = self.store().now();
+        let lifetime = self.parts.approval_lifetime.map(|lifetime| lifetime.as_millis() as Millis);
+        let (run, seq) = call.map_or((None, None), |(run, seq)| (Some(run), seq));
+        let asked = self.store().ask(NewApproval {
+            id: id.clone(),
+            run,
+            session: context.session.clone(),
+            user: Some(context.user.clone()),
+            tool: of.tool.clone(),
+            seq,
+            digest: digest.into(),
+            fingerprint: Some(of.fingerprint.0.into()),
+            request: request.into(),
+            created_at,
+            expires_at: lifetime.map(|lifetime| created_at + lifetime),
         });
         asked.await?;
         Ok(id)
@@ -198,65 +177,134 @@ impl Door {
     /// Waits until a question is settled, here or in another process; an abort settles it too.
     pub(crate) async fn answer_to(
         &self,
-        id: &str,
+        id: &ApprovalId,
         context: &Context,
-        grant: Arc<impl Fn(&dyn DoorStore) -> Result<Option<Allowed>, StoreError> + Send + Sync + 'static>,
+        granting: Option<&Granting>,
     ) -> Result<Settled, StoreError> {
+        let mut elsewhere = self.store().watch(LOOK_AGAIN);
         loop {
             // Registered before looking, so that an answer in between is not missed.
             let answered = self.answered.notified();
-            let (asked, granted) = (id.to_owned(), Arc::clone(&grant));
-            let settled = self
-                .stored(move |store| {
-                    store.expire_approvals(store.now())?;
-                    let state = store.approval(&asked)?.state;
-                    if state == ApprovalState::Pending
-                        && let Some(allowed) = granted(store)?
-                    {
-                        // It may have been answered a moment ago, by the very answer that grants this: that one is to be used.
-                        let resolved = store.resolve(&asked, Decision::Cancel, &[], "a grant", store.now())?;
-                        return Ok(match resolved.approval.state {
-                            ApprovalState::Cancelled => Settled::Granted(allowed),
-                            settled => Settled::As(settled),
-                        });
-                    }
-                    Ok(Settled::As(state))
-                })
-                .await?;
-            if !matches!(settled, Settled::As(ApprovalState::Pending)) {
-                return Ok(settled);
-            }
+            let expires_at = match self.settlement(id, granting).await? {
+                Settlement::Settled(settled) => return Ok(settled),
+                Settlement::Open { expires_at } => expires_at,
+            };
+            let expired = async {
+                match expires_at {
+                    Some(at) => tokio::time::sleep(until(at, self.store().now())).await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 biased;
                 () = context.abort.cancelled() => {
-                    let asked = id.to_owned();
-                    let cancelled =
-                        self.stored(move |store| store.resolve(&asked, Decision::Cancel, &[], "abort", store.now()));
+                    let cancelled = self.store().resolve(id, Decision::Cancel, Vec::new(), "abort", self.store().now());
                     return cancelled.await.map(|resolution| Settled::As(resolution.approval.state));
                 }
                 () = answered => {}
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = elsewhere.changed() => {}
+                () = expired => {}
             }
         }
     }
 
+    /// Looks whether a question is settled. A grant that came with the answer to another question settles it.
+    async fn settlement(&self, id: &ApprovalId, granting: Option<&Granting>) -> Result<Settlement, StoreError> {
+        let store = self.store();
+        let mut approval = store.approval(id).await?;
+        if approval.state == ApprovalState::Pending && approval.expires_at.is_some_and(|at| at <= store.now()) {
+            store.expire_approvals(store.now()).await?;
+            approval = store.approval(id).await?;
+        }
+        if approval.state != ApprovalState::Pending {
+            return Ok(Settlement::Settled(Settled::As(approval.state)));
+        }
+        let Some(granting) = granting else { return Ok(Settlement::Open { expires_at: approval.expires_at }) };
+        let Some(permission) = granting.find(store).await? else {
+            return Ok(Settlement::Open { expires_at: approval.expires_at });
+        };
+        // It may have been answered a moment ago, by the very answer that grants this: that one is to be used.
+        let resolved = store.resolve(id, Decision::Cancel, Vec::new(), "a grant", store.now()).await?;
+        Ok(Settlement::Settled(match resolved.approval.state {
+            ApprovalState::Cancelled => Settled::Granted(permission),
+            settled => Settled::As(settled),
+        }))
+    }
+
     /// Answers a question. `false` if it was settled before.
-    pub async fn answer(&self, approval: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
-        let (id, by) = (approval.to_owned(), by.to_owned());
-        let applied = self.stored(move |store| answer_question(store, &id, answer, &by)).await?;
+    pub async fn answer(&self, approval: &ApprovalId, answer: Answer, by: &str) -> Result<bool, StoreError> {
+        let applied = answer_question(self.store(), approval, answer, by).await?;
         self.answered.notify_waiters();
         Ok(applied)
     }
 }
 
+/// The time until a moment of store time.
+fn until(at: Millis, now: Millis) -> Duration {
+    Duration::from_millis(u64::try_from(at - now).unwrap_or(0))
+}
+
+/// Returns the call that a question is looked for. The input was read before the hooks were asked.
+fn asked(of: &Question<'_>, context: &Context, call: Option<(RunId, u32)>) -> Asked {
+    Asked {
+        session: context.session.clone(),
+        user: context.user.clone(),
+        call,
+        digest: call_digest(&of.tool, &of.input.as_value().unwrap_or_default()).into(),
+        fingerprint: of.fingerprint.0.into(),
+    }
+}
+
+/// How a question stands.
+enum Settlement {
+    Settled(Settled),
+    Open { expires_at: Option<Millis> },
+}
+
+/// The grants that could answer a question.
+pub(crate) struct Granting {
+    pub keys: Vec<String>,
+    pub fingerprint: Fingerprint,
+    pub user: String,
+    pub run: Option<RunId>,
+}
+
+impl Granting {
+    /// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
+    /// parts, or for so many calls like this one in this run.
+    pub async fn find(&self, store: &dyn DoorStore) -> Result<Option<Permission>, StoreError> {
+        let fingerprint = || self.fingerprint.0.to_vec();
+        let found = store.grants_for(self.keys.clone(), fingerprint(), &self.user, None).await?;
+        let is_always = |grant: &&Grant| grant.kind == GrantKind::Always;
+        let always = self.keys.iter().filter_map(|key| {
+            let grant = found.iter().filter(is_always).find(|grant| grant.tool == *key)?;
+            Some(grant.id.clone())
+        });
+        let always: Vec<GrantId> = always.collect();
+        // A standing grant first: it costs nothing.
+        if !self.keys.is_empty() && always.len() == self.keys.len() {
+            return Ok(Some(Permission::Standing(always)));
+        }
+        let Some(key) = Standing::counted_key(&self.keys) else { return Ok(None) };
+        let counted = store.grants_for(vec![key], fingerprint(), &self.user, self.run.as_ref()).await?;
+        let counted = counted.into_iter().find(|grant| matches!(grant.kind, GrantKind::Next { .. }));
+        Ok(counted.map(|grant| Permission::Counted(grant.id)))
+    }
+}
+
 /// Settles a question and stores what the answer grants beyond this call; `false` if it was settled before. Any process may,
 /// also one without a door.
-pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str) -> Result<bool, StoreError> {
+pub async fn answer_question(
+    store: &dyn DoorStore,
+    id: &ApprovalId,
+    answer: Answer,
+    by: &str,
+) -> Result<bool, StoreError> {
     let decision = if answer == Answer::Deny { Decision::Deny } else { Decision::Allow };
-    let approval = store.approval(id)?;
+    let approval = store.approval(id).await?;
     let granted: Vec<(String, GrantKind)> = match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
-            let there = store.grants()?;
+            let there = store.grants().await?;
             let same = |grant: &Grant| {
                 grant.kind == GrantKind::Always
                     && grant.fingerprint == approval.fingerprint
@@ -272,17 +320,16 @@ pub fn answer_question(store: &dyn DoorStore, id: &str, answer: Answer, by: &str
         }
         _ => Vec::new(),
     };
-    let ids: Vec<String> = granted.iter().map(|_| format!("gr_{}", Uuid::now_v7())).collect();
-    let grants: Vec<NewGrant<'_>> = granted
-        .iter()
-        .zip(&ids)
-        .map(|((tool, kind), id)| {
-            let (kind, fingerprint) = (kind.clone(), approval.fingerprint.as_deref());
-            NewGrant { id, tool, fingerprint, user: approval.user.as_deref(), kind, created_at: store.now() }
-        })
-        .collect();
-    // In one step: whoever waits for the answer must find what it grants.
-    Ok(store.resolve(id, decision, &grants, by, store.now())?.applied)
+    let grants = granted.into_iter().map(|(tool, kind)| Grant {
+        id: format!("gr_{}", Uuid::now_v7()).into(),
+        tool,
+        fingerprint: approval.fingerprint.clone(),
+        user: approval.user.clone(),
+        kind,
+        created_at: store.now(),
+    });
+    // In one step: a call that waits for the answer must find what it grants.
+    Ok(store.resolve(id, decision, grants.collect(), by, store.now()).await?.applied)
 }
 
 /// Returns what an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
@@ -292,28 +339,4 @@ pub fn granted_always(approval: &Approval) -> Vec<String> {
         Some(keys) => keys.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
         None => vec![approval.tool.clone()],
     }
-}
-
-/// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
-/// parts, or for so many calls like this one in this run.
-pub(crate) fn grant_for(
-    store: &dyn DoorStore,
-    keys: &[String],
-    fingerprint: Fingerprint,
-    user: &str,
-    run: Option<&str>,
-) -> Result<Option<Allowed>, StoreError> {
-    let mut always = Vec::new();
-    for key in keys {
-        let found = store.grants_for(key, &fingerprint.0, user, None)?;
-        always.extend(found.into_iter().find(|grant| grant.kind == GrantKind::Always).map(|grant| grant.id));
-    }
-    // A standing grant first: it costs nothing.
-    if !keys.is_empty() && always.len() == keys.len() {
-        return Ok(Some(Allowed::Standing(always)));
-    }
-    let Some(key) = Standing::counted_key(keys) else { return Ok(None) };
-    let counted = store.grants_for(&key, &fingerprint.0, user, run)?;
-    let counted = counted.into_iter().find(|grant| matches!(grant.kind, GrantKind::Next { .. }));
-    Ok(counted.map(|grant| Allowed::Counted(grant.id)))
 }

@@ -1,5 +1,6 @@
 //! For whom a tool is called.
 
+use pincer_store::{CallId, SessionKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::RunOwner;
@@ -10,7 +11,7 @@ pub struct Context {
     /// The agent.
     pub agent: Option<String>,
     /// The session.
-    pub session: String,
+    pub session: SessionKey,
     /// The user for whom the call is made: of this system, or of a connection. Things of one user (processes, history, answers)
     /// are nothing to another in the same session.
     pub user: String,
@@ -21,7 +22,7 @@ pub struct Context {
     /// The run, if the call belongs to one: its calls are journalled.
     pub run: Option<RunOwner>,
     /// The call within which this one is made.
-    pub parent_call: Option<String>,
+    pub parent_call: Option<CallId>,
     /// Whether the session is sandboxed.
     pub sandboxed: bool,
     /// Ends the call, and everything it started.

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use pincer_catalog::{Entry, ToolId};
-use pincer_store::{ApprovalState, StoreError};
+use pincer_store::{ApprovalId, ApprovalState, CallId, RunId, StoreError};
 use serde_json::Value;
 
-use crate::asking::{Question, Settled, grant_for};
-use crate::door::{Door, DoorStore};
+use crate::asking::{Granting, Question, Settled};
+use crate::door::Door;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all};
 use crate::telling::Teller;
 use crate::{Call, CallError, Context, ErrorCode, EventKind, fingerprint};
@@ -17,7 +17,7 @@ use crate::{Call, CallError, Context, ErrorCode, EventKind, fingerprint};
 #[derive(Clone, Debug)]
 pub struct ControlCall {
     /// Its id.
-    pub id: String,
+    pub id: CallId,
     /// What the model calls the tool: `exec`.
     pub name: &'static str,
     /// What it is: `code_mode_exec`.
@@ -78,9 +78,13 @@ impl Door {
             Merged::Block(reason) => Err(CallError::new(ErrorCode::Blocked, reason)),
             Merged::Go { params, approval: None, .. } => Ok(Admission::Go(params)),
             Merged::Go { params, approval: Some(demand), standing, .. } => {
-                let (keys, print) = (standing.keys(&entry.id.to_string()), fingerprint(&entry));
-                let user = context.user.clone();
-                let granted = self.stored(move |store| grant_for(store, &keys, print, &user, None)).await;
+                let granting = Granting {
+                    keys: standing.keys(&entry.id.to_string()),
+                    fingerprint: fingerprint(&entry),
+                    user: context.user.clone(),
+                    run: None,
+                };
+                let granted = granting.find(self.store()).await;
                 let failed = |error| CallError::new(ErrorCode::Store, format!("no person could be asked: {error}"));
                 if granted.map_err(failed)?.is_some() {
                     return Ok(Admission::Go(params));
@@ -92,27 +96,27 @@ impl Door {
     }
 
     /// Stores the question whether a run may begin. Its answer is for that run, in whichever process it begins.
-    pub async fn ask_for_run(&self, asking: &Asking, context: &Context, run: &str) -> Result<String, StoreError> {
+    pub async fn ask_for_run(&self, asking: &Asking, context: &Context, run: &RunId) -> Result<ApprovalId, StoreError> {
         let (fingerprint, tool) = (fingerprint(&asking.entry), asking.tool());
         let (input, call, demand, standing) = (&asking.call.input, &asking.call, &asking.demand, &asking.standing);
         let id = self
-            .ask(&Question { tool, fingerprint, input, call, demand, standing }, context, Some((run, None)))
+            .ask(&Question { tool, fingerprint, input, call, demand, standing }, context, Some((run.clone(), None)))
             .await?;
         self.tell_asked(&asking.call.id, &id, context);
         Ok(id)
     }
 
     /// Tells that a question of a control call waits for an answer.
-    pub fn tell_asked(&self, call: &str, approval: &str, context: &Context) {
+    pub fn tell_asked(&self, call: &CallId, approval: &ApprovalId, context: &Context) {
         let entry = Arc::new(Entry::new(ToolId::control("exec"), ""));
-        let teller = Teller { door: self, call: call.to_owned(), entry, context: context.clone() };
-        teller.tell(EventKind::ApprovalRequested { approval: approval.to_owned() });
+        let teller = Teller { door: self, call: call.clone(), entry, context: context.clone() };
+        teller.tell(EventKind::ApprovalRequested { approval: approval.clone() });
     }
 
     /// Waits until a question is settled, here or in another process. Dropping this leaves the question as it is.
-    pub async fn settled(&self, approval: &str) -> Result<ApprovalState, StoreError> {
+    pub async fn settled(&self, approval: &ApprovalId) -> Result<ApprovalState, StoreError> {
         let never = Context::default();
-        match self.answer_to(approval, &never, Arc::new(|_: &dyn DoorStore| Ok(None))).await? {
+        match self.answer_to(approval, &never, None).await? {
             Settled::As(state) => Ok(state),
             Settled::Granted(_) => Ok(ApprovalState::Allowed),
         }

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::{Entry, Flags};
 use pincer_json::{Json, Payload};
-use pincer_store::{Approvals, Clock, Grants, Journal, StoreError};
+use pincer_store::{Approvals, CallId, Changes, Clock, Grants, Journal, Permission, RunId};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
 
 use crate::approvals::decide;
 use crate::asking::Question;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
-use crate::journal::{Allowed, NotDispatched};
+use crate::journal::NotDispatched;
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
 use crate::telling::{Teller, TellingSink};
@@ -28,14 +28,14 @@ use crate::{
 const GRACE: Duration = Duration::from_millis(500);
 
 /// What the door needs of a store.
-pub trait DoorStore: Journal + Approvals + Grants + Clock + Send + Sync {}
-impl<T: Journal + Approvals + Grants + Clock + Send + Sync> DoorStore for T {}
+pub trait DoorStore: Journal + Approvals + Grants + Clock + Changes + Send + Sync {}
+impl<T: Journal + Approvals + Grants + Clock + Changes + Send + Sync> DoorStore for T {}
 
 /// A call to be made.
 #[derive(Clone, Debug, Default)]
 pub struct Call {
     /// Its id, for events and approvals.
-    pub id: String,
+    pub id: CallId,
     /// Its number in the journal of its run.
     pub seq: u32,
     /// The tool's id, or a name that only one tool has.
@@ -173,7 +173,7 @@ impl Door {
     }
 
     /// Returns the numbers of the calls of a run that are made here at the moment.
-    pub fn under_way(&self, run: &str) -> BTreeSet<u32> {
+    pub fn under_way(&self, run: &RunId) -> BTreeSet<u32> {
         self.under_way.of(run)
     }
 
@@ -286,7 +286,7 @@ impl Door {
         let _turn = loop {
             let allowed = match &question {
                 Some(question) => self.approve(question, context, teller, &*updates).await?,
-                None => Allowed::Free,
+                None => Permission::Free,
             };
             let turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
             if context.abort.is_cancelled() || !updates.may_dispatch() {
@@ -375,14 +375,14 @@ impl Door {
         registered: &Registered,
         entry: &Arc<Entry>,
         input: Value,
-        call: &str,
+        call: &CallId,
         context: &Context,
         updates: Arc<dyn UpdateSink>,
     ) -> Result<Payload, Failed> {
         let looks_only = |effect| if entry.flags.read_only { Effect::None } else { effect };
         let abort = context.abort.child_token();
         let mut inner = context.clone();
-        inner.parent_call = Some(call.to_owned());
+        inner.parent_call = Some(call.clone());
         inner.abort = abort.clone();
         inner.nesting.within_sequential |= entry.flags.sequential;
         let tool = Arc::clone(&registered.tool);
@@ -425,21 +425,5 @@ impl Door {
 
     pub(crate) fn store(&self) -> &dyn DoorStore {
         &*self.store
-    }
-
-    /// The store blocks; the runtime must not.
-    pub(crate) async fn stored<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&dyn DoorStore) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let store = Arc::clone(&self.store);
-        match tokio::task::spawn_blocking(move || work(&*store)).await {
-            Ok(result) => result,
-            Err(broken) => match broken.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime ends, and whoever waits with it.
-                Err(_) => std::future::pending().await,
-            },
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! What the door tells of what it does, for telemetry and trajectories. Redacted.
 
+use pincer_store::{ApprovalId, CallId, RunId, SessionKey};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -10,20 +11,20 @@ use crate::{CallError, Effect};
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     /// The call.
-    pub call: String,
+    pub call: CallId,
     /// The call within which it was made.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub parent: Option<String>,
+    pub parent: Option<CallId>,
     /// The tool's id.
     pub tool: String,
     /// The session.
-    pub session: String,
+    pub session: SessionKey,
     /// Who sent what led to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run: Option<String>,
+    pub run: Option<RunId>,
     /// What happened.
     pub what: EventKind,
 }
@@ -45,12 +46,12 @@ pub enum EventKind {
     /// A person is asked.
     ApprovalRequested {
         /// The question's id.
-        approval: String,
+        approval: ApprovalId,
     },
     /// The question is settled.
     ApprovalResolved {
         /// The question's id.
-        approval: String,
+        approval: ApprovalId,
         /// How.
         state: &'static str,
     },

@@ -5,35 +5,15 @@ use std::time::Duration;
 
 use pincer_catalog::{Entry, Flags};
 use pincer_json::Json;
-use pincer_store::{Commit, Cover, NewCall, Patience, Permission, Repeat, Safety, StoreError};
+use pincer_store::{Cover, NewCall, Permission, Repeat, Safety, StoreError};
 
-use crate::door::{Door, DoorStore, Failed};
+use crate::door::{Door, Failed};
 use crate::outcome::record;
 use crate::{Call, CallError, Context, Effect, ErrorCode, RunOwner};
 
 /// How soon an outcome that could not be stored is tried again, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-
-/// The permission for a call, as an owned [`Permission`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Allowed {
-    Free,
-    Answer(String),
-    Counted(String),
-    Standing(Vec<String>),
-}
-
-impl Allowed {
-    fn permission(&self) -> Permission<'_> {
-        match self {
-            Self::Free => Permission::Free,
-            Self::Answer(approval) => Permission::Answer { approval },
-            Self::Counted(grant) => Permission::Counted { grant },
-            Self::Standing(grants) => Permission::Standing { grants },
-        }
-    }
-}
 
 /// Why a call was not dispatched.
 pub(crate) enum NotDispatched {
@@ -58,7 +38,7 @@ impl Door {
         entry: &Entry,
         call: &Call,
         input: impl FnOnce() -> Arc<String>,
-        allowed: &Allowed,
+        permission: &Permission,
     ) -> Result<(), NotDispatched> {
         let Some(run) = context.run.clone() else { return Ok(()) };
         let flags = call.flags.unwrap_or(entry.flags);
@@ -69,14 +49,9 @@ impl Door {
         let (seq, tool, input) = (call.seq, entry.id.to_string(), input());
         run.journaled(input.len());
         let proof = run.proof().await;
-        let (id, owner, fence) = (run.id().to_owned(), Arc::clone(run.owner()), *proof);
-        let allowed = allowed.clone();
-        let noted = self.committed(safety, move |store, commit| {
-            let (tool, input, repeat, permission) = (tool.as_str(), &*input, repeat(flags), allowed.permission());
-            let call = NewCall { seq, tool, input, repeat, cover, permission };
-            store.dispatch(&id, fence, &owner, &call, commit)
-        });
-        let noted = noted.await;
+        let permission = permission.clone();
+        let noted = NewCall { seq, tool, input, repeat: repeat(flags), cover, permission };
+        let noted = self.store().dispatch(run.id(), *proof, run.owner(), noted, safety).await;
         drop(proof);
         if noted.is_ok() && safety == Safety::Power {
             run.synced();
@@ -117,38 +92,9 @@ impl Door {
     }
 
     async fn settle_once(&self, run: &RunOwner, seq: u32, outcome: Arc<String>) -> Result<(), StoreError> {
-        let (id, owner) = (run.id().to_owned(), Arc::clone(run.owner()));
+        let now = self.store().now();
         // A power cut may take it with what was done since: then it is not known what came of the call, as its row says.
-        let settled = self.committed(Safety::Process, move |store, commit| {
-            store.settle(&id, &owner, seq, &outcome, store.now(), commit)
-        });
-        settled.await.map(drop)
-    }
-
-    async fn committed<T: Send + 'static>(
-        &self,
-        safety: Safety,
-        work: impl Fn(&dyn DoorStore, Commit) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        match commit_at_once(safety, |commit| work(self.store(), commit)) {
-            Some(done) => done,
-            None => self.stored(move |store| work(store, safety.into())).await,
-        }
-    }
-}
-
-/// Commits on the spot: a commit that only has to reach the system takes microseconds, less than handing it to another thread.
-/// Returns `None` for one that must reach the disk, or if another writer is in the way.
-pub fn commit_at_once<T>(
-    safety: Safety,
-    commit: impl FnOnce(Commit) -> Result<T, StoreError>,
-) -> Option<Result<T, StoreError>> {
-    if safety == Safety::Power {
-        return None;
-    }
-    match commit(Commit { safety, patience: Patience::None }) {
-        Err(StoreError::Busy { .. }) => None,
-        done => Some(done),
+        self.store().settle(run.id(), run.owner(), seq, outcome, now, Safety::Process).await.map(drop)
     }
 }
 

@@ -43,7 +43,6 @@ pub use control::{Admission, Asking, ControlCall};
 pub use door::{Call, Door, DoorStore};
 pub use events::{Event, EventKind, EventSink};
 pub use fingerprint::{Fingerprint, fingerprint};
-pub use journal::commit_at_once;
 pub use matcher::Matcher;
 pub use namespace::{Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
 pub use outcome::{CallError, ErrorCode, Outcome, recorded};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use pincer_store::{Cover, Fence, Safety};
+use pincer_store::{Cover, Fence, OwnerId, RunId, Safety};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
 
 /// Which dispatches must be on the disk before their tool runs, in a run whose checkpoints are not synced.
@@ -23,8 +23,8 @@ pub struct RunOwner(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    id: String,
-    owner: Arc<str>,
+    id: RunId,
+    owner: OwnerId,
     fence: RwLock<Fence>,
     safety: Safety,
     sync_next: AtomicU8,
@@ -37,20 +37,20 @@ struct Shared {
 
 impl RunOwner {
     /// Returns a run that the process `owner` owns. `safety` is what its checkpoints survive.
-    pub fn new(id: impl Into<String>, owner: Arc<str>, fence: Fence, safety: Safety) -> Self {
+    pub fn new(id: RunId, owner: OwnerId, fence: Fence, safety: Safety) -> Self {
         let (fence, covered) = (RwLock::new(fence), watch::Sender::new(0));
         let (sync_next, retires) = (AtomicU8::new(SyncNext::Nothing as u8), AtomicU8::new(0));
         let journal_bytes = AtomicU64::new(0);
-        Self(Arc::new(Shared { id: id.into(), owner, fence, safety, sync_next, retires, covered, journal_bytes }))
+        Self(Arc::new(Shared { id, owner, fence, safety, sync_next, retires, covered, journal_bytes }))
     }
 
     /// Returns the id of the run.
-    pub fn id(&self) -> &str {
+    pub fn id(&self) -> &RunId {
         &self.0.id
     }
 
     /// Returns the process that makes the calls: they stay its own when another one has taken the run over.
-    pub fn owner(&self) -> &Arc<str> {
+    pub fn owner(&self) -> &OwnerId {
         &self.0.owner
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pincer_catalog::Entry;
+use pincer_store::CallId;
 use serde_json::Value;
 
 use crate::{BoxFuture, Context, Door, Event, EventKind, EventSink, Redactor, Request, UpdateSink};
@@ -10,7 +11,7 @@ use crate::{BoxFuture, Context, Door, Event, EventKind, EventSink, Redactor, Req
 /// Tells what happens to one call.
 pub(crate) struct Teller<'a> {
     pub door: &'a Door,
-    pub call: String,
+    pub call: CallId,
     pub entry: Arc<Entry>,
     pub context: Context,
 }
@@ -27,7 +28,7 @@ impl Teller<'_> {
             tool: self.entry.id.to_string(),
             session: self.context.session.clone(),
             sender: self.context.sender.clone(),
-            run: self.context.run.as_ref().map(|run| run.id().to_owned()),
+            run: self.context.run.as_ref().map(|run| run.id().clone()),
             what,
         }
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_json::Payload;
+use pincer_store::ApprovalId;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -44,7 +45,7 @@ pub trait UpdateSink: Send + Sync {
     fn update(&self, update: Value);
 
     /// A person is asked whether the call may be made. This is the question's id.
-    fn asked(&self, _approval: &str) {}
+    fn asked(&self, _approval: &ApprovalId) {}
 
     /// The call is about to be dispatched. `false` withdraws it: the caller has given it up.
     fn may_dispatch(&self) -> bool {

@@ -3,30 +3,32 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use pincer_store::RunId;
+
 /// The numbers of the calls that are made here, by run.
 #[derive(Debug, Default)]
-pub(crate) struct UnderWay(Mutex<HashMap<String, BTreeSet<u32>>>);
+pub(crate) struct UnderWay(Mutex<HashMap<RunId, BTreeSet<u32>>>);
 
 /// A call that is made here, until this is dropped.
 pub(crate) struct Making<'u> {
     under_way: &'u UnderWay,
-    run: String,
+    run: RunId,
     seq: u32,
 }
 
 impl UnderWay {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<u32>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, BTreeSet<u32>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that a call is made from now on.
-    pub fn begin(&self, run: &str, seq: u32) -> Making<'_> {
-        self.lock().entry(run.to_owned()).or_default().insert(seq);
-        Making { under_way: self, run: run.to_owned(), seq }
+    pub fn begin(&self, run: &RunId, seq: u32) -> Making<'_> {
+        self.lock().entry(run.clone()).or_default().insert(seq);
+        Making { under_way: self, run: run.clone(), seq }
     }
 
     /// Returns the calls of a run that are made.
-    pub fn of(&self, run: &str) -> BTreeSet<u32> {
+    pub fn of(&self, run: &RunId) -> BTreeSet<u32> {
         self.lock().get(run).cloned().unwrap_or_default()
     }
 }

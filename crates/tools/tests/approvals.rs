@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use common::{House, call, house};
 use pincer_store::{
-    ApprovalState, Approvals, CellPart, Checkpoint, Claim, Decision, Grants, NewRun, Runs, Safety, SqliteStore,
+    ApprovalId, ApprovalState, Approvals, CellPart, Checkpoint, Claim, Decision, Grants, NewRun, Runs, Safety,
 };
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
     Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, FnTool, Matcher, Outcome, RuleDecision, RunOwner,
@@ -27,9 +28,9 @@ fn asking() -> House {
 }
 
 /// The id of the only open question, once there is one.
-async fn question(house: &House) -> String {
+async fn question(house: &House) -> ApprovalId {
     loop {
-        if let [approval] = &house.store.pending_approvals().expect("read")[..] {
+        if let [approval] = &house.store.pending_approvals().await.expect("read")[..] {
             return approval.id.clone();
         }
         tokio::task::yield_now().await;
@@ -51,7 +52,7 @@ async fn yes_and_no() {
     assert!(answered(&house, &Context::default(), Answer::AllowOnce).await.result.is_ok());
     let outcome = answered(&house, &Context::default(), Answer::Deny).await;
     assert_eq!((outcome.result.expect_err("denied").code, outcome.effect), (ErrorCode::Denied, Effect::None));
-    assert!(house.store.grants().expect("read").is_empty());
+    assert!(house.store.grants().await.expect("read").is_empty());
     // Once is once: the next call asks again.
     answered(&house, &Context::default(), Answer::AllowOnce).await.result.expect("a value");
 }
@@ -98,8 +99,8 @@ async fn always_holds_until_it_is_revoked() {
     let house = asking();
     answered(&house, &Context::default(), Answer::AllowAlways).await.result.expect("a value");
     house.call("echo", json!({ "text": "other input" })).await.result.expect("granted");
-    let grant = house.store.grants().expect("read").remove(0);
-    assert!(house.store.revoke(&grant.id).expect("revoked"));
+    let grant = house.store.grants().await.expect("read").remove(0);
+    assert!(house.store.revoke(&grant.id).await.expect("revoked"));
     assert_eq!(
         answered(&house, &Context::default(), Answer::Deny).await.result.expect_err("asked again").code,
         ErrorCode::Denied
@@ -112,8 +113,8 @@ async fn an_answer_for_ever_is_used_by_the_call_it_was_given_to() {
     let house = asking();
     for _ in 0..40 {
         answered(&house, &Context::default(), Answer::AllowAlways).await.result.expect("a value");
-        let grant = house.store.grants().expect("read").remove(0);
-        assert!(house.store.revoke(&grant.id).expect("revoked"));
+        let grant = house.store.grants().await.expect("read").remove(0);
+        assert!(house.store.revoke(&grant.id).await.expect("revoked"));
         let context = Context::default();
         let asked = answered(&house, &context, Answer::Deny);
         let asked = tokio::time::timeout(std::time::Duration::from_secs(60), asked);
@@ -126,13 +127,13 @@ async fn an_answer_for_ever_is_used_by_the_call_it_was_given_to() {
 async fn the_next_few_hold_for_this_tool_in_this_run() {
     let house = asking();
     let run = |id: &'static str| {
-        let (session, caller) = ("s", "me");
-        let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
-        let claim = Claim { owner: "p", safety: Safety::Process };
-        let cell = CellPart::Full { image: b"image", bytes: b"cell" };
-        let checkpoint = Checkpoint { next: 9, cell, detail: "{}" };
-        let fence = house.store.create_run(&run, claim, Some(&checkpoint), Safety::Process.into()).expect("made");
-        let run = RunOwner::new(id, "p".into(), fence, Safety::Process);
+        let (session, user) = ("s".into(), "me".into());
+        let run = NewRun { id: id.into(), session, user, agent_run: None, created_at: 0, key: None, tools: None };
+        let claim = Claim { owner: "p".into(), safety: Safety::Process };
+        let cell = CellPart::Full { image: b"image".into(), bytes: b"cell".into() };
+        let checkpoint = Checkpoint { next: 9, cell, detail: "{}".into() };
+        let fence = house.store.create_run(run, claim, Some(checkpoint), Safety::Process).wait().expect("made");
+        let run = RunOwner::new(id.into(), "p".into(), fence, Safety::Process);
         run.cover(9);
         Context { run: Some(run), ..Context::default() }
     };
@@ -147,7 +148,7 @@ async fn the_next_few_hold_for_this_tool_in_this_run() {
         );
         next.await.result.expect("granted");
     }
-    assert!(house.store.grants().expect("read").is_empty());
+    assert!(house.store.grants().await.expect("read").is_empty());
     assert!(answered(&house, &second, Answer::Deny).await.result.is_err());
 }
 
@@ -158,7 +159,9 @@ async fn another_process_may_answer() {
     let (outcome, ()) = tokio::join!(house.call("echo", json!({ "text": "x" })), async {
         let id = question(&house).await;
         let elsewhere = SqliteStore::open(&path).expect("the same file");
-        assert!(elsewhere.resolve(&id, Decision::Allow, &[], "another terminal", 0).expect("answered").applied);
+        assert!(
+            elsewhere.resolve(&id, Decision::Allow, Vec::new(), "another terminal", 0).await.expect("answered").applied
+        );
     });
     assert!(outcome.result.is_ok());
 }
@@ -173,7 +176,7 @@ async fn an_abort_withdraws_the_question() {
         id
     });
     assert_eq!((outcome.result.expect_err("aborted").code, outcome.effect), (ErrorCode::Aborted, Effect::None));
-    assert_eq!(house.store.approval(&id).expect("there").state, ApprovalState::Cancelled);
+    assert_eq!(house.store.approval(&id).await.expect("there").state, ApprovalState::Cancelled);
     assert!(!house.door.answer(&id, Answer::AllowOnce, "late").await.expect("too late"));
 }
 
@@ -225,7 +228,7 @@ async fn a_hook_may_demand_a_question_and_from_then_on_the_input_is_frozen() {
     });
     let (outcome, request) = tokio::join!(house.call("echo", json!({ "text": "x" })), async {
         let id = question(&house).await;
-        let request = house.store.approval(&id).expect("there").request;
+        let request = house.store.approval(&id).await.expect("there").request;
         house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered");
         request
     });
@@ -266,16 +269,22 @@ async fn one_answer_wins_in_every_order_and_the_effect_happens_at_most_once() {
                 match act {
                     Act::Allow => drop(house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered")),
                     Act::Deny => drop(house.door.answer(&id, Answer::Deny, "me").await.expect("answered")),
-                    Act::Expire => drop(house.store.expire_approvals(i64::MAX).expect("swept")),
+                    Act::Expire => drop(house.store.expire_approvals(i64::MAX).await.expect("swept")),
                     Act::Abort => {
                         context.abort.cancel();
-                        drop(house.store.resolve(&id, Decision::Cancel, &[], "abort", 0).expect("cancelled"));
+                        drop(
+                            house
+                                .store
+                                .resolve(&id, Decision::Cancel, Vec::new(), "abort", 0)
+                                .await
+                                .expect("cancelled"),
+                        );
                     }
                 }
             }
             id
         });
-        let state = house.store.approval(&id).expect("there").state;
+        let state = house.store.approval(&id).await.expect("there").state;
         let expected = match chosen[0] {
             Act::Allow => ApprovalState::Allowed,
             Act::Deny => ApprovalState::Denied,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::{call, echo, entry, house};
-use pincer_store::{CallState, Claim, Journal, NewRun, Repeat, RunState, Runs, Safety};
+use pincer_store::{CallState, Claim, Journal, NewRun, Repeat, RunId, RunState, Runs, Safety};
 use pincer_tools::{
     BoxFuture, Call, Context, Door, Effect, ErrorCode, EventKind, FnTool, Json, Payload, RegisterError, RunOwner, Tool,
     ToolCall, ToolError,
@@ -272,7 +272,8 @@ async fn a_sequential_tool_that_calls_another_does_not_wait_for_itself() {
     let outcome =
         made.door.call(&scope, &Context::default(), call("outer", json!({ "text": "x" })), Arc::new(())).await;
     assert_eq!(outcome.value(), Ok(json!("reentrant")));
-    let nested = made.events.lock().unwrap().iter().any(|event| event.parent.as_deref() == Some("call-1"));
+    let nested =
+        made.events.lock().unwrap().iter().any(|event| event.parent.as_ref().is_some_and(|parent| *parent == "call-1"));
     assert!(nested, "the nested call does not name its parent");
 }
 
@@ -289,21 +290,22 @@ async fn calls_of_a_run_are_journalled_with_two_rows_and_what_cannot_be_noted_is
         });
         door.tool(looks, Arc::new(tool)).expect("registered")
     });
-    let (id, session, caller) = ("cm_1", "s", "me");
-    let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
-    let claim = Claim { owner: "p", safety: Safety::Process };
-    let fence = house.store.create_run(&run, claim, None, Safety::Process.into()).expect("made");
-    let run = RunOwner::new("cm_1", "p".into(), fence, Safety::Process);
+    let (id, session, user) = (RunId::from("cm_1"), "s".into(), "me".into());
+    let run = NewRun { id: id.clone(), session, user, agent_run: None, created_at: 0, key: None, tools: None };
+    let claim = Claim { owner: "p".into(), safety: Safety::Process };
+    let fence = house.store.create_run(run, claim.clone(), None, Safety::Process).await.expect("made");
+    let run = RunOwner::new(id.clone(), "p".into(), fence, Safety::Process);
     let context = Context { run: Some(run), ..Context::default() };
     assert!(house.call_as(&context, "looks", json!({ "text": "x" })).await.result.is_ok());
-    let calls = house.store.calls("cm_1").expect("read");
+    let calls = house.store.calls(&id).await.expect("read");
     assert_eq!((calls.len(), calls[0].state, calls[0].repeat), (1, CallState::Settled, Repeat::Pure));
     assert_eq!(calls[0].outcome.as_deref(), Some(r#"{"ok":{"text":"x"}}"#));
     // Without a checkpoint, what may change something is not done.
     let outcome = house.call_as(&context, "echo", json!({ "text": "x" })).await;
     assert_eq!((outcome.result.expect_err("not covered").code, outcome.effect), (ErrorCode::Store, Effect::None));
     // Another process owns the run now: nothing happens, and the tool is not touched.
-    house.store.claim_run("cm_1", (RunState::Running, fence), Claim { owner: "other", ..claim }).expect("claimed");
+    let other = Claim { owner: "other".into(), ..claim };
+    house.store.claim_run(&id, (RunState::Running, fence), other).await.expect("claimed");
     let outcome = house.call_as(&context, "looks", json!({ "text": "y" })).await;
     assert_eq!((outcome.result.expect_err("refused").code, outcome.effect), (ErrorCode::Aborted, Effect::None));
     assert_eq!(ran.load(Ordering::SeqCst), 1);

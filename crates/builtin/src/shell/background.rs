@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use pincer_process::Group;
+use pincer_store::SessionKey;
 use pincer_tools::{Context, ToolError};
 use tokio::io::AsyncWriteExt;
 use tokio::process::ChildStdin;
@@ -32,7 +33,7 @@ impl Default for Processes {
 /// The user of a session. No other user of the same session has a say in their commands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Party {
-    session: String,
+    session: SessionKey,
     user: String,
 }
 
@@ -150,8 +151,8 @@ impl Processes {
     }
 
     /// Ends all commands of a session, and waits until they are gone.
-    pub async fn end_session(&self, session: &str) {
-        let of_session = self.all().values().filter(|process| process.of.session == session).cloned().collect();
+    pub async fn end_session(&self, session: &SessionKey) {
+        let of_session = self.all().values().filter(|process| process.of.session == *session).cloned().collect();
         self.end_all(of_session).await;
     }
 

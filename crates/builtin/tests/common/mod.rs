@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pincer_builtin::{Builtin, ExecMode, Settings};
 use pincer_catalog::{Catalog, Policy};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Call, Context, Door, ErrorCode, Outcome, RunCatalog, UpdateSink};
 use serde_json::Value;
 use tempfile::TempDir;

@@ -1,8 +1,10 @@
 //! `pincer approvals`: what waits for a person, and what a person has granted. Works while the call waits elsewhere.
 
 use std::env;
+use std::fmt::Display;
 
-use pincer_store::{Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, SqliteStore, Upkeep};
+use pincer_store::{Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, Upkeep, block_on};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Answer, answer_question, granted_always, one_line, question_text};
 use serde_json::{Value, json};
 
@@ -26,12 +28,12 @@ fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String
     match command {
         ApprovalsCommand::List => {
             forget_ended(store)?;
-            let pending = store.pending_approvals()?;
+            let pending = store.pending_approvals().wait()?;
             let document = pending.iter().map(approval_json).collect();
             Ok((document, rows(pending.iter().map(approval_row), "nothing waits for an answer")))
         }
         ApprovalsCommand::Grants => {
-            let grants = store.grants()?;
+            let grants = store.grants().wait()?;
             let document = grants.iter().map(grant_json).collect();
             Ok((document, rows(grants.iter().map(grant_row), "nothing has been granted beyond single calls")))
         }
@@ -45,29 +47,29 @@ fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String
         }
         ApprovalsCommand::Deny { id } => settle(store, id, Answer::Deny, "denied"),
         ApprovalsCommand::Revoke { id } => {
-            let id = only(id, "grant", store.grants()?.into_iter().map(|grant| grant.id))?;
-            let revoked = store.revoke(&id)?;
+            let id = only(id, "grant", store.grants().wait()?.into_iter().map(|grant| grant.id))?;
+            let revoked = store.revoke(&id).wait()?;
             Ok((json!({ "id": id, "revoked": revoked }), format!("revoked {id}")))
         }
     }
 }
 
 fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(Value, String), Refused> {
-    let id = match store.approval(id) {
+    let id = match store.approval(&id.into()).wait() {
         Ok(approval) => approval.id,
-        Err(_) => only(id, "open question", store.pending_approvals()?.into_iter().map(|approval| approval.id))?,
+        Err(_) => only(id, "open question", store.pending_approvals().wait()?.into_iter().map(|approval| approval.id))?,
     };
-    if let (Answer::AllowNext(_), None) = (answer, &store.approval(&id)?.run) {
+    if let (Answer::AllowNext(_), None) = (answer, &store.approval(&id).wait()?.run) {
         let why = "belongs to no run, so there are no next calls of it: allow it once, or --always";
         return Err(Refused(WRONG_USAGE, format!("{id} {why}")));
     }
     forget_ended(store)?;
     let by = env::var("USER").unwrap_or_else(|_| "command line".into());
-    let applied = answer_question(store, &id, answer, &by)?;
-    let approval = store.approval(&id)?;
+    let applied = block_on(answer_question(store, &id, answer, &by))?;
+    let approval = store.approval(&id).wait()?;
     if !applied {
         if let (ApprovalState::Cancelled, Some(run)) = (approval.state, &approval.run) {
-            let state = store.run(run).map_or("gone", |run| run.state.as_str());
+            let state = store.run(run).wait().map_or("gone", |run| run.state.as_str());
             let error =
                 format!("{id} is gone: {run}, which asked, has ended ({state}), so nothing waits for the answer");
             return Err(Refused(FAILED, error));
@@ -91,13 +93,13 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
 
 /// Closes the questions whose time is over, and those of runs that can no longer be continued.
 fn forget_ended(store: &SqliteStore) -> Result<(), Refused> {
-    store.expire_runs(store.now())?;
-    store.expire_approvals(store.now())?;
+    store.expire_runs(store.now()).wait()?;
+    store.expire_approvals(store.now()).wait()?;
     Ok(())
 }
 
 /// The one id that begins so.
-fn only(prefix: &str, what: &str, ids: impl Iterator<Item = String>) -> Result<String, Refused> {
+fn only<T: Display>(prefix: &str, what: &str, ids: impl Iterator<Item = T>) -> Result<T, Refused> {
     /// Shorter ones are slips: an empty variable in a script, for instance.
     const LEAST: usize = 4;
     let shown = if what == "grant" { "grants" } else { "list" };
@@ -107,11 +109,14 @@ fn only(prefix: &str, what: &str, ids: impl Iterator<Item = String>) -> Result<S
             format!("`{prefix}` is too short for an id: `pincer approvals {shown}` shows them"),
         ));
     }
-    let mut found: Vec<String> = ids.filter(|id| id.starts_with(prefix)).collect();
+    let mut found: Vec<T> = ids.filter(|id| id.to_string().starts_with(prefix)).collect();
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => Err(Refused(WRONG_USAGE, format!("there is no {what} {prefix}: `pincer approvals {shown}` shows them"))),
-        _ => Err(Refused(WRONG_USAGE, format!("{prefix} could be {}: give more of it", found.join(" or ")))),
+        _ => {
+            let found: Vec<String> = found.iter().map(T::to_string).collect();
+            Err(Refused(WRONG_USAGE, format!("{prefix} could be {}: give more of it", found.join(" or "))))
+        }
     }
 }
 

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pincer_codemode::ended_by_restore;
-use pincer_store::{Restored, Runs, SqliteStore, StoreError};
+use pincer_store::Runs;
+use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain};
@@ -37,9 +38,9 @@ fn back_up(places: &PlaceArguments, to: &Path) -> Result<(Value, String), Refuse
             format!("there is no store {} yet, so there is nothing to back up", place.display()),
         ));
     }
-    let store = SqliteStore::open(&place)?;
+    let store = SqliteStore::open(&place).map_err(|error| Refused(FAILED, chain(&error)))?;
     store.backup(to).map_err(refused)?;
-    let (runs, size) = (store.runs(None)?.len(), fs::metadata(to).map_or(0, |file| file.len()));
+    let (runs, size) = (store.runs(None).wait()?.len(), fs::metadata(to).map_or(0, |file| file.len()));
     let text = format!("backed up {} to {} ({})", count(runs, "run"), to.display(), bytes(size as usize));
     Ok((json!({ "file": to, "bytes": size, "runs": runs }), text))
 }
@@ -69,12 +70,12 @@ fn count(count: usize, what: &str) -> String {
 }
 
 /// A file that was named wrongly is wrong usage.
-fn refused(error: StoreError) -> Refused {
+fn refused(error: SqliteError) -> Refused {
     let code = match &error {
-        StoreError::Taken { .. }
-        | StoreError::NotABackup { .. }
-        | StoreError::Newer { .. }
-        | StoreError::Open { .. } => WRONG_USAGE,
+        SqliteError::Taken { .. }
+        | SqliteError::NotABackup { .. }
+        | SqliteError::Newer { .. }
+        | SqliteError::Open { .. } => WRONG_USAGE,
         _ => FAILED,
     };
     Refused(code, chain(&error))

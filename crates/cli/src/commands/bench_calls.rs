@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Flags, IdError, Policy, Source, ToolId};
 use pincer_codemode::{
-    CodeMode, CodeModeResult, Durability, ExecInput, Owner, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
+    CodeMode, CodeModeResult, Durability, ExecInput, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
 };
-use pincer_store::{Page, SqliteStore};
+use pincer_store::Page;
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -126,7 +127,7 @@ impl Bench {
         look.flags.read_only = true;
         let door = Door::builder().tool(entry("trivial")?, Arc::clone(&tool))?.tool(look, tool)?;
         let door = Arc::new(door.build(store.clone()));
-        let owner = Owner::new(directory.path().join("owners"));
+        let owner = Arc::new(FileLeases::new(directory.path().join("owners")));
         let mode =
             CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
         let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
@@ -212,7 +213,8 @@ impl Bench {
         }
         let resident_growth_bytes = resident_bytes().saturating_sub(before.0);
         let start = Instant::now();
-        let listed = overviews(&*self.store, &Page { session: None, caller: None, before: None, limit: u32::MAX })?
+        let listed = overviews(&*self.store, Page { limit: u32::MAX, ..Page::default() })
+            .wait()?
             .iter()
             .filter(|run| run.state == "waiting")
             .count();

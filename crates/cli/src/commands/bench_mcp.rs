@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId};
-use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, RunTools, Settings};
+use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, RunTools, Settings};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Places, Servers};
 use pincer_sandbox::Library;
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Context, Door, Event, EventKind, EventSink};
 use rmcp::model::CallToolRequestParams;
 use rmcp::serve_client;
@@ -188,7 +188,7 @@ impl Bench {
         let servers = Servers::new(&config, &places, McpSampling::Refuse);
         servers.attach(&door);
         servers.refresh_all().await;
-        let owner = Owner::new(directory.join("owners"));
+        let owner = Arc::new(FileLeases::new(directory.join("owners")));
         let mode = CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store, owner);
         Ok(Self { mode, door, servers, called })
     }

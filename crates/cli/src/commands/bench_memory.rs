@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId};
-use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, Owner, RunScope, RunTools, Settings};
+use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, RunTools, Settings};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Places, Servers};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Context, Door, FnTool, ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -204,7 +204,7 @@ impl Bench {
             Places { workspace: directory.to_owned(), state: Some(directory.join("state")), ..Places::default() };
         let servers = Servers::new(&config, &places, McpSampling::Refuse);
         servers.attach(&door);
-        let owner = Owner::new(directory.join("owners"));
+        let owner = Arc::new(FileLeases::new(directory.join("owners")));
         let mode = CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store, owner);
         Ok(Self { mode, door, servers, marked })
     }

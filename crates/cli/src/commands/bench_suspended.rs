@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use pincer_codemode::{CodeModeResult, ExecInput, WaitInput, overviews};
-use pincer_store::{Page, Room};
+use pincer_store::{Page, Room, RunId};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ pub(super) async fn measure(many: usize, rounds: u32) -> Outcome<Report> {
 }
 
 impl Bench {
-    async fn suspend(&self) -> Outcome<String> {
+    async fn suspend(&self) -> Outcome<RunId> {
         let code = "const a = [1, 2, 3]; await yield_control('x'); return a.length + 2";
         match self.mode.exec(&self.scope, ExecInput::javascript(code)).await {
             CodeModeResult::Waiting(waiting) => Ok(waiting.run_id),
@@ -102,7 +102,7 @@ impl Bench {
         }
     }
 
-    async fn resume(&self, run_id: String) -> Outcome<()> {
+    async fn resume(&self, run_id: RunId) -> Outcome<()> {
         match self.mode.wait(&self.scope, &WaitInput { run_id }).await {
             CodeModeResult::Completed(done) if done.value.as_str() == "5" => Ok(()),
             other => Err(format!("a program came to {other:?}").into()),
@@ -132,7 +132,7 @@ impl Bench {
             self.resume(run_id).await?;
             wait.push(start.elapsed());
             let start = Instant::now();
-            let listed = overviews(&*self.store, &Page { session: None, caller: None, before: None, limit: PAGE })?;
+            let listed = overviews(&*self.store, Page { limit: PAGE, ..Page::default() }).wait()?;
             page.push(start.elapsed());
             if listed.len() != PAGE as usize {
                 return Err(format!("{} programs are listed", listed.len()).into());

@@ -7,7 +7,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Policy};
-use pincer_store::{Approval, ApprovalState, Approvals, SqliteStore};
+use pincer_store::{Approval, ApprovalId, ApprovalState, Approvals};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
@@ -103,7 +104,7 @@ async fn attend(
     store: &Arc<SqliteStore>,
     asked: &Asked<'_>,
     input: Value,
-    mut events: UnboundedReceiver<String>,
+    mut events: UnboundedReceiver<ApprovalId>,
 ) -> Ended {
     let mut interrupted = Interruptions::listen();
     let abort = CancellationToken::new();
@@ -116,7 +117,7 @@ async fn attend(
         ..Context::default()
     };
     let id = format!("call_{}", Uuid::now_v7());
-    let call = Call { id, tool: asked.tool.into(), input: input.into(), ..Call::default() };
+    let call = Call { id: id.into(), tool: asked.tool.into(), input: input.into(), ..Call::default() };
     let call = door.call(scope, &context, call, Arc::new(()));
     tokio::pin!(call);
     loop {
@@ -128,7 +129,7 @@ async fn attend(
                 return Ended::Interrupted;
             }
             Some(question) = events.recv() => {
-                let Ok(approval) = store.approval(&question) else { continue };
+                let Ok(approval) = store.approval(&question).await else { continue };
                 if approval.state != ApprovalState::Pending {
                     continue;
                 }

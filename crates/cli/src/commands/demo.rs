@@ -8,7 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Limits, Output, Program, TurnEnd};
-use pincer_store::{CallState, Journal, SqliteStore};
+use pincer_store::{CallState, Journal};
+use pincer_store_sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::cells::Outcome;
@@ -155,7 +156,7 @@ impl Demo {
         let store = SqliteStore::open(&self.place.join("state/pincer.db"))?;
         let deadline = Instant::now() + Duration::from_secs(20);
         while Instant::now() < deadline {
-            let calls = store.calls(run)?;
+            let calls = store.calls(&run.into()).wait()?;
             if calls.iter().any(|call| call.tool.ends_with(":write") && call.state == CallState::Settled) {
                 return Ok(());
             }

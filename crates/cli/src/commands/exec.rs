@@ -11,7 +11,8 @@ use pincer_codemode::{
 };
 use pincer_process::Worker;
 use pincer_sandbox::Output;
-use pincer_store::{ApprovalState, Approvals, Listings, Runs, SqliteStore};
+use pincer_store::{ApprovalId, ApprovalState, Approvals, Listings, RunId, Runs};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{EventKind, question_text};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -154,13 +155,13 @@ async fn tend(
     scope: &RunScope,
     job: Job,
     progress: &Progress,
-    mut questions: UnboundedReceiver<String>,
+    mut questions: UnboundedReceiver<ApprovalId>,
 ) -> (CodeModeResult, bool) {
     let mut interrupted = Interruptions::listen();
     let going = async {
         match job {
             Job::Exec(input) => ready.mode.exec(scope, input).await,
-            Job::Wait(id) => match whole_id(&ready.store, &id) {
+            Job::Wait(id) => match whole_id(&ready.store, &id).await {
                 Ok(run_id) => ready.mode.wait(scope, &WaitInput { run_id }).await,
                 Err(error) => CodeModeResult::refused(ErrorCode::InvalidInput, error),
             },
@@ -173,7 +174,7 @@ async fn tend(
             by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
             result = &mut going => return (result, false),
             Some(question) = questions.recv(), if scope.people == People::Present => {
-                let Ok(approval) = ready.store.approval(&question) else { continue };
+                let Ok(approval) = ready.store.approval(&question).await else { continue };
                 if approval.state != ApprovalState::Pending {
                     continue;
                 }
@@ -193,8 +194,8 @@ async fn tend(
 }
 
 /// Until somebody else has settled a question.
-async fn answered_elsewhere(store: &SqliteStore, id: &str) {
-    while store.approval(id).is_ok_and(|approval| approval.state == ApprovalState::Pending) {
+async fn answered_elsewhere(store: &SqliteStore, id: &ApprovalId) {
+    while store.approval(id).await.is_ok_and(|approval| approval.state == ApprovalState::Pending) {
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
@@ -221,12 +222,12 @@ async fn end_early(
 }
 
 /// The id of the one run that begins so, or the id itself.
-fn whole_id(store: &SqliteStore, prefix: &str) -> Result<String, String> {
-    if prefix.len() < LEAST_PREFIX || store.run(prefix).is_ok() {
-        return Ok(prefix.to_owned());
+async fn whole_id(store: &SqliteStore, prefix: &str) -> Result<RunId, String> {
+    if prefix.len() < LEAST_PREFIX || store.run(&prefix.into()).await.is_ok() {
+        return Ok(prefix.into());
     }
-    match &store.runs_named(prefix).unwrap_or_default()[..] {
-        [] => Ok(prefix.to_owned()),
+    match &store.runs_named(prefix).await.unwrap_or_default()[..] {
+        [] => Ok(prefix.into()),
         [only] => Ok(only.clone()),
         several => Err(format!(
             "{} runs begin with {prefix}: give more of the id; `pincer runs list` shows them",
@@ -331,7 +332,7 @@ fn told(waiting: &Waiting, store: &SqliteStore) -> String {
 }
 
 /// Returns the question of a call, in lines of their own.
-fn asked(store: &SqliteStore, approval: &str) -> String {
-    let Ok(approval) = store.approval(approval) else { return String::new() };
+fn asked(store: &SqliteStore, approval: &ApprovalId) -> String {
+    let Ok(approval) = store.approval(approval).wait() else { return String::new() };
     question_text(&approval).lines().fold(String::new(), |text, line| text + "\n    " + line)
 }

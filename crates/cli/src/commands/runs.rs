@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use pincer_catalog::shortened;
-use pincer_codemode::{Overview, Owner, Settings, overview, overviews, settle_orphans};
-use pincer_store::{Call, CallState, Clock, Journal, Listings, Millis, Page, Runs, SqliteStore, Upkeep};
+use pincer_codemode::{Overview, Settings, overview, overviews, settle_orphans};
+use pincer_store::{
+    Call, CallState, Clock, Journal, Listings, Millis, Page, RunId, Runs, SessionKey, Upkeep, block_on,
+};
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
@@ -15,8 +18,9 @@ use crate::{FAILED, WRONG_USAGE, state};
 pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
     let shown =
         state::open(places.state_dir.as_deref()).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
-            let owner = Owner::new(state::directory(places.state_dir.as_deref()).unwrap_or_default().join("owners"));
-            settle_orphans(&store, &owner, Settings::default().snapshot_lifetime)?;
+            let directory = state::directory(places.state_dir.as_deref()).unwrap_or_default();
+            let leases = FileLeases::new(directory.join("owners"));
+            block_on(settle_orphans(&store, &leases, Settings::default().snapshot_lifetime))?;
             act(&store, arguments)
         });
     report(shown, arguments.json)
@@ -24,12 +28,12 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
 
 /// What to print, for programs and for people.
 fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String), Refused> {
-    store.expire_runs(store.now())?;
+    store.expire_runs(store.now()).wait()?;
     match arguments.command.as_ref().unwrap_or(&RunsCommand::LATEST) {
         RunsCommand::List { limit, before } => {
-            let page =
-                Page { session: arguments.session.as_deref(), caller: None, before: before.as_deref(), limit: *limit };
-            let runs = overviews(store, &page)?;
+            let session = arguments.session.as_deref().map(SessionKey::from);
+            let page = Page { session, user: None, before: before.as_deref().map(RunId::from), limit: *limit };
+            let runs = overviews(store, page).wait()?;
             let mut text = match runs.is_empty() {
                 true => "no programs are known".to_owned(),
                 false => runs.iter().map(|run| row(run, store.now())).collect::<Vec<_>>().join("\n"),
@@ -41,8 +45,9 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
         }
         RunsCommand::Show { id } => {
             let run = only(store, id)?;
-            let calls = store.calls(&run.run_id)?;
-            let result = store.run_result(&run.run_id)?.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+            let calls = store.calls(&run.run_id).wait()?;
+            let result = store.run_result(&run.run_id).wait()?;
+            let result = result.and_then(|text| serde_json::from_str::<Value>(&text).ok());
             let mut text = row(&run, store.now());
             if let Some(first) = calls.first().filter(|call| call.seq > 0) {
                 text.push_str(&format!("\n  (calls before {} are not in the journal)", first.seq));
@@ -58,7 +63,7 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
         }
         RunsCommand::Abort { id } => {
             let run = only(store, id)?;
-            if !store.abort_run(&run.run_id, store.now())? {
+            if !store.abort_run(&run.run_id, store.now()).wait()?.0 {
                 return Err(Refused(FAILED, format!("{} has ended before: it is {}", run.run_id, run.state)));
             }
             Ok((json!({ "runId": run.run_id, "state": "aborted" }), format!("aborted {}", run.run_id)))
@@ -74,10 +79,10 @@ fn only(store: &SqliteStore, prefix: &str) -> Result<Overview, Refused> {
     if prefix.len() < LEAST_PREFIX {
         return Err(Refused(WRONG_USAGE, format!("`{prefix}` is too short for an id: `pincer runs list` shows them")));
     }
-    match &store.runs_named(prefix)?[..] {
-        [id] => Ok(overview(store, id)?),
+    match &store.runs_named(prefix).wait()?[..] {
+        [id] => Ok(overview(store, id).wait()?),
         [] => Err(Refused(WRONG_USAGE, format!("there is no run {prefix}: `pincer runs list` shows them"))),
-        [first, ..] if first == prefix => Ok(overview(store, first)?),
+        [first, ..] if *first == prefix => Ok(overview(store, first).wait()?),
         several => {
             Err(Refused(WRONG_USAGE, format!("{} runs begin with {prefix}: give more of the id", several.len())))
         }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use pincer_codemode::{CodeMode, CodeModeResult, Durability, ExecInput, RunScope, Settings, WaitInput};
 use pincer_sandbox::Limits;
-use pincer_store::SqliteStore;
+use pincer_store::RunId;
+use pincer_store_sqlite::SqliteStore;
 use pincer_testkit::faulty::{Fault, FaultyStore};
 use pincer_tools::{Answer, Door};
 use serde_json::{Value, json};
@@ -35,7 +36,7 @@ pub fn serve() {
         }
     }));
     let store = Arc::new(store);
-    let (mode, door) = place.mode(&store, place.owner());
+    let (mode, door) = place.mode(&store, place.leases());
     let served = Arc::new(Served { mode, door, store });
     say(&json!({ "ready": process }));
     for line in std::io::stdin().lock().lines() {
@@ -81,11 +82,11 @@ impl Served {
                 let key = request["key"].as_str().map(str::to_owned);
                 shown(self.mode.exec(&scope, ExecInput::javascript(text("code")).with_key(key)).await)
             }
-            "wait" => shown(self.mode.wait(&scope, &WaitInput { run_id: text("run") }).await),
-            "abort" => self.abort(&scope, &text("run")).await,
+            "wait" => shown(self.mode.wait(&scope, &WaitInput { run_id: text("run").into() }).await),
+            "abort" => self.abort(&scope, &text("run").into()).await,
             "answer" => {
                 let answer = if request["yes"] == true { Answer::AllowOnce } else { Answer::Deny };
-                match self.door.answer(&text("approval"), answer, "a child").await {
+                match self.door.answer(&text("approval").into(), answer, "a child").await {
                     Ok(applied) => json!({ "applied": applied }),
                     Err(error) => json!({ "error": error.to_string() }),
                 }
@@ -94,7 +95,7 @@ impl Served {
         }
     }
 
-    async fn abort(&self, scope: &RunScope, run: &str) -> Value {
+    async fn abort(&self, scope: &RunScope, run: &RunId) -> Value {
         match self.mode.abort(scope, run).await {
             Ok(aborted) => json!({ "aborted": aborted }),
             Err(result) => shown(result),

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use pincer_store::{Approvals, Call, Journal, Run, RunState, Runs, SqliteStore};
+use pincer_store::{Approvals, Call, Journal, Run, RunId, RunState, Runs};
+use pincer_store_sqlite::SqliteStore;
 use serde_json::Value;
 
 use crate::effects::{Effect, repeated, unlike_journal, untrue};
@@ -51,10 +52,10 @@ impl fmt::Display for Figures {
 
 struct Judge<'h> {
     history: &'h History,
-    runs: BTreeMap<String, (Run, Value)>,
+    runs: BTreeMap<RunId, (Run, Value)>,
     effects: Vec<Effect>,
     /// The run of each program that has made calls.
-    run_of: BTreeMap<String, String>,
+    run_of: BTreeMap<String, RunId>,
     findings: Vec<String>,
     figures: Figures,
 }
@@ -63,11 +64,11 @@ struct Judge<'h> {
 pub fn judge(history: &History) -> (Figures, Vec<String>) {
     let store = SqliteStore::open(&history.place.store()).unwrap();
     let result = |run: &Run| -> Value {
-        let stored = store.run_result(&run.id).unwrap();
+        let stored = store.run_result(&run.id).wait().unwrap();
         stored.map(|text| serde_json::from_str(&text).unwrap()).unwrap_or_default()
     };
-    let runs: BTreeMap<String, (Run, Value)> =
-        store.runs(None).unwrap().into_iter().map(|run| (run.id.clone(), (run.clone(), result(&run)))).collect();
+    let runs: BTreeMap<RunId, (Run, Value)> =
+        store.runs(None).wait().unwrap().into_iter().map(|run| (run.id.clone(), (run.clone(), result(&run)))).collect();
     let effects = history.place.effects();
     let figures = Figures {
         kills: history.kills,
@@ -96,10 +97,14 @@ impl Judge<'_> {
     fn find(&mut self, what: String, words: &[&str]) {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let runs: Vec<String> =
-            self.run_of.iter().filter(|(name, _)| words.contains(name)).map(|it| it.1.clone()).collect();
+            self.run_of.iter().filter(|(name, _)| words.contains(name)).map(|it| it.1.to_string()).collect();
         words.extend(runs);
-        let programs: Vec<String> =
-            self.run_of.iter().filter(|(_, run)| words.contains(run)).map(|it| it.0.clone()).collect();
+        let programs: Vec<String> = self
+            .run_of
+            .iter()
+            .filter(|(_, run)| words.iter().any(|word| **run == word.as_str()))
+            .map(|it| it.0.clone())
+            .collect();
         let code: String =
             programs.iter().filter_map(|name| self.history.programs.get(name)).map(|it| format!("{it:?}\n")).collect();
         words.extend(programs.iter().map(|name| format!("\"{name}\"")));
@@ -125,13 +130,13 @@ impl Judge<'_> {
     }
 
     /// Whether a run has changed something.
-    fn has_acted(&self, run: &str) -> bool {
+    fn has_acted(&self, run: &RunId) -> bool {
         self.effects.iter().any(|effect| effect.run == *run && effect.tool != "look")
     }
 
     /// A program is begun once: all its effects are of one run, and of one beginning.
     fn one_life_per_program(&mut self) {
-        let mut lives: BTreeMap<String, BTreeSet<(String, String)>> = BTreeMap::new();
+        let mut lives: BTreeMap<String, BTreeSet<(RunId, String)>> = BTreeMap::new();
         for effect in self.effects.iter().filter(|effect| effect.tool != "look") {
             let program = effect.label.split('-').next().unwrap_or_default().to_owned();
             lives.entry(program).or_default().insert((effect.run.clone(), effect.nonce.clone()));
@@ -149,7 +154,7 @@ impl Judge<'_> {
 
     fn no_effect_twice(&mut self) {
         for effect in repeated(&self.effects) {
-            self.find(format!("an effect happened twice: {effect:?}"), &[&effect.run.clone()]);
+            self.find(format!("an effect happened twice: {effect:?}"), &[effect.run.as_str()]);
         }
     }
 
@@ -158,15 +163,15 @@ impl Judge<'_> {
         let runs: Vec<Run> = self.runs.values().map(|(run, _)| run.clone()).collect();
         for run in runs {
             if !run.state.is_final() {
-                self.find(format!("{} is still {:?}", run.id, run.state), &[&run.id]);
+                self.find(format!("{} is still {:?}", run.id, run.state), &[run.id.as_str()]);
             }
             // The end moves the proof on.
             let late = self.effects.iter().find(|effect| effect.run == run.id && effect.fence >= run.fence.0).cloned();
             if let Some(late) = late.filter(|_| run.state.is_final()) {
-                self.find(format!("done with a proof from after the end: {late:?}"), &[&run.id]);
+                self.find(format!("done with a proof from after the end: {late:?}"), &[run.id.as_str()]);
             }
         }
-        for question in store.pending_approvals().unwrap() {
+        for question in store.pending_approvals().wait().unwrap() {
             self.findings.push(format!("a question of a run that is over is still open: {question:?}"));
         }
     }
@@ -196,14 +201,14 @@ impl Judge<'_> {
 
     /// Every call that needs leave has it.
     fn nothing_without_leave(&mut self) {
-        let mut done: BTreeMap<String, usize> = BTreeMap::new();
+        let mut done: BTreeMap<RunId, usize> = BTreeMap::new();
         for effect in self.effects.iter().filter(|effect| effect.tool == "ask") {
             *done.entry(effect.run.clone()).or_default() += 1;
         }
         for (run, done) in done {
             let allowed = self.history.allowed.values().filter(|of| **of == run).count();
             if done > allowed {
-                self.find(format!("{run} did {done} things with leave for {allowed}"), &[&run]);
+                self.find(format!("{run} did {done} things with leave for {allowed}"), &[run.as_str()]);
             }
         }
     }
@@ -231,40 +236,43 @@ impl Judge<'_> {
             };
             match result["status"].as_str() {
                 Some("completed") if stored.state != RunState::Completed || kept["value"] != result["value"] => {
-                    self.find(format!("{what} was told {result}, and stored is {:?} {kept}", stored.state), &[run]);
+                    self.find(
+                        format!("{what} was told {result}, and stored is {:?} {kept}", stored.state),
+                        &[run.as_str()],
+                    );
                 }
                 // A request that the store had not taken may be sent again.
                 Some("failed")
                     if result["code"] == "runtime_unavailable" && *what == "exec" && self.is_keyed(program) => {}
                 // An end was told: it must be one.
                 Some("failed") if result["runId"].is_null() && stored.state == RunState::Completed => {
-                    self.find(format!("{what} was told the end {result}, and stored is {kept}"), &[run]);
+                    self.find(format!("{what} was told the end {result}, and stored is {kept}"), &[run.as_str()]);
                 }
                 Some("completed" | "failed" | "waiting") => {}
-                _ => self.find(format!("{what} was told {result}"), &[run]),
+                _ => self.find(format!("{what} was told {result}"), &[run.as_str()]),
             }
         }
     }
 
     /// A program was told of its calls exactly what happened and what the journal says.
     fn programs_know_what_happened(&mut self, store: &SqliteStore) {
-        let completed: Vec<(String, Value)> = self
+        let completed: Vec<(RunId, Value)> = self
             .runs
             .iter()
             .filter(|(_, (run, _))| run.state == RunState::Completed)
             .map(|(id, (_, result))| (id.clone(), result["value"].clone()))
             .collect();
         for (run, value) in completed {
-            let calls = store.calls(&run).unwrap();
+            let calls = store.calls(&run).wait().unwrap();
             for wrong in untrue(&value, &self.effects).into_iter().chain(unlike_journal(&value, &calls)) {
-                self.find(wrong, &[&run]);
+                self.find(wrong, &[run.as_str()]);
             }
             let seen = value["seen"].as_object().into_iter().flatten();
             let unknown =
                 seen.filter(|(label, told)| **told == "unknown" && !self.fails_by_itself(label, &calls)).count();
             self.figures.unknown += unknown;
             if unknown > 0 && self.history.mode == Mode::Calm {
-                self.find(format!("{unknown} calls of {run} are unknown, and nothing was amiss"), &[&run]);
+                self.find(format!("{unknown} calls of {run} are unknown, and nothing was amiss"), &[run.as_str()]);
             }
         }
     }
@@ -272,9 +280,9 @@ impl Judge<'_> {
     /// A run that was acknowledged, or that has changed something, ends by itself or is aborted.
     fn nothing_lost(&mut self) {
         let is_waiting = |told: &&Told| told.result["status"] == "waiting";
-        let acknowledged: BTreeSet<String> =
+        let acknowledged: BTreeSet<RunId> =
             self.history.told.iter().filter(is_waiting).filter_map(|told| told.run.clone()).collect();
-        let aborted: Vec<String> = self
+        let aborted: Vec<RunId> = self
             .runs
             .values()
             .filter(|(run, _)| matches!(run.state, RunState::Aborted | RunState::Expired))
@@ -290,7 +298,7 @@ impl Judge<'_> {
                 program.and_then(|name| self.history.programs.get(&name)).is_some_and(|it| it.may_be_lost);
             let matters = acknowledged.contains(&run) || self.has_acted(&run);
             if matters && !may_be_lost {
-                self.find(format!("{run} is lost"), &[&run]);
+                self.find(format!("{run} is lost"), &[run.as_str()]);
             } else {
                 self.figures.lost += 1;
             }

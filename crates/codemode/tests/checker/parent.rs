@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pincer_codemode::{Durability, settle_orphans};
-use pincer_store::{Approval, Approvals, Clock, Journal, Runs, SqliteStore};
+use pincer_store::{Approval, ApprovalId, Approvals, Clock, Journal, RunId, Runs, block_on};
+use pincer_store_sqlite::SqliteStore;
 use pincer_testkit::faulty::Kind;
 use pincer_tools::{Answer, answer_question};
 use serde_json::{Value, json};
@@ -42,7 +43,7 @@ struct Request {
     process: usize,
     what: &'static str,
     program: Option<String>,
-    run: Option<String>,
+    run: Option<RunId>,
 }
 
 /// An answer to a caller.
@@ -50,7 +51,7 @@ struct Request {
 pub struct Told {
     pub what: &'static str,
     pub program: Option<String>,
-    pub run: Option<String>,
+    pub run: Option<RunId>,
     pub result: Value,
 }
 
@@ -62,9 +63,9 @@ pub struct History {
     pub programs: BTreeMap<String, Program>,
     pub told: Vec<Told>,
     /// The runs that were aborted.
-    pub aborts: BTreeSet<String>,
+    pub aborts: BTreeSet<RunId>,
     /// The questions that were answered with yes, or may have been, each with its run.
-    pub allowed: BTreeMap<String, String>,
+    pub allowed: BTreeMap<ApprovalId, RunId>,
     pub kills: usize,
     pub faults: usize,
     /// The findings so far.
@@ -120,7 +121,7 @@ struct Round<'r> {
     asked: BTreeMap<u64, Request>,
     next_request: u64,
     /// The runs that callers know, and that are not known to have ended.
-    open: BTreeMap<String, Option<String>>,
+    open: BTreeMap<RunId, Option<String>>,
     /// When which process is healed.
     healing: Vec<(Instant, usize)>,
     leaving: Vec<Process>,
@@ -201,13 +202,13 @@ impl Round<'_> {
         let Some(request) = said["id"].as_u64().and_then(|id| self.asked.remove(&id)) else { return };
         let result = said["result"].clone();
         let Request { process, what, program, run } = request;
-        let run_of = result["runId"].as_str().map(str::to_owned).or_else(|| run.clone());
+        let run_of = result["runId"].as_str().map(RunId::from).or_else(|| run.clone());
         self.history.note(format!("<- {process} {what} {program:?} {run_of:?}: {result}"));
         if !matches!(what, "exec" | "wait") {
             return;
         }
         match (result["runId"].as_str(), &run) {
-            (Some(open), _) => drop(self.open.insert(open.to_owned(), program.clone())),
+            (Some(open), _) => drop(self.open.insert(open.into(), program.clone())),
             (None, Some(ended)) => drop(self.open.remove(ended)),
             (None, None) => {}
         }
@@ -294,8 +295,8 @@ impl Round<'_> {
         }
     }
 
-    fn any_run(&mut self) -> Option<String> {
-        let open: Vec<String> = self.open.keys().cloned().collect();
+    fn any_run(&mut self) -> Option<RunId> {
+        let open: Vec<RunId> = self.open.keys().cloned().collect();
         self.random.pick(&open).cloned()
     }
 
@@ -306,23 +307,23 @@ impl Round<'_> {
         }
     }
 
-    fn wait_for(&mut self, process: usize, run: &str) {
+    fn wait_for(&mut self, process: usize, run: &RunId) {
         let known = self.open.get(run).cloned().flatten().or_else(|| self.program_of(run));
         let how = known.as_ref().and_then(|name| self.history.programs.get(name)).map(Self::how);
         let mut request = how.unwrap_or_else(|| json!({ "timeoutMs": 2000 }));
         request["run"] = json!(run);
-        self.ask(process, request, Request { process, what: "wait", program: known, run: Some(run.to_owned()) });
+        self.ask(process, request, Request { process, what: "wait", program: known, run: Some(run.clone()) });
     }
 
     /// The program of a run whose id no caller was told.
-    fn program_of(&self, run: &str) -> Option<String> {
-        let calls = self.store.calls(run).ok()?;
+    fn program_of(&self, run: &RunId) -> Option<String> {
+        let calls = self.store.calls(run).wait().ok()?;
         let input: Value = serde_json::from_str(&calls.first()?.input).ok()?;
         Some(input["label"].as_str()?.split_once('-')?.0.to_owned())
     }
 
     fn answer(&mut self) {
-        let Ok(pending) = self.store.pending_approvals() else { return };
+        let Ok(pending) = self.store.pending_approvals().wait() else { return };
         let Some(question) = self.random.pick(&pending).cloned() else { return };
         let yes = self.random.percent(75);
         if self.random.percent(50) {
@@ -337,7 +338,7 @@ impl Round<'_> {
     fn answer_here(&mut self, question: &Approval, yes: bool) {
         self.note_answer(question, yes);
         let answer = if yes { Answer::AllowOnce } else { Answer::Deny };
-        let answered = answer_question(&self.store, &question.id, answer, "the parent");
+        let answered = block_on(answer_question(&self.store, &question.id, answer, "the parent"));
         self.history.note(format!("answered {} of {:?} with {yes}: {answered:?}", question.id, question.run));
     }
 
@@ -351,7 +352,7 @@ impl Round<'_> {
         let Some(run) = self.any_run() else { return };
         self.history.aborts.insert(run.clone());
         if self.random.percent(50) {
-            let aborted = self.store.abort_run(&run, self.store.now());
+            let aborted = self.store.abort_run(&run, self.store.now()).wait();
             self.history.note(format!("aborted {run}: {aborted:?}"));
             return;
         }
@@ -429,18 +430,18 @@ impl Round<'_> {
         let deadline = Instant::now() + TO_THE_END;
         loop {
             self.listen(Duration::from_millis(20));
-            for question in self.store.pending_approvals().unwrap() {
+            for question in self.store.pending_approvals().wait().unwrap() {
                 self.answer_here(&question, true);
             }
-            let runs = self.store.runs(None).unwrap();
-            let open: Vec<String> = runs.into_iter().filter(|run| !run.state.is_final()).map(|run| run.id).collect();
+            let runs = self.store.runs(None).wait().unwrap();
+            let open: Vec<RunId> = runs.into_iter().filter(|run| !run.state.is_final()).map(|run| run.id).collect();
             if open.is_empty() && self.asked.is_empty() {
                 break;
             }
             if Instant::now() > deadline {
                 let asked: Vec<&Request> = self.asked.values().collect();
                 let what = format!("no end of {open:?}, requests {asked:?}");
-                let words: Vec<&str> = open.iter().map(String::as_str).collect();
+                let words: Vec<&str> = open.iter().map(RunId::as_str).collect();
                 let history = self.history.of(&words);
                 self.history.findings.push(format!("{what}\n{history}"));
                 break;
@@ -460,7 +461,8 @@ impl Round<'_> {
                 self.history.findings.push(format!("process {} does not end by itself", process.number));
             }
         }
-        let settled = settle_orphans(&self.store, &self.history.place.owner(), Duration::from_secs(60));
+        let leases = self.history.place.leases();
+        let settled = block_on(settle_orphans(&self.store, &leases, Duration::from_secs(60)));
         self.history.note(format!("settled {settled:?}"));
     }
 }

@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
-use pincer_codemode::{CodeMode, ExecInput, Owner, RunScope, RunTools, Settings, WaitInput};
+use pincer_codemode::{CodeMode, ExecInput, RunScope, RunTools, Settings, WaitInput};
 use pincer_sandbox::{Engine, Options};
-use pincer_store::{Snapshots, SqliteStore};
+use pincer_store::Snapshots;
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{
     ApprovalRule, Context, Door, DoorBuilder, Event, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError,
 };
@@ -131,12 +132,13 @@ pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
 }
 
 pub fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
-    CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(door), store.clone(), Owner::new(directory.join("owners")))
+    let leases = Arc::new(FileLeases::new(directory.join("owners")));
+    CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(door), store.clone(), leases)
 }
 
 /// Changes what is stored of a suspended program.
 pub fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::Snapshot)) {
-    let mut snapshot = house.store.snapshot(run).expect("read").expect("a snapshot");
+    let mut snapshot = house.store.snapshot(&run.into()).wait().expect("read").expect("a snapshot");
     change(&mut snapshot);
     let file = rusqlite::Connection::open(house.directory.path().join("pincer.db")).expect("the file");
     let change = "UPDATE snapshot SET bytes = ?2, detail = ?3 WHERE run = ?1";
@@ -186,7 +188,7 @@ impl House {
 
     /// Continues what a result with `runId` says.
     pub async fn wait_in(&self, scope: &RunScope, run: &Value) -> Value {
-        let run_id = run["runId"].as_str().unwrap_or_else(|| panic!("it does not wait: {run}")).to_owned();
+        let run_id = run["runId"].as_str().unwrap_or_else(|| panic!("it does not wait: {run}")).into();
         serde_json::to_value(self.mode.wait(scope, &WaitInput { run_id }).await).expect("JSON")
     }
 

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Flags, Policy};
-use pincer_codemode::{CodeMode, CodeModeStore, Owner, RunScope, RunTools, Settings};
-use pincer_store::{Call, Grants, Repeat};
+use pincer_codemode::{CodeMode, CodeModeStore, RunScope, RunTools, Settings};
+use pincer_store::{Call, Grants, Repeat, RunId};
+use pincer_store_sqlite::FileLeases;
 use pincer_tools::{ApprovalRule, Context, Door, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 pub struct Effect {
     /// `mark`, `ask`, `again` (may be repeated) or `look` (changes nothing).
     pub tool: String,
-    pub run: String,
+    pub run: RunId,
     pub label: String,
     pub nonce: String,
     pub process: u32,
@@ -64,8 +65,8 @@ impl Place {
         self.0.join("pincer.db")
     }
 
-    pub fn owner(&self) -> Owner {
-        Owner::new(self.0.join("owners"))
+    pub fn leases(&self) -> FileLeases {
+        FileLeases::new(self.0.join("owners"))
     }
 
     /// Writes one line, at once and by the system itself: it is there when the process is killed right after.
@@ -104,7 +105,7 @@ impl Place {
                 let pause = Duration::from_micros((call.input["ms"].as_f64().unwrap_or_default() * 500.0) as u64);
                 let run = call.context.run.clone();
                 let (id, fence) = match &run {
-                    Some(run) => (run.id(), run.proof().await.0),
+                    Some(run) => (run.id().as_str(), run.proof().await.0),
                     None => ("-", 0),
                 };
                 if !pause.is_zero() {
@@ -125,7 +126,7 @@ impl Place {
 
     /// Code mode on a store: `mark` changes something, `ask` too and a person is asked first, `again` may be repeated, `look`
     /// changes nothing.
-    pub fn mode<S>(&self, store: &Arc<S>, owner: Owner) -> (CodeMode, Arc<Door>)
+    pub fn mode<S>(&self, store: &Arc<S>, leases: FileLeases) -> (CodeMode, Arc<Door>)
     where
         S: CodeModeStore + Grants + 'static,
     {
@@ -140,7 +141,7 @@ impl Place {
         let builder = builder.rule(ApprovalRule { matcher, decision: RuleDecision::Ask });
         let door = Arc::new(builder.build(store.clone()));
         let runs: Arc<dyn CodeModeStore> = store.clone();
-        (CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(&door), runs, owner), door)
+        (CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(&door), runs, Arc::new(leases)), door)
     }
 }
 

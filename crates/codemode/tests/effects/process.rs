@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_codemode::{CodeMode, Durability, ExecInput, RunScope, Settings, WaitInput};
-use pincer_store::{Approvals, SqliteStore};
+use pincer_store::{ApprovalId, Approvals, RunId};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Answer, Door};
 use serde_json::Value;
 
@@ -41,7 +42,7 @@ impl Process {
         S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
     {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let (mode, door) = place.mode(store, place.owner());
+        let (mode, door) = place.mode(store, place.leases());
         let settings = Settings { durability, ..Settings::default() }.timeout_ms(700);
         let scope = scope(&door, settings);
         Self { runtime, mode, door, scope }
@@ -52,15 +53,15 @@ impl Process {
         serde_json::to_value(self.runtime.block_on(self.mode.exec(&self.scope, input))).unwrap()
     }
 
-    pub fn wait(&self, run: &str) -> Value {
-        let input = WaitInput { run_id: run.to_owned() };
+    pub fn wait(&self, run: &RunId) -> Value {
+        let input = WaitInput { run_id: run.clone() };
         serde_json::to_value(self.runtime.block_on(self.mode.wait(&self.scope, &input))).unwrap()
     }
 
     /// Says yes to everything. `false` if the store did not take an answer.
     pub fn answer(&self, pending: &SqliteStore) -> bool {
-        let answer = |id: &str| self.runtime.block_on(self.door.answer(id, Answer::AllowOnce, "test")).is_ok();
-        pending.pending_approvals().unwrap().iter().all(|question| answer(&question.id))
+        let answer = |id: &ApprovalId| self.runtime.block_on(self.door.answer(id, Answer::AllowOnce, "test")).is_ok();
+        pending.pending_approvals().wait().unwrap().iter().all(|question| answer(&question.id))
     }
 
     /// Ends as a process does: whatever it was at is gone, and its lock with it.

@@ -10,12 +10,13 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use pincer_catalog::{Entry, Flags, Layer, Policy, Rules};
-use pincer_codemode::{CodeMode, Owner, Settings};
+use pincer_codemode::{CodeMode, Settings};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
 use pincer_mcp::{Places, Servers};
 use pincer_mcp_server::{Face, FaceParts, Requests, Surface, User, serve};
 use pincer_sandbox::{Engine, Options};
-use pincer_store::{Approval, Approvals, RunState, Runs, SqliteStore};
+use pincer_store::{Approval, Approvals, RunState, Runs};
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{ApprovalRule, Door, FnTool, Matcher, RuleDecision, Server, ServerState, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -170,8 +171,8 @@ pub fn planned(plan: Plan) -> House {
     let sampling = if plan.surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
     let servers = Arc::new(Servers::new(&mcp, &places, sampling));
     servers.attach(&door);
-    let owner = Owner::new(directory.path().join("owners"));
-    let mode = CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
+    let leases = Arc::new(FileLeases::new(directory.path().join("owners")));
+    let mode = CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(&door), store.clone(), leases);
     let rules = Rules { deny: plan.deny.iter().map(|name| (*name).to_owned()).collect(), ..Rules::default() };
     let face = Face::new(FaceParts {
         mode: mode.clone(),
@@ -210,19 +211,19 @@ impl House {
 
     /// The one question that is open.
     pub fn question(&self) -> Approval {
-        let mut open = self.store.pending_approvals().expect("questions");
+        let mut open = self.store.pending_approvals().wait().expect("questions");
         assert_eq!(open.len(), 1, "{open:?}");
         open.remove(0)
     }
 
     pub fn state(&self, run: &str) -> RunState {
-        self.store.run(run).expect("a run").state
+        self.store.run(&run.into()).wait().expect("a run").state
     }
 
     /// The ids of all runs, oldest first.
     pub fn runs(&self) -> Vec<String> {
-        let runs = self.store.runs(None).expect("runs");
-        runs.into_iter().map(|run| run.id).collect()
+        let runs = self.store.runs(None).wait().expect("runs");
+        runs.into_iter().map(|run| run.id.to_string()).collect()
     }
 
     /// Waits until a run is in this state.

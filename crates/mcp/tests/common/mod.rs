@@ -9,7 +9,7 @@ use std::time::Duration;
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling};
 use pincer_mcp::{Places, Servers};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{ApprovalRule, BoxFuture, Call, CallError, Context, Door, Outcome, Request, RunCatalog, UpdateSink};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;

@@ -4,18 +4,19 @@
 //! which of them, and for how long:
 //!
 //! ```
-//! use pincer_store::{Claim, NewRun, Runs, Safety, SqliteStore};
+//! use pincer_store::{Claim, NewRun, Runs, Safety};
+//! use pincer_store_sqlite::SqliteStore;
 //! use pincer_testkit::faulty::{Fault, FaultyStore, Kind, Lasting};
 //!
 //! # let directory = std::env::temp_dir().join(format!("pincer-faulty-doc-{}", std::process::id()));
 //! let store = FaultyStore::new(SqliteStore::open(&directory.join("pincer.db"))?);
 //! store.plan(Fault { at: 1, kind: Kind::FailAfter, lasting: Lasting::Once, reads: false });
-//! let (id, session, caller) = ("cm_1", "main", "me");
-//! let run = NewRun { id, session, caller, agent_run: None, created_at: 0, key: None, tools: None };
-//! let claim = Claim { owner: "process-1", safety: Safety::Process };
+//! let (id, session, user) = ("cm_1".into(), "main".into(), "me".into());
+//! let run = NewRun { id, session, user, agent_run: None, created_at: 0, key: None, tools: None };
+//! let claim = Claim { owner: "process-1".into(), safety: Safety::Process };
 //! // It is reported as failed, and has happened.
-//! assert!(store.create_run(&run, claim, None, Safety::Power.into()).is_err());
-//! assert_eq!(store.run("cm_1")?.owner, "process-1");
+//! assert!(store.create_run(run, claim, None, Safety::Power).wait().is_err());
+//! assert_eq!(store.run(&"cm_1".into()).wait()?.owner, "process-1");
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -26,9 +27,12 @@
 mod stores;
 
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
 
-use pincer_store::{Safety, StoreError};
+use pincer_store::{Reply, RunId, Safety, StoreError};
+use pincer_store_sqlite::SqliteError;
+use tokio::sync::oneshot;
 
 /// What happens at a store call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +79,7 @@ pub struct Commit<'a> {
     /// The method.
     pub method: &'static str,
     /// The run it was about.
-    pub run: Option<&'a str>,
+    pub run: Option<&'a RunId>,
     /// The proof that it was made with, or that it gave.
     pub fence: Option<i64>,
     /// What it survives.
@@ -104,11 +108,13 @@ struct State {
 }
 
 /// A store in front of another one, with faults. Can be shared by threads.
-pub struct FaultyStore<S> {
+pub struct FaultyStore<S>(Arc<Shared<S>>);
+
+struct Shared<S> {
     inner: S,
     state: Mutex<State>,
     healed: Condvar,
-    observer: Option<Observer>,
+    observer: Mutex<Option<Arc<Observer>>>,
     turn: Mutex<()>,
 }
 
@@ -118,35 +124,39 @@ enum Verdict {
     FailBefore,
     FailAfter,
     DieAfter,
+    /// Nothing, until this fault is healed.
+    Hang(Fault),
 }
 
 impl<S> FaultyStore<S> {
     /// Returns a store that does what `inner` does until a fault is planned.
     pub fn new(inner: S) -> Self {
-        Self { inner, state: Mutex::default(), healed: Condvar::new(), observer: None, turn: Mutex::default() }
+        let (state, turn, observer) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { inner, state, healed: Condvar::new(), observer, turn }))
     }
 
     /// Lets `observer` see each commit right after it has happened.
     pub fn observed(self, observer: Observer) -> Self {
-        Self { observer: Some(observer), ..self }
+        *self.0.observer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(observer));
+        self
     }
 
     /// Returns the store behind it.
     pub fn inner(&self) -> &S {
-        &self.inner
+        &self.0.inner
     }
 
     /// Plans a fault in place of the one before, and counts from here.
     pub fn plan(&self, fault: Fault) {
         *self.lock() = State { fault: Some(fault), ..State::default() };
-        self.healed.notify_all();
+        self.0.healed.notify_all();
     }
 
     /// Ends the fault. Calls that hang go on.
     pub fn heal(&self) {
         let mut state = self.lock();
         (state.fault, state.is_on) = (None, false);
-        self.healed.notify_all();
+        self.0.healed.notify_all();
     }
 
     /// Returns how many calls were counted since the fault was planned.
@@ -160,10 +170,10 @@ impl<S> FaultyStore<S> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 
-    /// Counts a call and decides on it. Hangs, or ends the process, if that is the fault.
+    /// Counts a call and decides on it. Ends the process, if that is the fault.
     fn verdict(&self, method: &'static str, class: Class) -> Verdict {
         let mut state = self.lock();
         let Some(fault) = state.fault else {
@@ -189,72 +199,91 @@ impl<S> FaultyStore<S> {
             Kind::FailBefore | Kind::FailAfterThenBefore => Verdict::FailBefore,
             Kind::DieBefore => die(),
             Kind::DieAfter => Verdict::DieAfter,
-            Kind::Hang => {
-                let is_same = |state: &mut State| state.fault == Some(fault);
-                drop(self.healed.wait_while(state, is_same).unwrap_or_else(PoisonError::into_inner));
-                Verdict::Go
-            }
+            Kind::Hang => Verdict::Hang(fault),
         }
     }
+}
 
+impl<S: Send + Sync + 'static> FaultyStore<S> {
     /// Makes a call that only reads.
-    fn read<T>(&self, method: &'static str, read: impl FnOnce(&S) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        self.make(method, Class::Read, || read(&self.inner))
-    }
-
-    /// Makes a call that nobody waits for.
-    fn keep_house<T>(
+    fn read<T: Send + 'static>(
         &self,
         method: &'static str,
-        keep: impl FnOnce(&S) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.make(method, Class::Housekeeping, || keep(&self.inner))
+        read: impl FnOnce(&S) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
+        self.make(method, Class::Read, move |shared| read(&shared.inner))
+    }
+
+    /// Makes a call of housekeeping.
+    fn keep_house<T: Send + 'static>(
+        &self,
+        method: &'static str,
+        keep: impl FnOnce(&S) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
+        self.make(method, Class::Housekeeping, move |shared| keep(&shared.inner))
     }
 
     /// Makes a call that commits, and shows it to the observer. `fence` finds the proof in what came of it.
-    fn commit<T>(
+    fn commit<T: Send + 'static>(
         &self,
-        (method, run, safety): (&'static str, Option<&str>, Safety),
-        fence: impl FnOnce(&T) -> Option<i64>,
-        commit: impl FnOnce(&S) -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
-        self.make(method, Class::Commit, || {
-            let Some(observer) = &self.observer else { return commit(&self.inner) };
-            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-            let done = commit(&self.inner)?;
-            observer(&Commit { method, run, fence: fence(&done), safety });
-            Ok(done)
+        (method, run, safety): (&'static str, Option<RunId>, Safety),
+        fence: impl FnOnce(&T) -> Option<i64> + Send + 'static,
+        commit: impl FnOnce(&S) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
+        self.make(method, Class::Commit, move |shared| {
+            let observer = shared.observer.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let Some(observer) = observer else { return commit(&shared.inner) };
+            let _turn = shared.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            let done = commit(&shared.inner).wait();
+            if let Ok(done) = &done {
+                observer(&Commit { method, run: run.as_ref(), fence: fence(done), safety });
+            }
+            Reply::ready(done)
         })
     }
 
-    fn make<T>(
+    fn make<T: Send + 'static>(
         &self,
         method: &'static str,
         class: Class,
-        call: impl FnOnce() -> Result<T, StoreError>,
-    ) -> Result<T, StoreError> {
+        call: impl FnOnce(&Shared<S>) -> Reply<T> + Send + 'static,
+    ) -> Reply<T> {
         let path = || PathBuf::from("faulty");
         match self.verdict(method, class) {
-            Verdict::Go => call(),
-            Verdict::FailBefore => Err(StoreError::Full { path: path() }),
+            Verdict::Go => call(&self.0),
+            Verdict::FailBefore => Reply::ready(Err(SqliteError::Full { path: path() }.into())),
             Verdict::FailAfter => {
-                self.done(call())?;
-                Err(StoreError::Unwritable { path: path(), reason: format!("a planned fault after {method}") })
+                let reason = format!("a planned fault after {method}");
+                let failed: StoreError = SqliteError::Unwritable { path: path(), reason }.into();
+                Reply::ready(call(&self.0).wait().and(Err(failed)))
             }
-            Verdict::DieAfter => {
-                self.done(call())?;
-                die()
+            Verdict::DieAfter => match call(&self.0).wait() {
+                Ok(_) => die(),
+                Err(error) => Reply::ready(Err(error)),
+            },
+            Verdict::Hang(fault) => {
+                let (tell, told) = oneshot::channel();
+                let shared = Arc::clone(&self.0);
+                thread::spawn(move || {
+                    let is_same = |state: &mut State| state.fault == Some(fault);
+                    let state = shared.lock();
+                    drop(shared.healed.wait_while(state, is_same).unwrap_or_else(PoisonError::into_inner));
+                    let _ = tell.send(call(&shared).wait());
+                });
+                Reply::later(async move {
+                    match told.await {
+                        Ok(done) => done,
+                        Err(_) => std::future::pending().await,
+                    }
+                })
             }
         }
     }
+}
 
-    /// Puts a fault off that was to follow a commit, if there was none: another writer was in the way.
-    fn done<T>(&self, done: Result<T, StoreError>) -> Result<T, StoreError> {
-        if matches!(done, Err(StoreError::Busy { .. })) {
-            let mut state = self.lock();
-            (state.count, state.fired, state.is_on) = (state.count.saturating_sub(1), None, false);
-        }
-        done
+impl<S> Shared<S> {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

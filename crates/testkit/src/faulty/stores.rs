@@ -1,9 +1,13 @@
 //! All that a store does, each call with its class.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use pincer_store::{
-    Approval, Approvals, Asked, Call, Checkpoint, Claim, Clock, Commit, Decision, Fence, Grant, Grants, Journal,
-    Listings, Millis, NewApproval, NewCall, NewGrant, NewRun, Page, Park, Prune, Resolution, Room, Run, RunOverview,
-    RunState, Runs, Safety, SessionCount, Snapshot, Snapshots, Standing, StoreError, ToolSet, Upkeep,
+    Approval, ApprovalId, Approvals, Asked, Call, ChangeWatch, Changes, Checkpoint, Claim, Clock, Decision, Fence,
+    Grant, GrantId, Grants, Journal, Listings, Millis, NewApproval, NewCall, NewRun, OwnerId, Page, Park, Prune, Reply,
+    Resolution, Resumption, Room, Run, RunId, RunOverview, RunState, Runs, Safety, SessionCount, SessionKey, Snapshot,
+    Snapshots, Standing, ToolSet, Upkeep,
 };
 
 use super::FaultyStore;
@@ -14,281 +18,307 @@ fn none<T>(_: &T) -> Option<i64> {
 }
 
 /// For commits that are made with this proof.
-fn with<T>(fence: Fence) -> impl FnOnce(&T) -> Option<i64> {
+fn with<T>(fence: Fence) -> impl FnOnce(&T) -> Option<i64> + Send {
     move |_| Some(fence.0)
 }
 
-impl<S: Runs> Runs for FaultyStore<S> {
-    fn create_run(
-        &self,
-        run: &NewRun<'_>,
-        claim: Claim<'_>,
-        checkpoint: Option<&Checkpoint<'_>>,
-        commit: Commit,
-    ) -> Result<Fence, StoreError> {
-        let given = |fence: &Fence| Some(fence.0);
-        self.commit(("create_run", Some(run.id), commit.safety), given, |store| {
-            store.create_run(run, claim, checkpoint, commit)
+/// For commits that give a proof.
+fn given(fence: &Fence) -> Option<i64> {
+    Some(fence.0)
+}
+
+impl<S: Runs + Send + Sync + 'static> Runs for FaultyStore<S> {
+    fn create_run(&self, run: NewRun, claim: Claim, checkpoint: Option<Checkpoint>, safety: Safety) -> Reply<Fence> {
+        self.commit(("create_run", Some(run.id.clone()), safety), given, move |store| {
+            store.create_run(run, claim, checkpoint, safety)
         })
     }
 
-    fn run(&self, id: &str) -> Result<Run, StoreError> {
-        self.read("run", |store| store.run(id))
+    fn run(&self, id: &RunId) -> Reply<Run> {
+        let id = id.clone();
+        self.read("run", move |store| store.run(&id))
     }
 
-    fn run_with_key(&self, caller: &str, session: &str, key: &str) -> Result<Option<Run>, StoreError> {
-        self.read("run_with_key", |store| store.run_with_key(caller, session, key))
+    fn run_with_key(&self, user: &str, session: &SessionKey, key: &str) -> Reply<Option<Run>> {
+        let (user, session, key) = (user.to_owned(), session.clone(), key.to_owned());
+        self.read("run_with_key", move |store| store.run_with_key(&user, &session, &key))
     }
 
-    fn runs(&self, session: Option<&str>) -> Result<Vec<Run>, StoreError> {
-        self.read("runs", |store| store.runs(session))
+    fn runs(&self, session: Option<&SessionKey>) -> Reply<Vec<Run>> {
+        let session = session.cloned();
+        self.read("runs", move |store| store.runs(session.as_ref()))
     }
 
-    fn running(&self) -> Result<Vec<Run>, StoreError> {
+    fn running(&self) -> Reply<Vec<Run>> {
         self.keep_house("running", |store| store.running())
     }
 
-    fn let_wait(&self, id: &str, seen: Fence, expires_at: Millis) -> Result<bool, StoreError> {
-        self.commit(("let_wait", Some(id), Safety::Power), none, |store| store.let_wait(id, seen, expires_at))
+    fn let_wait(&self, id: &RunId, seen: Fence, expires_at: Millis) -> Reply<bool> {
+        let id = id.clone();
+        self.commit(("let_wait", Some(id.clone()), Safety::Power), none, move |store| {
+            store.let_wait(&id, seen, expires_at)
+        })
     }
 
-    fn claim_run(&self, id: &str, seen: (RunState, Fence), claim: Claim<'_>) -> Result<Fence, StoreError> {
-        let given = |fence: &Fence| Some(fence.0);
-        self.commit(("claim_run", Some(id), Safety::Process), given, |store| store.claim_run(id, seen, claim))
+    fn claim_run(&self, id: &RunId, seen: (RunState, Fence), claim: Claim) -> Reply<Fence> {
+        let id = id.clone();
+        self.commit(("claim_run", Some(id.clone()), Safety::Process), given, move |store| {
+            store.claim_run(&id, seen, claim)
+        })
     }
 
-    fn set_tools(&self, id: &str, fence: Fence, tools: ToolSet<'_>) -> Result<(), StoreError> {
-        self.commit(("set_tools", Some(id), Safety::Process), with(fence), |store| store.set_tools(id, fence, tools))
-    }
-
-    fn tool_set(&self, hash: &[u8]) -> Result<Option<String>, StoreError> {
-        self.read("tool_set", |store| store.tool_set(hash))
+    fn set_tools(&self, id: &RunId, fence: Fence, tools: ToolSet) -> Reply<()> {
+        let id = id.clone();
+        self.commit(("set_tools", Some(id.clone()), Safety::Process), with(fence), move |store| {
+            store.set_tools(&id, fence, tools)
+        })
     }
 
     fn finish_run(
         &self,
-        id: &str,
+        id: &RunId,
         fence: Fence,
         state: RunState,
-        result: &str,
+        result: Arc<str>,
         now: Millis,
-        commit: Commit,
-    ) -> Result<(), StoreError> {
+        safety: Safety,
+    ) -> Reply<()> {
+        let id = id.clone();
         // An orphan is ended with the proof that its settler saw, which is not its own: the observer is not told of it.
         let is_orphan = state == RunState::Aborted;
         let fence_of = move |_: &()| (!is_orphan).then_some(fence.0);
-        self.commit(("finish_run", Some(id), commit.safety), fence_of, |store| {
-            store.finish_run(id, fence, state, result, now, commit)
+        self.commit(("finish_run", Some(id.clone()), safety), fence_of, move |store| {
+            store.finish_run(&id, fence, state, result, now, safety)
         })
     }
 
-    fn run_result(&self, id: &str) -> Result<Option<String>, StoreError> {
-        self.read("run_result", |store| store.run_result(id))
+    fn run_result(&self, id: &RunId) -> Reply<Option<String>> {
+        let id = id.clone();
+        self.read("run_result", move |store| store.run_result(&id))
     }
 
-    fn abort_run(&self, id: &str, now: Millis) -> Result<bool, StoreError> {
-        self.commit(("abort_run", Some(id), Safety::Power), none, |store| store.abort_run(id, now))
-    }
-}
-
-impl<S: Listings> Listings for FaultyStore<S> {
-    fn run_overviews(&self, page: &Page<'_>) -> Result<Vec<RunOverview>, StoreError> {
-        self.read("run_overviews", |store| store.run_overviews(page))
-    }
-
-    fn run_overview(&self, id: &str) -> Result<RunOverview, StoreError> {
-        self.read("run_overview", |store| store.run_overview(id))
-    }
-
-    fn runs_named(&self, beginning: &str) -> Result<Vec<String>, StoreError> {
-        self.read("runs_named", |store| store.runs_named(beginning))
-    }
-
-    fn run_counts(&self, session: &str, caller: Option<&str>) -> Result<Vec<(RunState, u32)>, StoreError> {
-        self.read("run_counts", |store| store.run_counts(session, caller))
-    }
-
-    fn sessions(&self, caller: Option<&str>) -> Result<Vec<SessionCount>, StoreError> {
-        self.read("sessions", |store| store.sessions(caller))
-    }
-
-    fn standings(&self, ids: &[String]) -> Result<Vec<Standing>, StoreError> {
-        self.keep_house("standings", |store| store.standings(ids))
+    fn abort_run(&self, id: &RunId, now: Millis) -> Reply<(bool, RunState)> {
+        let id = id.clone();
+        self.commit(("abort_run", Some(id.clone()), Safety::Power), none, move |store| store.abort_run(&id, now))
     }
 }
 
-impl<S: Upkeep> Upkeep for FaultyStore<S> {
-    fn expire_runs(&self, now: Millis) -> Result<Vec<String>, StoreError> {
-        self.keep_house("expire_runs", |store| store.expire_runs(now))
+impl<S: Listings + Send + Sync + 'static> Listings for FaultyStore<S> {
+    fn run_overviews(&self, page: Page) -> Reply<Vec<RunOverview>> {
+        self.read("run_overviews", move |store| store.run_overviews(page))
     }
 
-    fn forget_runs(&self, ended_before: Millis) -> Result<usize, StoreError> {
-        self.keep_house("forget_runs", |store| store.forget_runs(ended_before))
+    fn run_overview(&self, id: &RunId) -> Reply<RunOverview> {
+        let id = id.clone();
+        self.read("run_overview", move |store| store.run_overview(&id))
     }
 
-    fn next_due(&self, remembered: Millis) -> Result<Option<Millis>, StoreError> {
-        self.keep_house("next_due", |store| store.next_due(remembered))
+    fn runs_named(&self, beginning: &str) -> Reply<Vec<RunId>> {
+        let beginning = beginning.to_owned();
+        self.read("runs_named", move |store| store.runs_named(&beginning))
     }
 
-    fn give_space_back(&self) -> Result<bool, StoreError> {
+    fn run_counts(&self, session: &SessionKey, user: Option<&str>) -> Reply<Vec<(RunState, u32)>> {
+        let (session, user) = (session.clone(), user.map(str::to_owned));
+        self.read("run_counts", move |store| store.run_counts(&session, user.as_deref()))
+    }
+
+    fn sessions(&self, user: Option<&str>) -> Reply<Vec<SessionCount>> {
+        let user = user.map(str::to_owned);
+        self.read("sessions", move |store| store.sessions(user.as_deref()))
+    }
+
+    fn standings(&self, ids: Vec<RunId>) -> Reply<Vec<Standing>> {
+        self.keep_house("standings", move |store| store.standings(ids))
+    }
+}
+
+impl<S: Upkeep + Send + Sync + 'static> Upkeep for FaultyStore<S> {
+    fn expire_runs(&self, now: Millis) -> Reply<Vec<RunId>> {
+        self.keep_house("expire_runs", move |store| store.expire_runs(now))
+    }
+
+    fn forget_runs(&self, ended_before: Millis) -> Reply<usize> {
+        self.keep_house("forget_runs", move |store| store.forget_runs(ended_before))
+    }
+
+    fn next_due(&self, remembered: Millis) -> Reply<Option<Millis>> {
+        self.keep_house("next_due", move |store| store.next_due(remembered))
+    }
+
+    fn give_space_back(&self) -> Reply<bool> {
         self.keep_house("give_space_back", |store| store.give_space_back())
     }
-
-    fn change_counter(&self) -> Result<i64, StoreError> {
-        self.keep_house("change_counter", |store| store.change_counter())
-    }
 }
 
-impl<S: Snapshots> Snapshots for FaultyStore<S> {
-    fn park(&self, run: &str, fence: Fence, park: &Park<'_>) -> Result<(), StoreError> {
-        self.commit(("park", Some(run), Safety::Power), with(fence), |store| store.park(run, fence, park))
+impl<S: Snapshots + Send + Sync + 'static> Snapshots for FaultyStore<S> {
+    fn park(&self, run: &RunId, fence: Fence, park: Park) -> Reply<()> {
+        let run = run.clone();
+        self.commit(("park", Some(run.clone()), Safety::Power), with(fence), move |store| store.park(&run, fence, park))
     }
 
-    fn reserve(&self, run: &str, fence: Fence, room: &Room, commit: Commit) -> Result<(), StoreError> {
-        self.commit(("reserve", Some(run), commit.safety), with(fence), |store| store.reserve(run, fence, room, commit))
-    }
-
-    fn checkpoint(
-        &self,
-        run: &str,
-        fence: Fence,
-        checkpoint: &Checkpoint<'_>,
-        commit: Commit,
-    ) -> Result<(), StoreError> {
-        self.commit(("checkpoint", Some(run), commit.safety), with(fence), |store| {
-            store.checkpoint(run, fence, checkpoint, commit)
+    fn reserve(&self, run: &RunId, fence: Fence, room: Room, safety: Safety) -> Reply<()> {
+        let run = run.clone();
+        self.commit(("reserve", Some(run.clone()), safety), with(fence), move |store| {
+            store.reserve(&run, fence, room, safety)
         })
     }
 
-    fn snapshot(&self, run: &str) -> Result<Option<Snapshot>, StoreError> {
-        self.read("snapshot", |store| store.snapshot(run))
+    fn checkpoint(&self, run: &RunId, fence: Fence, checkpoint: Checkpoint, safety: Safety) -> Reply<()> {
+        let run = run.clone();
+        self.commit(("checkpoint", Some(run.clone()), safety), with(fence), move |store| {
+            store.checkpoint(&run, fence, checkpoint, safety)
+        })
     }
 
-    fn keep_image(&self, hash: &[u8], bytes: &[u8]) -> Result<(), StoreError> {
-        self.keep_house("keep_image", |store| store.keep_image(hash, bytes))
+    fn snapshot(&self, run: &RunId) -> Reply<Option<Snapshot>> {
+        let run = run.clone();
+        self.read("snapshot", move |store| store.snapshot(&run))
     }
 
-    fn image(&self, hash: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read("image", |store| store.image(hash))
+    fn resumption(&self, run: &RunId) -> Reply<Resumption> {
+        let run = run.clone();
+        self.read("resumption", move |store| store.resumption(&run))
     }
 
-    fn drop_unused_images(&self, current: &[u8]) -> Result<usize, StoreError> {
-        self.keep_house("drop_unused_images", |store| store.drop_unused_images(current))
+    fn keep_image(&self, hash: [u8; 32], bytes: Vec<u8>) -> Reply<()> {
+        self.keep_house("keep_image", move |store| store.keep_image(hash, bytes))
+    }
+
+    fn image(&self, hash: [u8; 32]) -> Reply<Option<Vec<u8>>> {
+        self.read("image", move |store| store.image(hash))
+    }
+
+    fn drop_unused_images(&self, current: [u8; 32]) -> Reply<usize> {
+        self.keep_house("drop_unused_images", move |store| store.drop_unused_images(current))
     }
 }
 
-impl<S: Journal> Journal for FaultyStore<S> {
-    fn dispatch(
-        &self,
-        run: &str,
-        fence: Fence,
-        owner: &str,
-        call: &NewCall<'_>,
-        commit: Commit,
-    ) -> Result<(), StoreError> {
-        self.commit(("dispatch", Some(run), commit.safety), with(fence), |store| {
-            store.dispatch(run, fence, owner, call, commit)
+impl<S: Journal + Send + Sync + 'static> Journal for FaultyStore<S> {
+    fn dispatch(&self, run: &RunId, fence: Fence, owner: &OwnerId, call: NewCall, safety: Safety) -> Reply<()> {
+        let (run, owner) = (run.clone(), owner.clone());
+        self.commit(("dispatch", Some(run.clone()), safety), with(fence), move |store| {
+            store.dispatch(&run, fence, &owner, call, safety)
         })
     }
 
     fn settle(
         &self,
-        run: &str,
-        owner: &str,
+        run: &RunId,
+        owner: &OwnerId,
         seq: u32,
-        outcome: &str,
+        outcome: Arc<String>,
         now: Millis,
-        commit: Commit,
-    ) -> Result<bool, StoreError> {
-        self.commit(("settle", Some(run), commit.safety), none, |store| {
-            store.settle(run, owner, seq, outcome, now, commit)
+        safety: Safety,
+    ) -> Reply<bool> {
+        let (run, owner) = (run.clone(), owner.clone());
+        self.commit(("settle", Some(run.clone()), safety), none, move |store| {
+            store.settle(&run, &owner, seq, outcome, now, safety)
         })
     }
 
-    fn disown_calls(&self, run: &str, owner: &str) -> Result<(), StoreError> {
-        self.commit(("disown_calls", Some(run), Safety::Process), none, |store| store.disown_calls(run, owner))
+    fn disown_calls(&self, run: &RunId, owner: &OwnerId) -> Reply<()> {
+        let (run, owner) = (run.clone(), owner.clone());
+        self.commit(("disown_calls", Some(run.clone()), Safety::Process), none, move |store| {
+            store.disown_calls(&run, &owner)
+        })
     }
 
-    fn calls(&self, run: &str) -> Result<Vec<Call>, StoreError> {
-        self.read("calls", |store| store.calls(run))
+    fn calls(&self, run: &RunId) -> Reply<Vec<Call>> {
+        let run = run.clone();
+        self.read("calls", move |store| store.calls(&run))
     }
 
-    fn call(&self, run: &str, seq: u32) -> Result<Option<Call>, StoreError> {
-        self.read("call", |store| store.call(run, seq))
+    fn call(&self, run: &RunId, seq: u32) -> Reply<Option<Call>> {
+        let run = run.clone();
+        self.read("call", move |store| store.call(&run, seq))
     }
 
-    fn prune_calls(&self, run: &str, fence: Fence, prune: &Prune<'_>) -> Result<u64, StoreError> {
-        let class = ("prune_calls", Some(run), Safety::Process);
-        self.commit(class, with(fence), |store| store.prune_calls(run, fence, prune))
+    fn prune_calls(&self, run: &RunId, fence: Fence, prune: Prune) -> Reply<u64> {
+        let run = run.clone();
+        self.commit(("prune_calls", Some(run.clone()), Safety::Process), with(fence), move |store| {
+            store.prune_calls(&run, fence, prune)
+        })
     }
 }
 
-impl<S: Approvals> Approvals for FaultyStore<S> {
-    fn ask(&self, approval: &NewApproval<'_>) -> Result<(), StoreError> {
-        self.commit(("ask", approval.run, Safety::Power), none, |store| store.ask(approval))
+impl<S: Approvals + Send + Sync + 'static> Approvals for FaultyStore<S> {
+    fn ask(&self, approval: NewApproval) -> Reply<()> {
+        self.commit(("ask", approval.run.clone(), Safety::Power), none, move |store| store.ask(approval))
     }
 
-    fn approval(&self, id: &str) -> Result<Approval, StoreError> {
-        self.read("approval", |store| store.approval(id))
+    fn approval(&self, id: &ApprovalId) -> Reply<Approval> {
+        let id = id.clone();
+        self.read("approval", move |store| store.approval(&id))
     }
 
-    fn pending_approvals(&self) -> Result<Vec<Approval>, StoreError> {
+    fn pending_approvals(&self) -> Reply<Vec<Approval>> {
         self.read("pending_approvals", |store| store.pending_approvals())
     }
 
     fn resolve(
         &self,
-        id: &str,
+        id: &ApprovalId,
         decision: Decision,
-        grants: &[NewGrant<'_>],
+        grants: Vec<Grant>,
         by: &str,
         now: Millis,
-    ) -> Result<Resolution, StoreError> {
-        self.commit(("resolve", None, Safety::Power), none, |store| store.resolve(id, decision, grants, by, now))
+    ) -> Reply<Resolution> {
+        let (id, by) = (id.clone(), by.to_owned());
+        self.commit(("resolve", None, Safety::Power), none, move |store| store.resolve(&id, decision, grants, &by, now))
     }
 
-    fn standing_question(&self, asked: &Asked<'_>, now: Millis) -> Result<Option<Approval>, StoreError> {
-        let run = asked.call.map(|(run, _)| run);
+    fn standing_question(&self, asked: Asked, now: Millis) -> Reply<Option<Approval>> {
+        let run = asked.call.as_ref().map(|(run, _)| run.clone());
         // It is a commit only if the time of a question is over: nothing else is on the disk afterwards.
-        self.commit(("standing_question", run, Safety::Process), none, |store| store.standing_question(asked, now))
+        self.commit(("standing_question", run, Safety::Process), none, move |store| store.standing_question(asked, now))
     }
 
-    fn use_answer(&self, id: &str) -> Result<bool, StoreError> {
-        self.commit(("use_answer", None, Safety::Process), none, |store| store.use_answer(id))
+    fn use_answer(&self, id: &ApprovalId) -> Reply<bool> {
+        let id = id.clone();
+        self.commit(("use_answer", None, Safety::Process), none, move |store| store.use_answer(&id))
     }
 
-    fn expire_approvals(&self, now: Millis) -> Result<Vec<String>, StoreError> {
+    fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>> {
         // A call that waits for an answer looks again and again.
-        self.keep_house("expire_approvals", |store| store.expire_approvals(now))
+        self.keep_house("expire_approvals", move |store| store.expire_approvals(now))
     }
 }
 
-impl<S: Grants> Grants for FaultyStore<S> {
-    fn grant(&self, grant: &NewGrant<'_>) -> Result<(), StoreError> {
-        self.commit(("grant", None, Safety::Power), none, |store| store.grant(grant))
+impl<S: Grants + Send + Sync + 'static> Grants for FaultyStore<S> {
+    fn grant(&self, grant: Grant) -> Reply<()> {
+        self.commit(("grant", None, Safety::Power), none, move |store| store.grant(grant))
     }
 
-    fn grants(&self) -> Result<Vec<Grant>, StoreError> {
+    fn grants(&self) -> Reply<Vec<Grant>> {
         self.read("grants", |store| store.grants())
     }
 
-    fn revoke(&self, id: &str) -> Result<bool, StoreError> {
-        self.commit(("revoke", None, Safety::Process), none, |store| store.revoke(id))
+    fn revoke(&self, id: &GrantId) -> Reply<bool> {
+        let id = id.clone();
+        self.commit(("revoke", None, Safety::Process), none, move |store| store.revoke(&id))
     }
 
     fn grants_for(
         &self,
-        tool: &str,
-        fingerprint: &[u8],
+        tools: Vec<String>,
+        fingerprint: Vec<u8>,
         user: &str,
-        run: Option<&str>,
-    ) -> Result<Vec<Grant>, StoreError> {
-        self.read("grants_for", |store| store.grants_for(tool, fingerprint, user, run))
+        run: Option<&RunId>,
+    ) -> Reply<Vec<Grant>> {
+        let (user, run) = (user.to_owned(), run.cloned());
+        self.read("grants_for", move |store| store.grants_for(tools, fingerprint, &user, run.as_ref()))
     }
 }
 
 impl<S: Clock> Clock for FaultyStore<S> {
     fn now(&self) -> Millis {
         self.inner().now()
+    }
+}
+
+impl<S: Changes> Changes for FaultyStore<S> {
+    fn watch(&self, within: Duration) -> Box<dyn ChangeWatch> {
+        self.inner().watch(within)
     }
 }

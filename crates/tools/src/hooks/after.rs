@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_store::{CallId, SessionKey};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -18,7 +19,7 @@ pub struct AfterToolCall {
     /// The tool's id.
     pub tool_id: String,
     /// The call's id.
-    pub tool_call_id: String,
+    pub tool_call_id: CallId,
     /// The tool's value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
@@ -30,7 +31,7 @@ pub struct AfterToolCall {
     /// How long it took.
     pub duration_ms: u64,
     /// The session.
-    pub session: String,
+    pub session: SessionKey,
 }
 
 /// Somebody who wants to know.
@@ -64,7 +65,7 @@ pub struct Observer {
 pub(crate) async fn tell_all(
     observers: impl Iterator<Item = &Observer>,
     entry: &Entry,
-    call: &str,
+    call: &CallId,
     outcome: &Outcome,
     context: &Context,
 ) {
@@ -75,7 +76,7 @@ pub(crate) async fn tell_all(
     let event = AfterToolCall {
         tool_name: entry.id.name().into(),
         tool_id: entry.id.to_string(),
-        tool_call_id: call.into(),
+        tool_call_id: call.clone(),
         result: outcome.result.as_ref().ok().and_then(|value| value.tree().ok()),
         error: outcome.result.as_ref().err().cloned(),
         effect: outcome.effect,

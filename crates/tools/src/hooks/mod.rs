@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_store::{CallId, RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,7 +33,7 @@ pub struct BeforeToolCall {
     /// The input, as the hooks before have left it.
     pub params: Value,
     /// The call's id.
-    pub tool_call_id: String,
+    pub tool_call_id: CallId,
     /// What the tool is, where its name does not say so: `code_mode_exec`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_kind: Option<String>,
@@ -40,13 +41,13 @@ pub struct BeforeToolCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_input_kind: Option<String>,
     /// The session.
-    pub session: String,
+    pub session: SessionKey,
     /// The agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<String>,
+    pub run_id: Option<RunId>,
 }
 
 /// What a hook says. Nothing at all is fine too.
@@ -218,12 +219,12 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
 }
 
 impl BeforeToolCall {
-    pub(crate) fn new(entry: &Entry, call: &str, params: Value, context: &Context) -> Self {
+    pub(crate) fn new(entry: &Entry, call: &CallId, params: Value, context: &Context) -> Self {
         Self {
             tool_name: entry.id.name().into(),
             tool_id: entry.id.to_string(),
             params,
-            tool_call_id: call.into(),
+            tool_call_id: call.clone(),
             tool_kind: None,
             tool_input_kind: None,
             session: context.session.clone(),

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 
 use pincer_catalog::{Catalog, Entry, Layer, Policy, Rules};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{
     Call, CallError, Context, Door, DoorBuilder, Event, FnTool, Outcome, RunCatalog, ToolCall, ToolError,
 };

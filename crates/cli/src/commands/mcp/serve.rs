@@ -82,7 +82,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         requests,
         policies,
         settings: Settings::new(&ready.config().code_mode(arguments.scope.agent.as_deref())),
-        session: arguments.session.clone(),
+        session: arguments.session.as_str().into(),
         user: User(user()),
         surface,
     });

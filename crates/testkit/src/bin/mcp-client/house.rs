@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpAuth, McpSampling, McpServer};
 use pincer_mcp::{Greeting, Logins, Places, Remote, Server, Servers, login};
-use pincer_store::SqliteStore;
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Call, Context, Door, RunCatalog};
 use serde_json::{Value, json};
 use tempfile::TempDir;

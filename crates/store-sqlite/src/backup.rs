@@ -9,13 +9,14 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use pincer_store::{Call, Clock, Grants, Journal, Run, RunId, RunState, Runs, Safety, StoreError};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::{Builder, TempDir};
 
+use crate::file::{make_directory, version};
 use crate::migrations::STEPS;
 use crate::presence::Presence;
-use crate::sqlite::{make_directory, version};
-use crate::{Call, Clock, Journal, Run, RunState, Runs, Safety, SqliteStore, StoreError};
+use crate::{SqliteError, SqliteStore};
 
 /// How the directories begin in which copies are made. They are beside what they become, since only there a rename is one step.
 const IN_THE_MAKING: &str = ".pincer-restore-";
@@ -28,27 +29,27 @@ pub struct Restored {
     /// How many runs there are.
     pub runs: usize,
     /// Those that had not ended in the backup, and have now.
-    pub ended: Vec<String>,
+    pub ended: Vec<RunId>,
     /// How many grants hold again, also those that were revoked since.
     pub grants: usize,
 }
 
 impl SqliteStore {
     /// Writes a copy of everything to a new file, readable by this user only, while all processes go on. It is on the disk when
-    /// this returns; before, there is no file under that name. Fails with [`StoreError::Taken`] if there is one already.
-    pub fn backup(&self, to: &Path) -> Result<(), StoreError> {
+    /// this returns; before, there is no file under that name. Fails with [`SqliteError::Taken`] if there is one already.
+    pub fn backup(&self, to: &Path) -> Result<(), SqliteError> {
         self.check_there()?;
-        let failed = |source| StoreError::Copy { from: self.path().to_owned(), to: to.to_owned(), source };
-        let taken = || StoreError::Taken { path: to.to_owned() };
+        let failed = |source| SqliteError::Copy { from: self.path().to_owned(), to: to.to_owned(), source };
+        let taken = || SqliteError::Taken { path: to.to_owned() };
         if to.symlink_metadata().is_ok() {
             return Err(taken());
         }
         let copy = Builder::new().prefix(".pincer-backup-").tempfile_in(directory_of(to)).map_err(failed)?;
         // On a connection of its own: this process's other calls go on too.
         let connection = Connection::open_with_flags(self.path(), READ_WRITE);
-        let connection = connection.map_err(|error| StoreError::of(self.path(), error))?;
+        let connection = connection.map_err(|error| SqliteError::of(self.path(), error))?;
         let name = copy.path().to_str().ok_or_else(|| failed(io::ErrorKind::InvalidFilename.into()))?;
-        connection.execute("VACUUM INTO ?1", [name]).map_err(|error| StoreError::of(to, error))?;
+        connection.execute("VACUUM INTO ?1", [name]).map_err(|error| SqliteError::of(to, error))?;
         copy.as_file().sync_all().map_err(failed)?;
         copy.persist_noclobber(to).map_err(|error| match error.error.kind() {
             io::ErrorKind::AlreadyExists => taken(),
@@ -60,18 +61,18 @@ impl SqliteStore {
     /// Puts a backup in the place of the store at `to`, or makes the store from it. `end` says what the caller of a run is told
     /// that had not ended, as JSON.
     ///
-    /// Fails with [`StoreError::InUse`] while a process has the store open, and with [`StoreError::NotABackup`] if `from` is
+    /// Fails with [`SqliteError::InUse`] while a process has the store open, and with [`SqliteError::NotABackup`] if `from` is
     /// none or is damaged. Whenever it fails, or its process dies, the store is as it was.
-    pub fn restore(from: &Path, to: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, StoreError> {
-        let failed = |source| StoreError::Copy { from: from.to_owned(), to: to.to_owned(), source };
-        let source = File::open(from).map_err(|source| StoreError::Open { path: from.to_owned(), source })?;
+    pub fn restore(from: &Path, to: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, SqliteError> {
+        let failed = |source| SqliteError::Copy { from: from.to_owned(), to: to.to_owned(), source };
+        let source = File::open(from).map_err(|source| SqliteError::Open { path: from.to_owned(), source })?;
         make_directory(to).map_err(failed)?;
         let _presence = Presence::exclusive(to).map_err(|error| match error {
-            TryLockError::WouldBlock => StoreError::InUse { path: to.to_owned() },
+            TryLockError::WouldBlock => SqliteError::InUse { path: to.to_owned() },
             TryLockError::Error(error) => failed(error),
         })?;
         if is_same(&source, to) {
-            return Err(StoreError::Taken { path: to.to_owned() });
+            return Err(SqliteError::Taken { path: to.to_owned() });
         }
         remove_leftovers(to).map_err(failed)?;
         let making = Builder::new().prefix(IN_THE_MAKING).tempdir_in(directory_of(to)).map_err(failed)?;
@@ -146,8 +147,8 @@ fn put(mut source: File, to: &Path) -> io::Result<()> {
 }
 
 /// Fails unless the copy is a store of a version that is known, and sound.
-fn check_backup(copy: &Path, from: &Path) -> Result<(), StoreError> {
-    let not_one = |reason: String| StoreError::NotABackup { path: from.to_owned(), reason };
+fn check_backup(copy: &Path, from: &Path) -> Result<(), SqliteError> {
+    let not_one = |reason: String| SqliteError::NotABackup { path: from.to_owned(), reason };
     let checked = || -> rusqlite::Result<(i64, bool, String)> {
         let connection = Connection::open_with_flags(copy, READ_WRITE)?;
         let found = version(&connection)?;
@@ -160,7 +161,7 @@ fn check_backup(copy: &Path, from: &Path) -> Result<(), StoreError> {
     match checked() {
         Err(error) => Err(not_one(error.to_string())),
         Ok((found, ..)) if found > STEPS.len() as i64 => {
-            Err(StoreError::Newer { path: from.to_owned(), found, known: STEPS.len() as i64 })
+            Err(SqliteError::Newer { path: from.to_owned(), found, known: STEPS.len() as i64 })
         }
         Ok((0, ..) | (_, false, _)) => Err(not_one("it has no runs table".into())),
         Ok((_, true, verdict)) if verdict != "ok" => Err(not_one(verdict)),
@@ -169,44 +170,50 @@ fn check_backup(copy: &Path, from: &Path) -> Result<(), StoreError> {
 }
 
 /// Ends what may have gone on since, in the copy, and leaves it as one file.
-fn end_runs(copy: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, StoreError> {
+fn end_runs(copy: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, SqliteError> {
     let store = SqliteStore::open(copy)?;
-    let runs = store.runs(None)?;
+    let restored = ended(&store, end).map_err(|error| SqliteError::Store(Box::new(error)))?;
+    store.fold()?;
+    Ok(restored)
+}
+
+fn ended(store: &SqliteStore, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, StoreError> {
+    let runs = store.runs(None).wait()?;
     let mut ended = Vec::new();
     for run in runs.iter().filter(|run| !run.state.is_final()) {
-        let result = end(run, &store.calls(&run.id)?);
-        store.finish_run(&run.id, run.fence, RunState::Aborted, &result, store.now(), Safety::Process.into())?;
+        let result = end(run, &store.calls(&run.id).wait()?).into();
+        store.finish_run(&run.id, run.fence, RunState::Aborted, result, store.now(), Safety::Process).wait()?;
         ended.push(run.id.clone());
     }
     // An answer that was for one call may have been used since.
-    store.with(|connection| connection.execute("UPDATE approval SET used = 1 WHERE state <> 'pending'", []))?;
-    let grants = store.with(|connection| {
-        connection.query_row("SELECT count(*) FROM standing_grant", [], |row| row.get::<_, u32>(0))
-    })?;
-    store.fold()?;
-    Ok(Restored { runs: runs.len(), ended, grants: grants as usize })
+    let used = store.commit(Safety::Process, 0, |connection| {
+        connection.execute("UPDATE approval SET used = 1 WHERE state <> 'pending'", [])?;
+        Ok(())
+    });
+    used.wait()?;
+    Ok(Restored { runs: runs.len(), ended, grants: store.grants().wait()?.len() })
 }
 
 /// Leaves the old store as one file. A log that stayed beside its successor would be taken for its own, and damage it.
-fn close_old(to: &Path) -> Result<(), StoreError> {
+fn close_old(to: &Path) -> Result<(), SqliteError> {
     if !to.exists() {
         return Ok(());
     }
     let close = || Connection::open_with_flags(to, READ_WRITE)?.pragma_update(None, "journal_mode", "DELETE");
-    match close().map_err(|error| StoreError::of(to, error)) {
+    match close().map_err(|error| SqliteError::of(to, error)) {
         // What is damaged is what is replaced.
-        Ok(()) | Err(StoreError::Corrupt { .. }) => {}
+        Ok(()) | Err(SqliteError::Corrupt { .. }) => {}
         // A process of an earlier version, which holds no lock.
-        Err(StoreError::Busy { .. }) => return Err(StoreError::InUse { path: to.to_owned() }),
+        Err(SqliteError::Busy { .. }) => return Err(SqliteError::InUse { path: to.to_owned() }),
         Err(error) => return Err(error),
     }
     for suffix in ["-wal", "-shm", "-journal"] {
         match fs::remove_file(beside(to, suffix)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(StoreError::Open { path: to.to_owned(), source: error });
+                return Err(SqliteError::Open { path: to.to_owned(), source: error });
             }
             _ => {}
         }
     }
-    sync_directory(to).map_err(|source| StoreError::Open { path: to.to_owned(), source })
+    sync_directory(to).map_err(|source| SqliteError::Open { path: to.to_owned(), source })
 }

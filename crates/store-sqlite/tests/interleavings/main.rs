@@ -10,21 +10,21 @@
 //! Owners go on after they were refused, and with proofs that are long outdated: worse than any process that is correct.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod model;
 mod world;
 
 use std::collections::HashMap;
 
-use pincer_store::{CallState, Fence, Repeat, RunState, Runs, Snapshots};
+use pincer_store::{CallState, Fence, Repeat, RunState};
 
-use crate::common::{SAFE, claim, dispatch, effect, fenced, finish, full, not_covered, read_only, settle};
 use crate::model::Step::{
     Abort, Claim, Delta, Effect, Expire, Finish, Full, LetWait, Look, Park, Read, Retire, Settle,
 };
 use crate::model::{Model, Owner, Step, Told};
 use crate::world::{RUN, Rows, Start, Stored, World};
+use pincer_store_contract::words::{
+    SAFE, claim, dispatch, effect, fenced, finish, full, not_covered, read_only, settle,
+};
 
 /// The name of an owner and what it does.
 type Script = (&'static str, &'static [Step]);
@@ -189,7 +189,7 @@ impl Explorer<'_> {
         for owner in &point.owners {
             if let Some(old) = owner.fence.map(Fence) {
                 fenced(dispatch(store, RUN, old, owner.name, &effect(0)));
-                fenced(store.checkpoint(RUN, old, &full(99, b""), SAFE.into()));
+                fenced(store.checkpoint(RUN, old, &full(99, b""), SAFE));
                 fenced(finish(store, RUN, old, RunState::Failed));
             }
         }
@@ -212,7 +212,7 @@ impl Explorer<'_> {
         }
         let new = calls.iter().map(|call| call.seq + 1).fold(snapshot.next, u32::max);
         not_covered(dispatch(store, RUN, fence, "last", &effect(new)));
-        store.checkpoint(RUN, fence, &full(new + 1, b"cell"), SAFE.into()).expect("kept");
+        store.checkpoint(RUN, fence, &full(new + 1, b"cell"), SAFE).expect("kept");
         dispatch(store, RUN, fence, "last", &effect(new)).expect("covered");
         finish(store, RUN, fence, RunState::Completed).expect("ended");
     }

@@ -1,18 +1,16 @@
 //! What the journal promises: which calls may be dispatched, which settle, and in which order.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
-
-mod common;
+use std::sync::Arc;
 
 use pincer_store::{
-    CallState, Cover, Decision, Fence, GrantKind, NewApproval, NewCall, NewGrant, Permission, Prune, Repeat, RunState,
-    StoreError,
+    CallState, Cover, Decision, Fence, Grant, GrantId, GrantKind, NewApproval, NewCall, Permission, Prune, Repeat,
+    RunState, StoreError,
 };
 
-use crate::common::*;
+use crate::Fresh;
+use crate::words::*;
 
-#[test]
-fn calls_settle_once_and_in_an_order() {
-    with_store(|store| {
+pub fn calls_settle_once_and_in_an_order(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 3);
         for seq in 0..3 {
             dispatch(store, "a", fence, "p", &effect(seq)).expect("dispatched");
@@ -35,9 +33,8 @@ fn calls_settle_once_and_in_an_order() {
     });
 }
 
-#[test]
-fn places_among_settled_calls_are_given_across_processes() {
-    with_two(|one, two| {
+pub fn places_among_settled_calls_are_given_across_processes(fresh: &Fresh) {
+    fresh.with_two(|one, two| {
         let fence = made_at(one, "a", "p1", 9);
         made_at(one, "b", "p1", 9);
         for seq in 0..6 {
@@ -63,9 +60,8 @@ fn places_among_settled_calls_are_given_across_processes() {
     });
 }
 
-#[test]
-fn a_call_belongs_to_the_process_that_makes_it_even_when_the_run_has_another_owner() {
-    with_store(|store| {
+pub fn a_call_belongs_to_the_process_that_makes_it_even_when_the_run_has_another_owner(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p1", 3);
         for seq in 0..3 {
             dispatch(store, "a", fence, "p1", &effect(seq)).expect("dispatched");
@@ -74,14 +70,14 @@ fn a_call_belongs_to_the_process_that_makes_it_even_when_the_run_has_another_own
         assert!(settle(store, "a", "p1", 0, "1").expect("it is still its call"));
         fenced(settle(store, "a", "p2", 1, "1"));
         // Taken over, with what it is called with now.
-        let again = NewCall { input: "{\"p\":2}", ..effect(1) };
+        let again = NewCall { input: Arc::new("{\"p\":2}".into()), ..effect(1) };
         dispatch(store, "a", new, "p2", &again).expect("taken over");
         let row = store.calls("a").expect("read").remove(1);
         assert_eq!((row.owner.as_str(), row.input.as_str(), row.state), ("p2", "{\"p\":2}", CallState::Dispatched));
         fenced(settle(store, "a", "p1", 1, "1"));
         assert!(settle(store, "a", "p2", 1, "2").expect("settled"));
         // Another tool under the same number is another call.
-        let other = dispatch(store, "a", new, "p2", &NewCall { tool: "other", ..effect(2) });
+        let other = dispatch(store, "a", new, "p2", &NewCall { tool: "other".into(), ..effect(2) });
         assert!(matches!(other, Err(StoreError::Exists { .. })), "{other:?}");
         store.disown_calls("a", "p1").expect("given up");
         fenced(settle(store, "a", "p1", 2, "1"));
@@ -90,9 +86,8 @@ fn a_call_belongs_to_the_process_that_makes_it_even_when_the_run_has_another_own
     });
 }
 
-#[test]
-fn what_came_of_a_call_is_stored_after_the_end_of_its_run_too() {
-    with_store(|store| {
+pub fn what_came_of_a_call_is_stored_after_the_end_of_its_run_too(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 1);
         dispatch(store, "a", fence, "p", &effect(0)).expect("dispatched");
         assert!(store.abort_run("a", 1).expect("aborted"));
@@ -101,11 +96,10 @@ fn what_came_of_a_call_is_stored_after_the_end_of_its_run_too() {
     });
 }
 
-#[test]
-fn a_call_with_an_effect_must_be_part_of_the_stored_checkpoint() {
-    with_store(|store| {
+pub fn a_call_with_an_effect_must_be_part_of_the_stored_checkpoint(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made(store, "a", "p");
-        let put = |checkpoint| store.checkpoint("a", fence, &checkpoint, SAFE.into()).expect("kept");
+        let put = |checkpoint| store.checkpoint("a", fence, &checkpoint, SAFE).expect("kept");
         // Without a checkpoint, only calls that change nothing, or that need none to be left.
         not_covered(dispatch(store, "a", fence, "p", &effect(0)));
         assert_eq!(store.calls("a").expect("read"), []);
@@ -132,11 +126,10 @@ fn a_call_with_an_effect_must_be_part_of_the_stored_checkpoint() {
     });
 }
 
-#[test]
-fn a_call_may_retire_the_checkpoint_that_does_not_cover_it() {
-    with_store(|store| {
+pub fn a_call_may_retire_the_checkpoint_that_does_not_cover_it(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 2);
-        store.checkpoint("a", fence, &delta(3, b"d", 0), SAFE.into()).expect("kept");
+        store.checkpoint("a", fence, &delta(3, b"d", 0), SAFE).expect("kept");
         dispatch(store, "a", fence, "p", &retiring(2)).expect("covered");
         assert_eq!(store.snapshot("a").expect("read").expect("still good").parts.len(), 2);
         dispatch(store, "a", fence, "p", &retiring(3)).expect("not covered");
@@ -145,21 +138,20 @@ fn a_call_may_retire_the_checkpoint_that_does_not_cover_it() {
         // And so on without one, with a new one, and past that.
         dispatch(store, "a", fence, "p", &retiring(4)).expect("there is none");
         not_covered(dispatch(store, "a", fence, "p", &effect(5)));
-        let missing = store.checkpoint("a", fence, &delta(6, b"d", 0), SAFE.into());
+        let missing = store.checkpoint("a", fence, &delta(6, b"d", 0), SAFE);
         assert!(matches!(missing, Err(StoreError::Missing { .. })), "its deltas went with it: {missing:?}");
-        store.checkpoint("a", fence, &full(6, b"x"), SAFE.into()).expect("kept");
+        store.checkpoint("a", fence, &full(6, b"x"), SAFE).expect("kept");
         dispatch(store, "a", fence, "p", &effect(5)).expect("covered");
         // One that is refused for another reason retires nothing.
-        let refused = NewCall { permission: Permission::Answer { approval: "none" }, ..retiring(9) };
+        let refused = NewCall { permission: Permission::Answer("none".into()), ..retiring(9) };
         not_permitted(dispatch(store, "a", fence, "p", &refused));
         assert_eq!(store.snapshot("a").expect("read").expect("there").next, 6);
     });
 }
 
 /// What a caller was told stays true: the calls of a suspended program are all part of what was stored.
-#[test]
-fn the_checkpoint_of_a_run_that_waits_is_not_retired() {
-    with_store(|store| {
+pub fn the_checkpoint_of_a_run_that_waits_is_not_retired(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made(store, "a", "p");
         store.park("a", fence, &park(full(2, b"x"), None)).expect("parked");
         dispatch(store, "a", fence, "p", &retiring(1)).expect("covered");
@@ -169,9 +161,8 @@ fn the_checkpoint_of_a_run_that_waits_is_not_retired() {
 }
 
 /// The other way round: a checkpoint from before a call that was made since would let it be made again.
-#[test]
-fn a_checkpoint_older_than_an_effect_is_refused() {
-    with_store(|store| {
+pub fn a_checkpoint_older_than_an_effect_is_refused(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 5);
         dispatch(store, "a", fence, "p", &effect(3)).expect("covered");
         dispatch(store, "a", fence, "p", &read_only(8)).expect("it changes nothing");
@@ -179,20 +170,19 @@ fn a_checkpoint_older_than_an_effect_is_refused() {
             assert!(matches!(result, Err(StoreError::Outdated { .. })), "{result:?}");
             assert_eq!(store.snapshot("a").expect("read").expect("there").next, 5);
         };
-        outdated(store.checkpoint("a", fence, &full(3, b"x"), SAFE.into()));
-        outdated(store.checkpoint("a", fence, &delta(1, b"x", 0), SAFE.into()));
+        outdated(store.checkpoint("a", fence, &full(3, b"x"), SAFE));
+        outdated(store.checkpoint("a", fence, &delta(1, b"x", 0), SAFE));
         outdated(store.park("a", fence, &park(full(3, b"x"), None)));
         assert_eq!(store.run("a").expect("there").state, RunState::Running);
-        store.checkpoint("a", fence, &full(4, b"x"), SAFE.into()).expect("after all effects");
+        store.checkpoint("a", fence, &full(4, b"x"), SAFE).expect("after all effects");
     });
 }
 
-#[test]
-fn an_answer_is_for_one_call_of_one_run() {
-    with_store(|store| {
+pub fn an_answer_is_for_one_call_of_one_run(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 5);
         let other = made_at(store, "b", "p", 5);
-        let asked = |seq| NewCall { permission: Permission::Answer { approval: "q" }, ..effect(seq) };
+        let asked = |seq| NewCall { permission: Permission::Answer("q".into()), ..effect(seq) };
         store.ask(&NewApproval { seq: Some(1), ..question("q") }).expect("asked");
         not_permitted(dispatch(store, "a", fence, "p", &asked(1)));
         store.resolve("q", Decision::Allow, &[], "me", 1).expect("answered");
@@ -207,25 +197,25 @@ fn an_answer_is_for_one_call_of_one_run() {
         for (id, decision) in [("no", Decision::Deny), ("withdrawn", Decision::Cancel)] {
             store.ask(&NewApproval { seq: Some(3), ..question(id) }).expect("asked");
             store.resolve(id, decision, &[], "me", 1).expect("answered");
-            let call = NewCall { permission: Permission::Answer { approval: id }, ..effect(3) };
+            let call = NewCall { permission: Permission::Answer(id.into()), ..effect(3) };
             not_permitted(dispatch(store, "a", newer, "p2", &call));
         }
     });
 }
 
-#[test]
-fn a_counted_grant_is_used_in_the_commit_of_the_call() {
-    with_store(|store| {
+pub fn a_counted_grant_is_used_in_the_commit_of_the_call(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 5);
         let other = made_at(store, "b", "p", 5);
         let kind = GrantKind::Next { run: "a".into(), remaining: 2 };
-        let grant = NewGrant { id: "g", tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 };
+        let grant =
+            Grant { id: "g".into(), tool: "t".into(), fingerprint: None, user: Some("me".into()), kind, created_at: 0 };
         store.grant(&grant).expect("granted");
         let left = || match store.grants().expect("read").first().map(|grant| grant.kind.clone()) {
             Some(GrantKind::Next { remaining, .. }) => remaining,
             _ => 0,
         };
-        let counted = |seq| NewCall { permission: Permission::Counted { grant: "g" }, ..effect(seq) };
+        let counted = |seq| NewCall { permission: Permission::Counted("g".into()), ..effect(seq) };
         // What is refused uses up nothing: not covered, another run, another proof, settled before.
         not_covered(dispatch(store, "a", fence, "p", &counted(5)));
         not_permitted(dispatch(store, "b", other, "p", &counted(0)));
@@ -243,18 +233,24 @@ fn a_counted_grant_is_used_in_the_commit_of_the_call() {
     });
 }
 
-#[test]
-fn a_standing_grant_must_still_be_there() {
-    with_store(|store| {
+pub fn a_standing_grant_must_still_be_there(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 5);
         for id in ["g1", "g2"] {
             let kind = GrantKind::Always;
             store
-                .grant(&NewGrant { id, tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 })
+                .grant(&Grant {
+                    id: id.into(),
+                    tool: "t".into(),
+                    fingerprint: None,
+                    user: Some("me".into()),
+                    kind,
+                    created_at: 0,
+                })
                 .expect("granted");
         }
-        let grants = ["g1".to_owned(), "g2".to_owned()];
-        let call = |seq| NewCall { permission: Permission::Standing { grants: &grants }, ..effect(seq) };
+        let grants: Vec<GrantId> = vec!["g1".into(), "g2".into()];
+        let call = |seq| NewCall { permission: Permission::Standing(grants.clone()), ..effect(seq) };
         dispatch(store, "a", fence, "p", &call(0)).expect("allowed");
         dispatch(store, "a", fence, "p", &call(1)).expect("it is not used up");
         assert!(store.revoke("g2").expect("revoked"));
@@ -263,9 +259,8 @@ fn a_standing_grant_must_still_be_there() {
     });
 }
 
-#[test]
-fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for() {
-    with_store(|store| {
+pub fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let fence = made_at(store, "a", "p", 8);
         let large = "x".repeat(1000);
         for seq in 0..10 {
@@ -280,7 +275,9 @@ fn old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for() {
             calls.into_iter().map(|call| (call.seq, call.outcome.map(|outcome| outcome.len()))).collect()
         };
         let before = outcomes();
-        let prune = |fence, next, awaited: &[u32], keep| store.prune_calls("a", fence, &Prune { next, awaited, keep });
+        let prune = |fence, next, awaited: &[u32], keep| {
+            store.prune_calls("a", fence, &Prune { next, awaited: awaited.into(), keep })
+        };
         // A list that was made for another checkpoint is not good for this one.
         let outdated = prune(fence, Some(7), &[], 0);
         assert!(matches!(outdated, Err(StoreError::Outdated { .. })), "{outdated:?}");

@@ -1,23 +1,22 @@
 //! The file itself: private, versioned, whole after every kind of accident.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::Duration;
 
-use pincer_store::{
-    Claim, Clock, Commit, Journal, Park, Patience, Room, RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
-};
+use pincer_store::{Changes, Claim, DatabaseError, Journal, Park, Room, RunState, Runs, Safety, Snapshots, StoreError};
+use pincer_store_contract::Blocking;
+use pincer_store_sqlite::{SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::common::{claim, effect, full, made, made_at, park, run};
+use pincer_store_contract::words::{claim, effect, full, made, made_at, park, run};
 
 fn place() -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
@@ -29,6 +28,18 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path).expect("a store")
 }
 
+fn on(store: &SqliteStore) -> Blocking<'_> {
+    Blocking(store)
+}
+
+/// The error of SQLite behind that of the store.
+fn sqlite(error: &StoreError) -> Option<&SqliteError> {
+    match error {
+        StoreError::Database(error) => DatabaseError::downcast_ref(error),
+        _ => None,
+    }
+}
+
 fn mode(path: &Path) -> u32 {
     fs::metadata(path).expect("there").permissions().mode() & 0o777
 }
@@ -37,7 +48,7 @@ fn mode(path: &Path) -> u32 {
 fn it_is_private_with_all_its_companions() {
     let (_guard, path) = place();
     let store = open(&path);
-    made(&store, "a", "p");
+    made(on(&store), "a", "p");
     assert_eq!(mode(path.parent().expect("a directory")), 0o700);
     for entry in fs::read_dir(path.parent().expect("a directory")).expect("listed") {
         let entry = entry.expect("an entry").path();
@@ -52,9 +63,9 @@ fn it_is_private_with_all_its_companions() {
 #[test]
 fn what_was_stored_is_there_after_it_is_opened_again() {
     let (_guard, path) = place();
-    let fence = made(&open(&path), "a", "p");
-    open(&path).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power.into()).expect("changed");
-    assert_eq!(open(&path).run("a").expect("there").state, RunState::Completed);
+    let fence = made(on(&open(&path)), "a", "p");
+    on(&open(&path)).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power).expect("changed");
+    assert_eq!(on(&open(&path)).run("a").expect("there").state, RunState::Completed);
 }
 
 fn set_version(path: &Path, version: i64) {
@@ -67,7 +78,7 @@ fn a_newer_schema_is_refused_with_a_sentence() {
     drop(open(&path));
     set_version(&path, 99);
     let error = SqliteStore::open(&path).err().expect("refused");
-    assert!(matches!(error, StoreError::Newer { found: 99, .. }));
+    assert!(matches!(error, SqliteError::Newer { found: 99, .. }));
     assert!(error.to_string().contains("has schema 99") && error.to_string().contains("use the version that wrote it"));
 }
 
@@ -78,7 +89,7 @@ fn a_file_that_is_something_else_is_reported_and_left_as_it_is() {
     let content = b"this is not a database, but somebody may want it back".repeat(100);
     fs::write(&path, &content).expect("written");
     let error = SqliteStore::open(&path).err().expect("refused");
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(matches!(error, SqliteError::Corrupt { .. }), "{error}");
     assert!(error.to_string().contains("left untouched"));
     assert_eq!(fs::read(&path).expect("read"), content);
 }
@@ -88,7 +99,7 @@ fn damaged_pages_are_reported_and_left_as_they_are() {
     let (_guard, path) = place();
     let store = open(&path);
     for index in 0..200 {
-        made(&store, &format!("run-{index}"), "p");
+        made(on(&store), &format!("run-{index}"), "p");
     }
     drop(store);
     let mut bytes = fs::read(&path).expect("read");
@@ -96,7 +107,7 @@ fn damaged_pages_are_reported_and_left_as_they_are() {
     bytes[100..len / 2].fill(0xa5);
     fs::write(&path, &bytes).expect("damaged");
     let error = SqliteStore::open(&path).err().expect("refused");
-    assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+    assert!(matches!(error, SqliteError::Corrupt { .. }), "{error}");
     assert_eq!(fs::read(&path).expect("read"), bytes);
 }
 
@@ -105,24 +116,24 @@ fn a_directory_that_cannot_be_made_is_told() {
     let (guard, _) = place();
     let file = guard.path().join("file");
     fs::write(&file, "").expect("a file");
-    assert!(matches!(SqliteStore::open(&file.join("x/pincer.db")), Err(StoreError::Open { .. })));
+    assert!(matches!(SqliteStore::open(&file.join("x/pincer.db")), Err(SqliteError::Open { .. })));
 }
 
 #[test]
 fn a_full_disk_fails_the_operation_and_loses_nothing() {
     let (_guard, path) = place();
     let store = open(&path);
-    let fence = made(&store, "a", "p");
-    store.checkpoint("a", fence, &full(1, &[7; 2000]), Safety::Process.into()).expect("kept");
+    let fence = made(on(&store), "a", "p");
+    on(&store).checkpoint("a", fence, &full(1, &[7; 2000]), Safety::Process).expect("kept");
     store.limit_pages(60).expect("limited");
     let large = vec![9; 2 << 20];
-    let error = store.park("a", fence, &park(full(2, &large), Some(9))).expect_err("no room");
-    assert!(matches!(error, StoreError::Full { .. }), "{error}");
+    let error = on(&store).park("a", fence, &park(full(2, &large), Some(9))).expect_err("no room");
+    assert!(matches!(sqlite(&error), Some(SqliteError::Full { .. })), "{error}");
     // Neither half of it happened, and the store still works.
-    assert_eq!(store.snapshot("a").expect("read").expect("there").parts, [vec![7; 2000]]);
-    assert_eq!(store.run("a").expect("there").state, RunState::Running);
+    assert_eq!(on(&store).snapshot("a").expect("read").expect("there").parts, [vec![7; 2000]]);
+    assert_eq!(on(&store).run("a").expect("there").state, RunState::Running);
     store.limit_pages(1_000_000).expect("room again");
-    store.park("a", fence, &park(full(2, &large), Some(9))).expect("parked");
+    on(&store).park("a", fence, &park(full(2, &large), Some(9))).expect("parked");
 }
 
 #[test]
@@ -135,23 +146,23 @@ fn many_threads_and_connections_write_at_once() {
             scope.spawn(move || {
                 let store = open(path);
                 for index in 0..25 {
-                    made(&store, &format!("{worker}-{index}"), "p");
+                    made(on(&store), &format!("{worker}-{index}"), "p");
                 }
             });
         }
     });
-    assert_eq!(open(&path).runs(None).expect("listed").len(), 100);
+    assert_eq!(on(&open(&path)).runs(None).expect("listed").len(), 100);
 }
 
 #[test]
 fn one_of_many_takes_a_run_over() {
     let (_guard, path) = place();
-    let seen = (RunState::Running, made(&open(&path), "a", "p"));
+    let seen = (RunState::Running, made(on(&open(&path)), "a", "p"));
     let winners: usize = thread::scope(|scope| {
         let claims: Vec<_> = (0..6)
             .map(|worker| {
                 let path = &path;
-                scope.spawn(move || open(path).claim_run("a", seen, claim(&format!("p{worker}"))).is_ok())
+                scope.spawn(move || on(&open(path)).claim_run("a", seen, claim(&format!("p{worker}"))).is_ok())
             })
             .collect();
         claims.into_iter().map(|claim| usize::from(claim.join().expect("a thread"))).sum()
@@ -168,17 +179,17 @@ fn child_writes_until_it_is_killed() {
     let name = std::env::var("PINCER_TEST_NAME").expect("a name");
     for index in 0.. {
         let id = format!("{name}-{index}");
-        let fence = made_at(&store, &id, "child", 1);
-        store.dispatch(&id, fence, "child", &effect(0), Safety::Process.into()).expect("dispatched");
+        let fence = made_at(on(&store), &id, "child", 1);
+        on(&store).dispatch(&id, fence, "child", &effect(0), Safety::Process).expect("dispatched");
         writeln!(out, "dispatched {id}").expect("said");
-        store.settle(&id, "child", 0, "\"done\"", 1, Safety::Process.into()).expect("settled");
+        on(&store).settle(&id, "child", 0, "\"done\"", 1, Safety::Process).expect("settled");
         writeln!(out, "settled {id}").expect("said");
         let bytes = vec![index as u8; 3000];
         let many = Park {
             room: Room { all: u32::MAX, of_user: u32::MAX, of_session: u32::MAX },
             ..park(full(1, &bytes), None)
         };
-        store.park(&id, fence, &many).expect("parked");
+        on(&store).park(&id, fence, &many).expect("parked");
         writeln!(out, "parked {id}").expect("said");
         out.flush().expect("said");
     }
@@ -215,11 +226,13 @@ fn what_was_acknowledged_survives_a_kill_at_any_point() {
     for line in &acknowledged {
         let Some((what, id)) = line.trim().split_once(' ') else { continue };
         match what {
-            "dispatched" => assert_eq!(store.calls(id).expect("read").len(), 1, "{line}"),
-            "settled" => assert_eq!(store.calls(id).expect("read")[0].outcome.as_deref(), Some("\"done\""), "{line}"),
+            "dispatched" => assert_eq!(on(&store).calls(id).expect("read").len(), 1, "{line}"),
+            "settled" => {
+                assert_eq!(on(&store).calls(id).expect("read")[0].outcome.as_deref(), Some("\"done\""), "{line}")
+            }
             "parked" => {
-                assert_eq!(store.run(id).expect("there").state, RunState::Waiting, "{line}");
-                assert_eq!(store.snapshot(id).expect("read").expect("there").parts[0].len(), 3000, "{line}");
+                assert_eq!(on(&store).run(id).expect("there").state, RunState::Waiting, "{line}");
+                assert_eq!(on(&store).snapshot(id).expect("read").expect("there").parts[0].len(), 3000, "{line}");
             }
             _ => continue,
         }
@@ -228,22 +241,82 @@ fn what_was_acknowledged_survives_a_kill_at_any_point() {
     assert!(count > 100, "only {count} acknowledgements");
 }
 
+/// Whatever the caller's own thread cannot commit at once is committed by another, in the order in which it was asked for.
 #[test]
-fn a_commit_that_may_not_wait_says_so_instead() {
+fn commits_wait_for_another_process_without_blocking_their_callers() {
     let (_guard, path) = place();
     let store = open(&path);
-    let fence = made_at(&store, "a", "p", 5);
-    let commit = Commit { safety: Safety::Process, patience: Patience::None };
+    let fence = made_at(on(&store), "a", "p", 5);
     let other = Connection::open(&path).expect("another");
     other.execute_batch("BEGIN IMMEDIATE").expect("it writes");
-    let busy = |result: Result<(), StoreError>| assert!(matches!(result, Err(StoreError::Busy { .. })), "{result:?}");
-    busy(store.dispatch("a", fence, "p", &effect(0), commit));
-    busy(store.checkpoint("a", fence, &full(5, b"x"), commit));
-    busy(store.finish_run("a", fence, RunState::Completed, "{}", 1, commit));
+    let id = "a".into();
+    let dispatched = store.dispatch(&id, fence, &"p".into(), effect(0), Safety::Process);
+    let kept = store.checkpoint(&id, fence, full(5, b"x"), Safety::Process);
+    let finished = store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, Safety::Process);
+    assert!(format!("{dispatched:?}").contains("Later"), "it has returned, and its answer comes later");
+    assert_eq!(on(&store).calls("a").expect("reading goes on"), []);
     other.execute_batch("ROLLBACK").expect("it is done");
-    store.dispatch("a", fence, "p", &effect(0), commit).expect("its turn");
-    store.settle("a", "p", 0, "1", 7, commit).expect("its turn");
-    assert_eq!(store.calls("a").expect("read").len(), 1);
+    dispatched.wait().expect("its turn");
+    kept.wait().expect("its turn");
+    finished.wait().expect("its turn");
+    assert_eq!(on(&store).calls("a").expect("read").len(), 1);
+}
+
+/// The fast path of nested calls: no other thread takes part.
+#[test]
+fn a_small_commit_is_answered_at_once() {
+    let (_guard, path) = place();
+    let store = open(&path);
+    let fence = made_at(on(&store), "a", "p", 5);
+    let (id, owner) = ("a".into(), "p".into());
+    let is_ready = |reply: &dyn std::fmt::Debug| format!("{reply:?}").contains("Ready");
+    assert!(is_ready(&store.dispatch(&id, fence, &owner, effect(0), Safety::Process)));
+    assert!(is_ready(&store.settle(&id, &owner, 0, Arc::new("1".into()), 7, Safety::Process)));
+    assert!(is_ready(&store.checkpoint(&id, fence, full(5, b"x"), Safety::Process)));
+    assert!(is_ready(&store.run(&id)));
+    assert!(
+        !is_ready(&store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, Safety::Power)),
+        "it is synced"
+    );
+}
+
+/// An export, a transcript of 100 MB: here a read that does not end before it is told to.
+#[test]
+fn a_long_read_holds_up_no_commit() {
+    let (_guard, path) = place();
+    let store = open(&path);
+    let fence = made_at(on(&store), "a", "p", 500);
+    // More than can be read before the next commits are made, if those had to wait for it.
+    let (large, long) = ("x".repeat(1 << 20), 64);
+    for seq in 0..long {
+        on(&store).dispatch("a", fence, "p", &effect(seq), Safety::Process).expect("dispatched");
+        on(&store).settle("a", "p", seq, &large, 7, Safety::Process).expect("settled");
+    }
+    let reads: Vec<_> = (0..8).map(|_| store.calls(&"a".into())).collect();
+    for seq in long..long + 50 {
+        let dispatched = store.dispatch(&"a".into(), fence, &"p".into(), effect(seq), Safety::Process);
+        assert!(format!("{dispatched:?}").contains("Ready"), "call {seq} waited for a read");
+        dispatched.wait().expect("dispatched");
+        assert_eq!(on(&store).run("a").expect("a read by its key goes on too").fence, fence);
+    }
+    for read in reads {
+        assert!(read.wait().expect("read").len() >= long as usize);
+    }
+}
+
+#[test]
+fn commits_of_this_process_are_no_news_to_it() {
+    let (_guard, path) = place();
+    let (store, other) = (open(&path), open(&path));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(async {
+        let mut watch = store.watch(Duration::from_millis(1));
+        made(on(&store), "a", "p");
+        let none = tokio::time::timeout(Duration::from_millis(50), watch.changed()).await;
+        assert!(none.is_err());
+        made(on(&other), "b", "p");
+        watch.changed().await;
+    });
 }
 
 /// Nothing is promised about a store that will be gone with the process.
@@ -252,27 +325,28 @@ fn a_store_that_was_removed_or_replaced_takes_nothing_more() {
     for replace in [false, true] {
         let (_guard, path) = place();
         let store = open(&path);
-        let fence = made_at(&store, "a", "p", 5);
-        let waiting = made(&store, "w", "p");
-        store.park("w", waiting, &park(full(0, b"x"), None)).expect("parked");
+        let fence = made_at(on(&store), "a", "p", 5);
+        let waiting = made(on(&store), "w", "p");
+        on(&store).park("w", waiting, &park(full(0, b"x"), None)).expect("parked");
         fs::remove_dir_all(path.parent().expect("a directory")).expect("removed");
         let other = replace.then(|| open(&path));
         let results = [
-            store.create_run(&run("b", "s"), claim("p"), None, Safety::Process.into()).map(drop),
-            store.claim_run("w", (RunState::Waiting, waiting), claim("p")).map(drop),
-            store.park("a", fence, &park(full(5, b"x"), None)),
-            store.checkpoint("a", fence, &full(5, b"x"), Safety::Power.into()),
-            store.dispatch("a", fence, "p", &effect(0), Safety::Power.into()),
-            store.settle("a", "p", 0, "1", 7, Safety::Power.into()).map(drop),
-            store.finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power.into()),
-            store.abort_run("a", 1).map(drop),
+            on(&store).create_run(&run("b", "s"), claim("p"), None, Safety::Process).map(drop),
+            on(&store).claim_run("w", (RunState::Waiting, waiting), claim("p")).map(drop),
+            on(&store).park("a", fence, &park(full(5, b"x"), None)),
+            on(&store).checkpoint("a", fence, &full(5, b"x"), Safety::Power),
+            on(&store).dispatch("a", fence, "p", &effect(0), Safety::Power),
+            on(&store).settle("a", "p", 0, "1", 7, Safety::Power).map(drop),
+            on(&store).finish_run("a", fence, RunState::Completed, "{}", 1, Safety::Power),
+            on(&store).abort_run("a", 1).map(drop),
         ];
         for (index, result) in results.into_iter().enumerate() {
-            assert!(matches!(result, Err(StoreError::Gone { .. })), "{index}: {result:?}");
+            let gone = result.as_ref().err().and_then(sqlite);
+            assert!(matches!(gone, Some(SqliteError::Gone { .. })), "{index}: {result:?}");
         }
         if let Some(other) = other {
-            assert_eq!(other.runs(None).expect("listed"), []);
-            made(&other, "b", "p");
+            assert_eq!(on(&other).runs(None).expect("listed"), []);
+            made(on(&other), "b", "p");
         }
     }
 }
@@ -282,7 +356,7 @@ fn a_copy_of_a_folded_file_is_a_copy_of_the_store() {
     let (guard, path) = place();
     let (store, other) = (open(&path), open(&path));
     for index in 0..50 {
-        made_at(if index % 2 == 0 { &store } else { &other }, &format!("run-{index}"), "p", 1);
+        made_at(on(if index % 2 == 0 { &store } else { &other }), &format!("run-{index}"), "p", 1);
     }
     let log = path.with_extension("db-wal");
     assert!(fs::metadata(&log).expect("there").len() > 0);
@@ -290,12 +364,12 @@ fn a_copy_of_a_folded_file_is_a_copy_of_the_store() {
     assert_eq!(fs::metadata(&log).map_or(0, |log| log.len()), 0);
     let copy = guard.path().join("copy.db");
     fs::copy(&path, &copy).expect("copied");
-    assert_eq!(open(&copy).runs(None).expect("listed").len(), 50);
+    assert_eq!(on(&open(&copy)).runs(None).expect("listed").len(), 50);
     // It goes on as before, also while another process reads: then folding is left to the next one.
-    made(&other, "more", "p");
+    made(on(&other), "more", "p");
     let reader = Connection::open(&path).expect("another");
     reader.execute_batch("BEGIN; SELECT count(*) FROM run").expect("it reads");
-    made(&store, "still more", "p");
+    made(on(&store), "still more", "p");
     store.fold().expect("as far as it can");
     drop(reader);
     store.fold().expect("folded");
@@ -307,25 +381,25 @@ fn a_copy_of_a_folded_file_is_a_copy_of_the_store() {
 fn a_run_that_ran_when_the_machine_went_down_is_known() {
     let (_guard, path) = place();
     let store = open(&path);
-    made_at(&store, "ran", "p", 1);
-    let synced = Claim { owner: "p", safety: Safety::Power };
-    store.create_run(&run("synced", "s"), synced, None, Safety::Power.into()).expect("made");
-    let fence = made(&store, "waits", "p");
-    store.park("waits", fence, &park(full(0, b"x"), None)).expect("parked");
-    let fence = made_at(&store, "given back", "p", 1);
-    assert!(store.let_wait("given back", fence, 100).expect("asked"));
+    made_at(on(&store), "ran", "p", 1);
+    let synced = Claim { owner: "p".into(), safety: Safety::Power };
+    on(&store).create_run(&run("synced", "s"), synced, None, Safety::Power).expect("made");
+    let fence = made(on(&store), "waits", "p");
+    on(&store).park("waits", fence, &park(full(0, b"x"), None)).expect("parked");
+    let fence = made_at(on(&store), "given back", "p", 1);
+    assert!(on(&store).let_wait("given back", fence, 100).expect("asked"));
     let another_boot = "UPDATE run SET boot = 'another' WHERE boot IS NOT NULL";
     let changed = Connection::open(&path).expect("a file").execute(another_boot, []).expect("changed");
     assert_eq!(changed, 2, "those of unsynced checkpoints that were claimed and not given back");
     let cut = || {
-        let runs = store.runs(None).expect("listed").into_iter();
+        let runs = on(&store).runs(None).expect("listed").into_iter();
         runs.filter(|run| run.power_cut).map(|run| run.id).collect::<Vec<_>>()
     };
     assert_eq!(cut(), ["ran"]);
-    assert!(store.running().expect("listed").iter().any(|run| run.power_cut));
+    assert!(on(&store).running().expect("listed").iter().any(|run| run.power_cut));
     // One that was acknowledged is continued in this boot, and known to run in it.
-    let waits = store.run("waits").expect("there");
-    store.claim_run("waits", (RunState::Waiting, waits.fence), claim("p2")).expect("goes on");
+    let waits = on(&store).run("waits").expect("there");
+    on(&store).claim_run("waits", (RunState::Waiting, waits.fence), claim("p2")).expect("goes on");
     assert_eq!(cut(), ["ran"]);
 }
 
@@ -337,7 +411,7 @@ fn a_process_that_comes_later_goes_by_the_clock_of_the_first() {
     let connection = Connection::open(&path).expect("a file");
     connection.execute("UPDATE clock SET shift = shift + ?1", [ahead]).expect("another wall clock");
     let second = open(&path);
-    let apart = second.now() - first.now();
+    let apart = on(&second).now() - on(&first).now();
     assert!((ahead..ahead + 1000).contains(&apart), "{apart}");
 }
 
@@ -354,11 +428,11 @@ fn threads_that_make_the_store_at_once_all_get_it() {
                 let (path, start) = (&path, &start);
                 scope.spawn(move || {
                     start.wait();
-                    made(&open(path), &format!("{worker}"), "p");
+                    made(on(&open(path)), &format!("{worker}"), "p");
                 });
             }
         });
-        assert_eq!(open(&path).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
+        assert_eq!(on(&open(&path)).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
     }
 }
 
@@ -370,7 +444,7 @@ fn child_makes_the_store() {
     while !go.exists() {
         thread::yield_now();
     }
-    made(&open(&path), &format!("{}", std::process::id()), "p");
+    made(on(&open(&path)), &format!("{}", std::process::id()), "p");
 }
 
 #[test]
@@ -391,6 +465,6 @@ fn processes_that_make_the_store_at_once_all_get_it() {
         for mut child in children {
             assert!(child.wait().expect("ended").success(), "round {round}");
         }
-        assert_eq!(open(&path).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
+        assert_eq!(on(&open(&path)).runs(None).expect("listed").len(), AT_ONCE, "round {round}");
     }
 }

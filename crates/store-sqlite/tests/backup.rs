@@ -1,8 +1,6 @@
 //! Backups: whole while everything goes on, and put in place whole or not at all.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -13,13 +11,14 @@ use std::thread;
 use std::time::Duration;
 
 use pincer_store::{
-    ApprovalState, Approvals, Asked, Call, CallState, Decision, GrantKind, Grants, Journal, NewApproval, NewGrant, Run,
-    RunState, Runs, Safety, Snapshots, SqliteStore, StoreError,
+    ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run, RunState, Safety,
 };
+use pincer_store_contract::Blocking;
+use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::common::*;
+use pincer_store_contract::words::*;
 
 fn place() -> (TempDir, PathBuf, PathBuf) {
     let directory = tempfile::tempdir().expect("a directory");
@@ -31,17 +30,21 @@ fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path).expect("a store")
 }
 
+fn on(store: &SqliteStore) -> Blocking<'_> {
+    Blocking(store)
+}
+
 fn told(run: &Run, calls: &[Call]) -> String {
     let settled = calls.iter().filter(|call| call.state == CallState::Settled).count();
     format!("\"{} was {} with {settled} of {} settled\"", run.id, run.state.as_str(), calls.len())
 }
 
-fn restore(from: &Path, to: &Path) -> Result<pincer_store::Restored, StoreError> {
+fn restore(from: &Path, to: &Path) -> Result<Restored, SqliteError> {
     SqliteStore::restore(from, to, told)
 }
 
 fn ids(path: &Path) -> Vec<String> {
-    open(path).runs(None).expect("listed").into_iter().map(|run| run.id).collect()
+    on(&open(path)).runs(None).expect("listed").into_iter().map(|run| run.id.to_string()).collect()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -61,7 +64,7 @@ fn companions(path: &Path) -> Vec<String> {
 fn a_backup_is_whole_while_others_write() {
     let (guard, path, backup) = place();
     let (store, end) = (open(&path), AtomicBool::new(false));
-    made_at(&store, "first", "p", 1);
+    made_at(on(&store), "first", "p", 1);
     thread::scope(|scope| {
         for worker in 0..2 {
             let (path, end) = (&path, &end);
@@ -69,8 +72,8 @@ fn a_backup_is_whole_while_others_write() {
                 let store = open(path);
                 for index in 0.. {
                     let id = format!("{worker}-{index}");
-                    let fence = made_at(&store, &id, "p", 1);
-                    dispatch(&store, &id, fence, "p", &effect(0)).expect("dispatched");
+                    let fence = made_at(on(&store), &id, "p", 1);
+                    dispatch(on(&store), &id, fence, "p", &effect(0)).expect("dispatched");
                     if end.load(Ordering::Relaxed) {
                         return;
                     }
@@ -82,10 +85,10 @@ fn a_backup_is_whole_while_others_write() {
             store.backup(&backup).expect("made");
             assert_eq!(mode(&backup), 0o600);
             let copy = open(&backup);
-            for run in copy.runs(None).expect("listed") {
-                assert!(copy.snapshot(&run.id).expect("read").is_some(), "{}", run.id);
+            for run in on(&copy).runs(None).expect("listed") {
+                assert!(on(&copy).snapshot(run.id.as_str()).expect("read").is_some(), "{}", run.id);
             }
-            assert!(copy.run("first").is_ok());
+            assert!(on(&copy).run("first").is_ok());
         }
         end.store(true, Ordering::Relaxed);
     });
@@ -100,59 +103,72 @@ fn a_backup_replaces_no_file() {
     let store = open(&path);
     fs::write(&backup, "somebody's").expect("written");
     let error = store.backup(&backup).expect_err("refused");
-    assert!(matches!(error, StoreError::Taken { .. }) && error.to_string().contains("name another file"), "{error}");
+    assert!(matches!(error, SqliteError::Taken { .. }) && error.to_string().contains("name another file"), "{error}");
     assert_eq!(fs::read_to_string(&backup).expect("read"), "somebody's");
     let nowhere = store.backup(&guard.path().join("none/backup.db")).expect_err("refused");
-    assert!(matches!(nowhere, StoreError::Copy { .. }), "{nowhere}");
-    assert!(matches!(store.backup(store.path()), Err(StoreError::Taken { .. })));
+    assert!(matches!(nowhere, SqliteError::Copy { .. }), "{nowhere}");
+    assert!(matches!(store.backup(store.path()), Err(SqliteError::Taken { .. })));
 }
 
 #[test]
 fn what_had_not_ended_in_a_backup_ends_when_it_is_restored() {
     let (_guard, path, backup) = place();
     let store = open(&path);
-    let fence = made_at(&store, "ran", "p", 2);
-    dispatch(&store, "ran", fence, "p", &effect(0)).expect("dispatched");
-    settle(&store, "ran", "p", 0, "1").expect("settled");
-    dispatch(&store, "ran", fence, "p", &effect(1)).expect("dispatched");
-    let waiting = made(&store, "waits", "p");
-    store.park("waits", waiting, &park(full(1, b"x"), Some(100))).expect("parked");
-    store.ask(&NewApproval { run: Some("waits"), ..question("asked") }).expect("asked");
-    let done = made(&store, "done", "p");
-    store.finish_run("done", done, RunState::Completed, "\"result\"", 9, Safety::Power.into()).expect("ended");
+    let fence = made_at(on(&store), "ran", "p", 2);
+    dispatch(on(&store), "ran", fence, "p", &effect(0)).expect("dispatched");
+    settle(on(&store), "ran", "p", 0, "1").expect("settled");
+    dispatch(on(&store), "ran", fence, "p", &effect(1)).expect("dispatched");
+    let waiting = made(on(&store), "waits", "p");
+    on(&store).park("waits", waiting, &park(full(1, b"x"), Some(100))).expect("parked");
+    on(&store).ask(&NewApproval { run: Some("waits".into()), ..question("asked") }).expect("asked");
+    let done = made(on(&store), "done", "p");
+    on(&store).finish_run("done", done, RunState::Completed, "\"result\"", 9, Safety::Power).expect("ended");
     // An answer for one call, and grants.
-    store.ask(&NewApproval { run: None, seq: None, ..question("once") }).expect("asked");
-    store.resolve("once", Decision::Allow, &[], "me", 1).expect("answered");
-    let grant = |id, kind| NewGrant { id, tool: "t", fingerprint: None, user: Some("me"), kind, created_at: 0 };
-    store.grant(&grant("always", GrantKind::Always)).expect("granted");
-    store.grant(&grant("next", GrantKind::Next { run: "ran".into(), remaining: 5 })).expect("granted");
+    on(&store).ask(&NewApproval { run: None, seq: None, ..question("once") }).expect("asked");
+    on(&store).resolve("once", Decision::Allow, &[], "me", 1).expect("answered");
+    let grant = |id: &str, kind| Grant {
+        id: id.into(),
+        tool: "t".into(),
+        fingerprint: None,
+        user: Some("me".into()),
+        kind,
+        created_at: 0,
+    };
+    on(&store).grant(&grant("always", GrantKind::Always)).expect("granted");
+    on(&store).grant(&grant("next", GrantKind::Next { run: "ran".into(), remaining: 5 })).expect("granted");
     store.backup(&backup).expect("made");
     // It goes on.
-    store.abort_run("waits", 10).expect("aborted");
-    made(&store, "later", "p");
+    on(&store).abort_run("waits", 10).expect("aborted");
+    made(on(&store), "later", "p");
     drop(store);
 
     let restored = restore(&backup, &path).expect("restored");
     assert_eq!((restored.runs, restored.grants), (3, 1));
     assert_eq!(restored.ended, ["ran", "waits"]);
     let store = open(&path);
-    assert!(store.run("later").is_err());
-    let result = |id| store.run_result(id).expect("read").expect("told");
+    assert!(on(&store).run("later").is_err());
+    let result = |id| on(&store).run_result(id).expect("read").expect("told");
     assert_eq!(result("ran"), "\"ran was running with 1 of 2 settled\"");
     assert_eq!(result("waits"), "\"waits was waiting with 0 of 0 settled\"");
     assert_eq!(result("done"), "\"result\"");
     for (id, fence) in [("ran", fence), ("waits", waiting)] {
-        let run = store.run(id).expect("there");
+        let run = on(&store).run(id).expect("there");
         assert_eq!((run.state, run.expires_at), (RunState::Aborted, None));
-        assert_eq!(store.snapshot(id).expect("read"), None);
-        fenced(store.claim_run(id, (RunState::Running, fence), claim("p")));
-        fenced(dispatch(&store, id, fence, "p", &read_only(9)));
+        assert_eq!(on(&store).snapshot(id).expect("read"), None);
+        fenced(on(&store).claim_run(id, (RunState::Running, fence), claim("p")));
+        fenced(dispatch(on(&store), id, fence, "p", &read_only(9)));
     }
-    assert_eq!(store.calls("ran").expect("read").len(), 2, "what it did is still known");
-    assert_eq!(store.approval("asked").expect("there").state, ApprovalState::Cancelled);
-    let free = Asked { session: "s", user: "me", call: None, digest: b"digest", fingerprint: b"print" };
-    assert_eq!(store.standing_question(&free, 2).expect("read"), None, "it may have been used since");
-    let left: Vec<_> = store.grants().expect("read").into_iter().map(|grant| grant.id).collect();
+    assert_eq!(on(&store).calls("ran").expect("read").len(), 2, "what it did is still known");
+    assert_eq!(on(&store).approval("asked").expect("there").state, ApprovalState::Cancelled);
+    let free = Asked {
+        session: "s".into(),
+        user: "me".into(),
+        call: None,
+        digest: b"digest".into(),
+        fingerprint: b"print".into(),
+    };
+    assert_eq!(on(&store).standing_question(&free, 2).expect("read"), None, "it may have been used since");
+    let left: Vec<_> = on(&store).grants().expect("read").into_iter().map(|grant| grant.id).collect();
     assert_eq!(left, ["always"]);
     // The backup is as it was, and can be used again.
     drop(store);
@@ -163,7 +179,7 @@ fn what_had_not_ended_in_a_backup_ends_when_it_is_restored() {
 fn a_store_is_made_from_a_backup_where_there_is_none() {
     let (_guard, path, backup) = place();
     let elsewhere = path.parent().and_then(Path::parent).expect("a directory").join("other/pincer.db");
-    made_at(&open(&path), "a", "p", 1);
+    made_at(on(&open(&path)), "a", "p", 1);
     open(&path).backup(&backup).expect("made");
     fs::set_permissions(&backup, fs::Permissions::from_mode(0o644)).expect("opened up");
     restore(&backup, &elsewhere).expect("restored");
@@ -176,18 +192,18 @@ fn a_store_is_made_from_a_backup_where_there_is_none() {
 fn a_store_that_is_in_use_is_not_replaced() {
     let (_guard, path, backup) = place();
     let store = open(&path);
-    made(&store, "a", "p");
+    made(on(&store), "a", "p");
     store.backup(&backup).expect("made");
-    made(&store, "b", "p");
+    made(on(&store), "b", "p");
     let error = restore(&backup, &path).expect_err("refused");
-    assert!(matches!(error, StoreError::InUse { .. }) && error.to_string().contains("is in use"), "{error}");
-    made(&store, "c", "p");
+    assert!(matches!(error, SqliteError::InUse { .. }) && error.to_string().contains("is in use"), "{error}");
+    made(on(&store), "c", "p");
     drop(store);
     // A process of an earlier version has it open without the lock.
     let other = Connection::open(&path).expect("another");
     other.execute_batch("BEGIN; SELECT count(*) FROM run").expect("it reads");
     let error = restore(&backup, &path).expect_err("refused");
-    assert!(matches!(error, StoreError::InUse { .. }), "{error}");
+    assert!(matches!(error, SqliteError::InUse { .. }), "{error}");
     other.execute_batch("COMMIT").expect("it is done");
     drop(other);
     assert_eq!(ids(&path), ["a", "b", "c"]);
@@ -200,7 +216,7 @@ fn what_is_no_backup_is_refused_and_the_store_left_as_it_was() {
     let (guard, path, backup) = place();
     let store = open(&path);
     for index in 0..100 {
-        made_at(&store, &format!("run-{index}"), "p", 1);
+        made_at(on(&store), &format!("run-{index}"), "p", 1);
     }
     store.backup(&backup).expect("made");
     drop(store);
@@ -228,13 +244,13 @@ fn what_is_no_backup_is_refused_and_the_store_left_as_it_was() {
         other,
     ] {
         let error = restore(&backup, &path).expect_err("refused");
-        assert!(matches!(error, StoreError::NotABackup { .. }), "{}: {error}", backup.display());
+        assert!(matches!(error, SqliteError::NotABackup { .. }), "{}: {error}", backup.display());
         assert!(error.to_string().contains(&backup.display().to_string()), "{error}");
     }
-    assert!(matches!(restore(&newer, &path), Err(StoreError::Newer { found: 99, .. })));
-    assert!(matches!(restore(&guard.path().join("none"), &path), Err(StoreError::Open { .. })));
-    assert!(matches!(restore(guard.path(), &path), Err(StoreError::Copy { .. })));
-    assert!(matches!(restore(&path, &path), Err(StoreError::Taken { .. })));
+    assert!(matches!(restore(&newer, &path), Err(SqliteError::Newer { found: 99, .. })));
+    assert!(matches!(restore(&guard.path().join("none"), &path), Err(SqliteError::Open { .. })));
+    assert!(matches!(restore(guard.path(), &path), Err(SqliteError::Copy { .. })));
+    assert!(matches!(restore(&path, &path), Err(SqliteError::Taken { .. })));
     assert_eq!(fs::read(&path).expect("read"), before);
     assert_eq!(companions(&path), ["pincer.db", "pincer.lock"]);
 }
@@ -244,10 +260,10 @@ fn what_is_no_backup_is_refused_and_the_store_left_as_it_was() {
 fn nothing_of_the_old_store_stays() {
     let (guard, path, backup) = place();
     let store = open(&path);
-    made(&store, "a", "p");
+    made(on(&store), "a", "p");
     store.backup(&backup).expect("made");
     for index in 0..50 {
-        made(&store, &format!("later-{index}"), "p");
+        made(on(&store), &format!("later-{index}"), "p");
     }
     // As a kill leaves it: the file and its log.
     let killed = guard.path().join("killed/pincer.db");
@@ -292,7 +308,7 @@ fn a_restoration_that_is_killed_leaves_one_store_or_the_other() {
         let from = guard.path().join(name).join("pincer.db");
         let store = open(&from);
         for index in 0..runs {
-            made_at(&store, &format!("{name}-{index:02}"), "p", 1);
+            made_at(on(&store), &format!("{name}-{index:02}"), "p", 1);
         }
         store.backup(&guard.path().join(format!("{name}.db"))).expect("made");
     }
@@ -316,7 +332,7 @@ fn a_restoration_that_is_killed_leaves_one_store_or_the_other() {
             .expect("checked");
         assert_eq!(sound, "ok", "round {round}");
         // What the store takes now is part of it, whatever was left.
-        made(&open(&path), "more", "p");
-        assert!(open(&path).run("more").is_ok());
+        made(on(&open(&path)), "more", "p");
+        assert!(on(&open(&path)).run("more").is_ok());
     }
 }

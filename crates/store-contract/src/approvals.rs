@@ -1,24 +1,26 @@
 //! What the traits promise about questions, answers and grants.
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+use pincer_store::{ApprovalState, Asked, Decision, Grant, GrantKind, NewApproval, StoreError};
 
-mod common;
-
-use pincer_store::{ApprovalState, Asked, Decision, GrantKind, NewApproval, NewGrant, StoreError};
-
-use crate::common::*;
+use crate::words::*;
+use crate::{Blocking, Fresh};
 
 /// The call that the questions here are about.
-fn asked(seq: u32) -> Asked<'static> {
-    Asked { session: "s", user: "me", call: Some(("a", seq)), digest: b"digest", fingerprint: b"print" }
+fn asked(seq: u32) -> Asked {
+    Asked {
+        session: "s".into(),
+        user: "me".into(),
+        call: Some(("a".into(), seq)),
+        digest: b"digest".into(),
+        fingerprint: b"print".into(),
+    }
 }
 
-fn standing(store: &dyn Store, asked: Asked<'_>, now: i64) -> Option<String> {
-    store.standing_question(&asked, now).expect("read").map(|approval| approval.id)
+fn standing(store: Blocking<'_>, asked: &Asked, now: i64) -> Option<String> {
+    store.standing_question(asked, now).expect("read").map(|approval| approval.id.to_string())
 }
 
-#[test]
-fn questions_are_stored_before_they_are_answered() {
-    with_store(|store| {
+pub fn questions_are_stored_before_they_are_answered(fresh: &Fresh) {
+    fresh.with_store(|store| {
         store.ask(&question("q1")).expect("asked");
         let free = NewApproval { created_at: 1, expires_at: None, run: None, seq: None, ..question("q2") };
         store.ask(&free).expect("asked");
@@ -26,8 +28,9 @@ fn questions_are_stored_before_they_are_answered() {
         assert!(matches!(store.resolve("q9", Decision::Allow, &[], "me", 1), Err(StoreError::Missing { .. })));
         let stored = store.approval("q1").expect("there");
         assert_eq!((stored.seq, stored.fingerprint.as_deref()), (Some(0), Some(&b"print"[..])));
-        let pending =
-            |store: &dyn Store| store.pending_approvals().expect("read").into_iter().map(|a| a.id).collect::<Vec<_>>();
+        let pending = |store: Blocking<'_>| {
+            store.pending_approvals().expect("read").into_iter().map(|a| a.id).collect::<Vec<_>>()
+        };
         assert_eq!(pending(store), ["q1", "q2"]);
         let resolved = store.resolve("q2", Decision::Allow, &[], "me", 1 << 60).expect("answered");
         assert!(resolved.applied);
@@ -41,72 +44,69 @@ fn questions_are_stored_before_they_are_answered() {
     });
 }
 
-#[test]
-fn the_question_of_a_call_is_found_by_its_run_and_number() {
-    with_store(|store| {
+pub fn the_question_of_a_call_is_found_by_its_run_and_number(fresh: &Fresh) {
+    fresh.with_store(|store| {
         store.ask(&question("q1")).expect("asked");
-        assert_eq!(standing(store, asked(0), 1).as_deref(), Some("q1"));
+        assert_eq!(standing(store, &asked(0), 1).as_deref(), Some("q1"));
         for other in [
             asked(1),
-            Asked { call: Some(("b", 0)), ..asked(0) },
+            Asked { call: Some(("b".into(), 0)), ..asked(0) },
             Asked { call: None, ..asked(0) },
-            Asked { user: "you", ..asked(0) },
-            Asked { digest: b"else", ..asked(0) },
-            Asked { fingerprint: b"changed", ..asked(0) },
+            Asked { user: "you".into(), ..asked(0) },
+            Asked { digest: b"else".into(), ..asked(0) },
+            Asked { fingerprint: b"changed".into(), ..asked(0) },
         ] {
-            assert_eq!(standing(store, other, 1), None, "{other:?}");
+            assert_eq!(standing(store, &other, 1), None, "{other:?}");
         }
         assert!(!store.use_answer("q1").expect("asked"), "nobody has said yes");
         store.resolve("q1", Decision::Allow, &[], "me", 2).expect("answered");
         // Its call finds it for as long as it has not been made, however late, and after a crash again.
-        assert_eq!(standing(store, asked(0), 5000).as_deref(), Some("q1"), "a yes does not expire");
-        assert_eq!(standing(store, asked(0), 5000).as_deref(), Some("q1"));
+        assert_eq!(standing(store, &asked(0), 5000).as_deref(), Some("q1"), "a yes does not expire");
+        assert_eq!(standing(store, &asked(0), 5000).as_deref(), Some("q1"));
         // The latest question of the call counts, also one whose time is over: its caller is told.
         store.ask(&NewApproval { created_at: 5, ..question("q2") }).expect("asked");
-        assert_eq!(standing(store, asked(0), 999).as_deref(), Some("q2"));
-        assert_eq!(standing(store, asked(0), 2000).as_deref(), Some("q2"));
+        assert_eq!(standing(store, &asked(0), 999).as_deref(), Some("q2"));
+        assert_eq!(standing(store, &asked(0), 2000).as_deref(), Some("q2"));
         assert_eq!(store.approval("q2").expect("there").state, ApprovalState::Expired);
         // One that was withdrawn is none.
         store.ask(&NewApproval { created_at: 6, expires_at: None, ..question("q3") }).expect("asked");
         store.resolve("q3", Decision::Cancel, &[], "me", 2).expect("withdrawn");
-        assert_eq!(standing(store, asked(0), 2000).as_deref(), Some("q2"));
+        assert_eq!(standing(store, &asked(0), 2000).as_deref(), Some("q2"));
     });
 }
 
-#[test]
-fn an_answer_without_a_run_is_used_once() {
-    with_store(|store| {
-        let free = Asked { call: None, ..asked(0) };
+pub fn an_answer_without_a_run_is_used_once(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let free = || Asked { call: None, ..asked(0) };
         let ask = |id| store.ask(&NewApproval { run: None, seq: None, ..question(id) }).expect("asked");
         ask("q1");
-        assert_eq!(standing(store, free, 1).as_deref(), Some("q1"));
+        assert_eq!(standing(store, &free(), 1).as_deref(), Some("q1"));
         for other in [
-            Asked { session: "other", ..free },
-            Asked { user: "you", ..free },
+            Asked { session: "other".into(), ..free() },
+            Asked { user: "you".into(), ..free() },
             asked(0),
-            Asked { digest: b"else", ..free },
-            Asked { fingerprint: b"changed", ..free },
+            Asked { digest: b"else".into(), ..free() },
+            Asked { fingerprint: b"changed".into(), ..free() },
         ] {
-            assert_eq!(standing(store, other, 1), None, "{other:?}");
+            assert_eq!(standing(store, &other, 1), None, "{other:?}");
         }
         store.resolve("q1", Decision::Allow, &[], "me", 2).expect("answered");
-        assert_eq!(standing(store, free, 5000).as_deref(), Some("q1"), "a yes does not expire");
+        assert_eq!(standing(store, &free(), 5000).as_deref(), Some("q1"), "a yes does not expire");
         assert!(store.use_answer("q1").expect("used"));
         assert!(!store.use_answer("q1").expect("asked"));
-        assert_eq!(standing(store, free, 3), None);
+        assert_eq!(standing(store, &free(), 3), None);
         ask("q2");
-        assert_eq!(standing(store, free, 2000), None, "it is asked anew");
+        assert_eq!(standing(store, &free(), 2000), None, "it is asked anew");
         ask("q3");
         store.resolve("q3", Decision::Deny, &[], "me", 2).expect("answered");
-        assert_eq!(standing(store, free, 3).as_deref(), Some("q3"), "a no waits for its caller too");
+        assert_eq!(standing(store, &free(), 3).as_deref(), Some("q3"), "a no waits for its caller too");
         assert!(store.use_answer("q3").expect("used"));
-        assert_eq!(standing(store, free, 3), None);
+        assert_eq!(standing(store, &free(), 3), None);
     });
 }
 
 /// Allow, deny, cancel, expiry and a repeated allow, in every order of length four: one of them counts, and stays.
-#[test]
-fn the_first_answer_wins_in_every_order() {
+pub fn the_first_answer_wins_in_every_order(fresh: &Fresh) {
     #[derive(Clone, Copy, Debug, PartialEq)]
     enum Act {
         Answer(Decision),
@@ -119,7 +119,7 @@ fn the_first_answer_wins_in_every_order() {
         Act::Expire,
         Act::Answer(Decision::Allow),
     ];
-    with_store(|store| {
+    fresh.with_store(|store| {
         for order in 0..acts.len().pow(4) {
             let chosen: Vec<Act> = (0..4u32).map(|place| acts[order / acts.len().pow(place) % acts.len()]).collect();
             let id = format!("q{order}");
@@ -128,7 +128,7 @@ fn the_first_answer_wins_in_every_order() {
             for act in &chosen {
                 let won = match act {
                     Act::Answer(decision) => store.resolve(&id, *decision, &[], "me", 1).expect("answered").applied,
-                    Act::Expire => store.expire_approvals(1000).expect("swept").contains(&id),
+                    Act::Expire => store.expire_approvals(1000).expect("swept").contains(&id.as_str().into()),
                 };
                 if won {
                     winners.push(*act);
@@ -147,14 +147,13 @@ fn the_first_answer_wins_in_every_order() {
     });
 }
 
-#[test]
-fn an_answer_and_what_it_grants_are_one_step() {
-    with_store(|store| {
-        let always = |id| NewGrant {
-            id,
-            tool: "t",
+pub fn an_answer_and_what_it_grants_are_one_step(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let always = |id: &str| Grant {
+            id: id.into(),
+            tool: "t".into(),
             fingerprint: None,
-            user: Some("me"),
+            user: Some("me".into()),
             kind: GrantKind::Always,
             created_at: 1,
         };
@@ -170,17 +169,25 @@ fn an_answer_and_what_it_grants_are_one_step() {
     });
 }
 
-#[test]
-fn grants_hold_for_their_tool_as_it_was() {
-    with_store(|store| {
+pub fn grants_hold_for_their_tool_as_it_was(fresh: &Fresh) {
+    fresh.with_store(|store| {
         let of = |tool: &str, print: &[u8], run: Option<&str>| {
             let found = store.grants_for(tool, print, "me", run).expect("read");
-            found.into_iter().map(|grant| grant.id).collect::<Vec<_>>()
+            found.into_iter().map(|grant| grant.id.to_string()).collect::<Vec<_>>()
         };
         let none: [&str; 0] = [];
         let of_another = || store.grants_for("t", b"print", "you", Some("a")).expect("read").len();
-        let grant = |id, fingerprint, kind, created_at| {
-            store.grant(&NewGrant { id, tool: "t", fingerprint, user: Some("me"), kind, created_at }).expect("granted");
+        let grant = |id: &str, fingerprint: Option<&[u8]>, kind, created_at| {
+            store
+                .grant(&Grant {
+                    id: id.into(),
+                    tool: "t".into(),
+                    fingerprint: fingerprint.map(<[u8]>::to_vec),
+                    user: Some("me".into()),
+                    kind,
+                    created_at,
+                })
+                .expect("granted");
         };
         grant("next", Some(&b"print"[..]), GrantKind::Next { run: "a".into(), remaining: 2 }, 1);
         assert_eq!(of("t", b"print", Some("a")), ["next"]);
@@ -203,11 +210,11 @@ fn grants_hold_for_their_tool_as_it_was() {
             (vec!["always".into(), "earlier".into()], vec!["earlier".into()])
         );
         assert_eq!(of("u", b"print", None), none);
-        let again = NewGrant {
-            id: "always",
-            tool: "t",
+        let again = Grant {
+            id: "always".into(),
+            tool: "t".into(),
             fingerprint: None,
-            user: Some("me"),
+            user: Some("me".into()),
             kind: GrantKind::Always,
             created_at: 2,
         };
@@ -218,11 +225,10 @@ fn grants_hold_for_their_tool_as_it_was() {
     });
 }
 
-#[test]
-fn questions_of_earlier_versions_cover_their_call_whatever_the_tool_is_now() {
-    with_store(|store| {
+pub fn questions_of_earlier_versions_cover_their_call_whatever_the_tool_is_now(fresh: &Fresh) {
+    fresh.with_store(|store| {
         store.ask(&NewApproval { fingerprint: None, ..question("q1") }).expect("asked");
-        assert_eq!(standing(store, asked(0), 1).as_deref(), Some("q1"));
-        assert_eq!(standing(store, Asked { fingerprint: b"changed", ..asked(0) }, 1).as_deref(), Some("q1"));
+        assert_eq!(standing(store, &asked(0), 1).as_deref(), Some("q1"));
+        assert_eq!(standing(store, &Asked { fingerprint: b"changed".into(), ..asked(0) }, 1).as_deref(), Some("q1"));
     });
 }

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use pincer_store::{
-    Call, CallState, Fence, Journal, Repeat, Run, RunState, Runs, Snapshot, Snapshots, SqliteStore, StoreError, Upkeep,
-};
+use pincer_store::{Call, CallState, Fence, Repeat, Run, RunState, Snapshot, StoreError};
+use pincer_store_contract::Blocking;
+use pincer_store_sqlite::SqliteStore;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 use tempfile::TempDir;
 
-use crate::common::{SAFE, claim, delta, effect, finish, full, park, read_only, retiring, run};
 use crate::model::{Model, Owner, Row, Step, Told};
+use pincer_store_contract::words::{SAFE, claim, delta, effect, finish, full, park, read_only, retiring, run};
 
 /// The only run.
 pub const RUN: &str = "a";
@@ -41,11 +41,11 @@ impl Stored {
         let parts = rows[1].iter().map(|row| next(row, 1)).chain(rows[2].iter().map(|row| next(row, 2))).collect();
         let calls = self.calls.iter().map(|call| {
             assert_eq!(call.state == CallState::Settled, call.settled.is_some() && call.outcome.is_some());
-            let (owner, has_effect) = (call.owner.clone(), call.repeat != Repeat::Pure);
+            let (owner, has_effect) = (call.owner.to_string(), call.repeat != Repeat::Pure);
             (call.seq, Row { owner, has_effect, settled: call.settled })
         });
         let Run { state, fence, owner, .. } = self.run.clone();
-        Model { state, fence: fence.0, owner, parts, calls: calls.collect() }
+        Model { state, fence: fence.0, owner: owner.to_string(), parts, calls: calls.collect() }
     }
 }
 
@@ -81,8 +81,8 @@ impl World {
     }
 
     /// The connection of the process that looks, and takes over at the end.
-    pub fn last(&self) -> &SqliteStore {
-        self.stores.last().expect("one more than owners")
+    pub fn last(&self) -> Blocking<'_> {
+        Blocking(self.stores.last().expect("one more than owners"))
     }
 
     /// Begins a scenario: puts the run there, and returns what its first owner holds.
@@ -92,7 +92,7 @@ impl World {
             Start::Covered(next) => Some(full(next, b"cell")),
             Start::Fresh | Start::Waiting(_) => None,
         };
-        let made = self.last().create_run(&run(RUN, "s"), claim(name), first.as_ref(), SAFE.into());
+        let made = self.last().create_run(&run(RUN, "s"), claim(name), first.as_ref(), SAFE);
         let fence = made.expect("made");
         if let Start::Waiting(next) = start {
             self.last().park(RUN, fence, &park(full(next, b"cell"), Some(100))).expect("parked");
@@ -140,14 +140,14 @@ impl World {
 
     /// Takes a step on the connection of its owner.
     pub fn take(&self, index: usize, step: Step, owner: &mut Owner) -> Told {
-        let store = &self.stores[index];
+        let store = Blocking(&self.stores[index]);
         match step {
             Step::Read => {
                 let run = store.run(RUN).expect("there");
                 owner.seen = Some((run.state, run.fence.0));
                 return Told::Done;
             }
-            Step::Settle(seq) => return said(store.settle(RUN, owner.name, seq, "1", 7, SAFE.into())),
+            Step::Settle(seq) => return said(store.settle(RUN, owner.name, seq, "1", 7, SAFE)),
             Step::Abort => return said(store.abort_run(RUN, 50)),
             Step::Expire => return said(store.expire_runs(200).map(|ids| !ids.is_empty())),
             Step::Claim | Step::LetWait => {
@@ -167,10 +167,10 @@ impl World {
             _ => {}
         }
         let Some(fence) = owner.fence.map(Fence) else { return Told::Skipped };
-        let dispatch = |call| store.dispatch(RUN, fence, owner.name, &call, SAFE.into());
+        let dispatch = |call| store.dispatch(RUN, fence, owner.name, &call, SAFE);
         let result = match step {
-            Step::Full(next) => store.checkpoint(RUN, fence, &full(next, b"cell"), SAFE.into()),
-            Step::Delta(next) => store.checkpoint(RUN, fence, &delta(next, b"more", 0), SAFE.into()),
+            Step::Full(next) => store.checkpoint(RUN, fence, &full(next, b"cell"), SAFE),
+            Step::Delta(next) => store.checkpoint(RUN, fence, &delta(next, b"more", 0), SAFE),
             Step::Park(next) => store.park(RUN, fence, &park(full(next, b"cell"), Some(100))),
             Step::Finish => finish(store, RUN, fence, RunState::Completed),
             Step::Effect(seq) => dispatch(effect(seq)),

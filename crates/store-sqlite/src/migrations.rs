@@ -227,13 +227,12 @@ pub(crate) const STEPS: &[&str] = &[
 
 #[cfg(test)]
 mod tests {
+    use pincer_store::{ApprovalState, Asked, CallState, Claim, Fence, RunId, RunState, Safety};
+    use pincer_store_contract::Blocking;
     use rusqlite::Connection;
 
     use super::STEPS;
-    use crate::{
-        ApprovalState, Approvals, Asked, CallState, Claim, Fence, Grants, Journal, RunState, Runs, Safety, Snapshots,
-        SqliteStore,
-    };
+    use crate::SqliteStore;
 
     /// A store as the version before checkpoints wrote it.
     const SCHEMA_3: &str = r#"
@@ -278,35 +277,41 @@ mod tests {
     }
 
     fn next_of(store: &SqliteStore, run: &str) -> Option<u32> {
-        store.snapshot(run).expect("read").map(|snapshot| snapshot.next)
+        Blocking(store).snapshot(run).expect("read").map(|snapshot| snapshot.next)
     }
 
     #[test]
     fn a_run_that_waits_is_continued_by_this_version() {
         let (_guard, store) = open_schema_3();
-        let run = store.run("waits").expect("there");
+        let run = Blocking(&store).run("waits").expect("there");
         assert_eq!((run.state, run.fence, run.expires_at), (RunState::Waiting, Fence(3), Some(900)));
         assert!(run.acknowledged && !run.power_cut && run.key.is_none() && run.tools.is_none());
-        let snapshot = store.snapshot("waits").expect("read").expect("kept");
+        let snapshot = Blocking(&store).snapshot("waits").expect("read").expect("kept");
         assert_eq!((snapshot.next, snapshot.image, snapshot.parts), (2, vec![1], vec![vec![0xaa]]));
         assert!(snapshot.detail.contains("\"next_seq\":2"));
-        let calls = store.calls("waits").expect("read");
+        let calls = Blocking(&store).calls("waits").expect("read");
         assert_eq!((calls.len(), calls[0].state, calls[0].settled_at), (1, CallState::Settled, None));
-        let claim = Claim { owner: "q", safety: Safety::Process };
-        store.claim_run("waits", (RunState::Waiting, Fence(3)), claim).expect("goes on");
+        let claim = Claim { owner: "q".into(), safety: Safety::Process };
+        Blocking(&store).claim_run("waits", (RunState::Waiting, Fence(3)), claim).expect("goes on");
     }
 
     #[test]
     fn a_question_gets_the_number_of_its_call() {
         let (_guard, store) = open_schema_3();
-        let seq = |id| store.approval(id).expect("there").seq;
+        let seq = |id| Blocking(&store).approval(id).expect("there").seq;
         assert_eq!(["ap_1", "ap_2", "ap_3", "ap_4", "ap_5"].map(seq), [Some(1), None, None, None, None]);
-        let asked = Asked { session: "s", user: "me", call: Some(("waits", 1)), digest: &[0xd1], fingerprint: b"any" };
-        let found = store.standing_question(&asked, 20).expect("read").expect("found");
+        let asked = Asked {
+            session: "s".into(),
+            user: "me".into(),
+            call: Some(("waits".into(), 1)),
+            digest: vec![0xd1],
+            fingerprint: b"any".into(),
+        };
+        let found = Blocking(&store).standing_question(&asked, 20).expect("read").expect("found");
         assert_eq!((found.id.as_str(), found.state), ("ap_1", ApprovalState::Pending));
-        let free = Asked { call: None, digest: &[0xd5], ..asked };
-        assert_eq!(store.standing_question(&free, 20).expect("read").expect("found").id, "ap_5");
-        assert_eq!(store.grants_for("t", b"any", "anyone", None).expect("read")[0].id, "gr_1");
+        let free = Asked { call: None, digest: vec![0xd5], ..asked };
+        assert_eq!(Blocking(&store).standing_question(&free, 20).expect("read").expect("found").id, "ap_5");
+        assert_eq!(Blocking(&store).grants_for("t", b"any", "anyone", None).expect("read")[0].id, "gr_1");
     }
 
     /// Earlier versions matched what had been done since a snapshot by its input. This one would do it again.
@@ -314,20 +319,20 @@ mod tests {
     fn a_run_that_has_acted_since_its_snapshot_loses_it() {
         let (_guard, store) = open_schema_3();
         assert_eq!((next_of(&store, "acted"), next_of(&store, "looked")), (None, Some(1)));
-        assert!(!store.let_wait("acted", Fence(1), 100).expect("asked"));
-        assert!(store.let_wait("looked", Fence(1), 100).expect("asked"));
-        assert_eq!(store.calls("acted").expect("read").len(), 2);
+        assert!(!Blocking(&store).let_wait("acted", Fence(1), 100).expect("asked"));
+        assert!(Blocking(&store).let_wait("looked", Fence(1), 100).expect("asked"));
+        assert_eq!(Blocking(&store).calls("acted").expect("read").len(), 2);
     }
 
     #[test]
     fn what_is_damaged_stays_as_it_is() {
         let (_guard, store) = open_schema_3();
         assert_eq!((next_of(&store, "damaged"), next_of(&store, "odd")), (Some(0), Some(0)));
-        let detail = store.snapshot("damaged").expect("read").expect("kept").detail;
+        let detail = Blocking(&store).snapshot("damaged").expect("read").expect("kept").detail;
         assert_eq!(detail, "{\"version\":1,");
-        assert_eq!(store.run("damaged").expect("there").state, RunState::Waiting);
-        assert_eq!(store.run_result("ended").expect("read").as_deref(), Some("{}"));
-        assert!(store.abort_run("damaged", 20).expect("aborted"));
+        assert_eq!(Blocking(&store).run("damaged").expect("there").state, RunState::Waiting);
+        assert_eq!(Blocking(&store).run_result("ended").expect("read").as_deref(), Some("{}"));
+        assert!(Blocking(&store).abort_run("damaged", 20).expect("aborted"));
     }
 
     #[test]
@@ -345,7 +350,7 @@ mod tests {
         connection.execute_batch(rows).expect("rows");
         drop(connection);
         let store = SqliteStore::open(&path).expect("a store");
-        let snapshot = store.snapshot("a").expect("read").expect("kept");
+        let snapshot = Blocking(&store).snapshot("a").expect("read").expect("kept");
         let parts = vec![vec![0xaa], vec![0xbb], vec![0xcc]];
         assert_eq!((snapshot.next, &*snapshot.detail, snapshot.parts), (3, "new", parts));
         let file = Connection::open(&path).expect("the file");
@@ -359,8 +364,8 @@ mod tests {
     #[test]
     fn room_is_counted_as_before() {
         let (_guard, store) = open_schema_3();
-        let runs = store.runs(None).expect("listed").into_iter();
-        let acknowledged: Vec<String> = runs.filter(|run| run.acknowledged).map(|run| run.id).collect();
+        let runs = Blocking(&store).runs(None).expect("listed").into_iter();
+        let acknowledged: Vec<RunId> = runs.filter(|run| run.acknowledged).map(|run| run.id).collect();
         assert_eq!(acknowledged, ["damaged", "odd", "waits"]);
     }
 }

@@ -1,0 +1,160 @@
+//! Questions in rows.
+
+use pincer_store::{
+    Approval, ApprovalId, ApprovalState, Approvals, Asked, Decision, Grant, Millis, NewApproval, Reply, Resolution,
+    RunId, Safety, StoreError,
+};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::SqliteStore;
+use crate::grants::put;
+use crate::rows::{id, optional_id, state};
+use crate::store::Refused;
+
+const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at, seq, \
+                       fingerprint, user";
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    Ok(Approval {
+        id: id(row, 0)?,
+        run: optional_id(row, 1)?,
+        session: id(row, 2)?,
+        tool: row.get(3)?,
+        digest: row.get(4)?,
+        request: row.get(5)?,
+        state: state(row, 6)?,
+        decided_by: row.get(7)?,
+        created_at: row.get(8)?,
+        expires_at: row.get(9)?,
+        seq: row.get(10)?,
+        fingerprint: row.get(11)?,
+        user: row.get(12)?,
+    })
+}
+
+fn find(connection: &Connection, id: &ApprovalId) -> Result<Approval, Refused> {
+    let query = format!("SELECT {COLUMNS} FROM approval WHERE id = ?1");
+    let found = connection.prepare_cached(&query)?.query_row([id.as_str()], read).optional()?;
+    found.ok_or_else(|| StoreError::no_approval(id).into())
+}
+
+/// Uses a yes for a call of a run; `false` if it is none. The call's own row keeps it from being made twice, so one that is
+/// made again after a crash finds its yes again.
+pub(crate) fn use_for(connection: &Connection, id: &ApprovalId, run: &RunId, seq: u32) -> rusqlite::Result<bool> {
+    let take = "UPDATE approval SET used = 1 WHERE id = ?1 AND run = ?2 AND seq = ?3 AND state = 'allowed'";
+    Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
+}
+
+fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<ApprovalId>> {
+    let mut expire = connection
+        .prepare_cached("UPDATE approval SET state = ?1 WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
+    expire.query_map((ApprovalState::Expired.as_str(), now), |row| id(row, 0))?.collect()
+}
+
+impl Approvals for SqliteStore {
+    fn ask(&self, new: NewApproval) -> Reply<()> {
+        self.transaction(Safety::Power, new.request.len(), move |connection| {
+            let made = connection.execute(
+                "INSERT INTO approval (id, run, session, tool, digest, request, state, created_at, expires_at, seq, fingerprint,
+                    user)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT DO NOTHING",
+                (
+                    new.id.as_str(),
+                    new.run.as_ref().map(RunId::as_str),
+                    new.session.as_str(),
+                    &new.tool,
+                    &new.digest,
+                    &*new.request,
+                    ApprovalState::Pending.as_str(),
+                    new.created_at,
+                    new.expires_at,
+                    new.seq,
+                    &new.fingerprint,
+                    &new.user,
+                ),
+            )?;
+            if made == 0 {
+                return Err(StoreError::Exists { what: "approval", id: new.id.to_string() }.into());
+            }
+            Ok(())
+        })
+    }
+
+    fn approval(&self, id: &ApprovalId) -> Reply<Approval> {
+        self.look_up(|connection| find(connection, id))
+    }
+
+    fn pending_approvals(&self) -> Reply<Vec<Approval>> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM approval WHERE state = 'pending' ORDER BY created_at, id");
+            Ok(connection.prepare_cached(&query)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn resolve(
+        &self,
+        id: &ApprovalId,
+        decision: Decision,
+        grants: Vec<Grant>,
+        by: &str,
+        now: Millis,
+    ) -> Reply<Resolution> {
+        let state = match decision {
+            Decision::Allow => ApprovalState::Allowed,
+            Decision::Deny => ApprovalState::Denied,
+            Decision::Cancel => ApprovalState::Cancelled,
+        };
+        let (id, by) = (id.clone(), by.to_owned());
+        self.transaction(Safety::Power, 0, move |connection| {
+            expire(connection, now)?;
+            let resolve = "UPDATE approval SET state = ?2, decided_by = ?3 WHERE id = ?1 AND state = ?4";
+            let row = (id.as_str(), state.as_str(), &by, ApprovalState::Pending.as_str());
+            let applied = connection.execute(resolve, row)? == 1;
+            if applied {
+                grants.iter().try_for_each(|grant| put(connection, grant))?;
+            }
+            Ok(Resolution { applied, approval: find(connection, &id)? })
+        })
+    }
+
+    fn standing_question(&self, asked: Asked, now: Millis) -> Reply<Option<Approval>> {
+        self.transaction(Safety::Power, 0, move |connection| {
+            let Asked { session, user, call, digest, fingerprint } = &asked;
+            // Questions of earlier versions have no fingerprint and no user.
+            let same = "digest = ?1 AND (fingerprint IS NULL OR fingerprint = ?2) AND (user IS NULL OR user = ?3)";
+            expire(connection, now)?;
+            let found = match call {
+                Some((run, seq)) => {
+                    let query = format!(
+                        "SELECT {COLUMNS} FROM approval WHERE run = ?4 AND seq = ?5 AND {same} AND state <> 'cancelled'
+                         ORDER BY created_at DESC, id DESC LIMIT 1"
+                    );
+                    let asked = (digest, fingerprint, user, run.as_str(), seq);
+                    connection.prepare_cached(&query)?.query_row(asked, read)
+                }
+                None => {
+                    let query = format!(
+                        "SELECT {COLUMNS} FROM approval WHERE {same} AND session = ?4 AND run IS NULL AND used = 0
+                            AND state IN ('pending', 'allowed', 'denied') ORDER BY state, created_at, id LIMIT 1"
+                    );
+                    let asked = (digest, fingerprint, user, session.as_str());
+                    connection.prepare_cached(&query)?.query_row(asked, read)
+                }
+            };
+            Ok(found.optional()?)
+        })
+    }
+
+    fn use_answer(&self, id: &ApprovalId) -> Reply<bool> {
+        let id = id.clone();
+        self.commit(Safety::Process, 0, move |connection| {
+            let take =
+                "UPDATE approval SET used = 1 WHERE id = ?1 AND state IN ('allowed', 'denied', 'expired') AND used = 0";
+            Ok(connection.execute(take, [id.as_str()])? == 1)
+        })
+    }
+
+    fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>> {
+        self.transaction(Safety::Power, 0, move |connection| Ok(expire(connection, now)?))
+    }
+}

@@ -1,0 +1,42 @@
+//! Notices what other processes have committed, by looking now and then: SQLite has no notifications.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_store::{ChangeWatch, Changes};
+
+use crate::SqliteStore;
+use crate::store::Core;
+
+/// Looks at the counter that SQLite keeps of commits by other connections. It is that of the connection that writes: for it, what
+/// this process has committed itself does not count.
+struct Watch {
+    core: Arc<Core>,
+    every: Duration,
+    seen: Option<i64>,
+}
+
+impl Changes for SqliteStore {
+    fn watch(&self, within: Duration) -> Box<dyn ChangeWatch> {
+        let seen = self.core.change_counter();
+        Box::new(Watch { core: Arc::clone(&self.core), every: within, seen })
+    }
+}
+
+impl ChangeWatch for Watch {
+    fn changed(&mut self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            loop {
+                tokio::time::sleep(self.every).await;
+                // `None` while a commit is under way here: the next look will tell.
+                if let Some(now) = self.core.change_counter()
+                    && self.seen.replace(now) != Some(now)
+                {
+                    return;
+                }
+            }
+        })
+    }
+}
