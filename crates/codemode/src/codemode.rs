@@ -319,7 +319,7 @@ impl CodeMode {
             // Begun again: it is stored already.
             (Some(fence), _) => match self.inner.leases.hold().await {
                 Ok(owner) => driver.own(fence, owner),
-                Err(error) => return driver.end(Ending::of_store(&error)).await,
+                Err(error) => return driver.end(Ending::of_store(&error).into()).await,
             },
             // Before its first turn: the same request can come again at any time from now on.
             (None, Some(_)) => match driver.create(None).await {
@@ -327,7 +327,7 @@ impl CodeMode {
                 Err(StoreError::Exists { .. }) => {
                     return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), driver.telemetry);
                 }
-                Err(error) => return driver.end(Ending::of_store(&error)).await,
+                Err(error) => return driver.end(Ending::of_store(&error).into()).await,
             },
             (None, None) => {}
         }

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aside::{Home, wanted};
 use crate::bridge::{self, Asked};
-use crate::ending::Ending;
+use crate::ending::{Ending, ProgramEnd};
 use crate::flights::{Flights, Settled, StoredCall};
 use crate::frontier::StoredYield;
 use crate::inner::Inner;
@@ -70,10 +70,12 @@ pub(crate) struct Driver {
     pub abort: CancellationToken,
 }
 
-/// How it goes on after a turn.
+/// The next thing to do with a program.
 enum Next {
-    Turn,
+    /// There is something to tell it: it gets a turn.
+    CellTurn,
     Park,
+    End(ProgramEnd),
 }
 
 impl Driver {
@@ -83,18 +85,19 @@ impl Driver {
         loop {
             match self.step().await {
                 // On the spot a program whose answers are there at once never waits for anything.
-                Ok(Next::Turn) if self.breath.elapsed() > BREATH => {
+                Ok(Next::CellTurn) if self.breath.elapsed() > BREATH => {
                     tokio::task::yield_now().await;
                     self.breath = Instant::now();
                 }
-                Ok(Next::Turn) => {}
+                Ok(Next::CellTurn) => {}
                 Ok(Next::Park) => return self.suspend().await,
-                Err(ending) => return self.end(ending).await,
+                Ok(Next::End(end)) => return self.end(end).await,
+                Err(error) => return self.end(error.into()).await,
             }
         }
     }
 
-    /// One turn if there is something to tell the program, and then what it asked for, until something has settled.
+    /// Gives the program a turn, takes its requests, and waits until one of them has settled.
     async fn step(&mut self) -> Result<Next, Ending> {
         if self.abort.is_cancelled() {
             return Err(Ending::aborted());
@@ -103,7 +106,9 @@ impl Driver {
             return Ok(Next::Park);
         }
         let turn = self.turn().await?;
-        self.take(turn)?;
+        if let Some(end) = self.take(turn) {
+            return Ok(Next::End(end));
+        }
         if !self.answers.is_empty() {
             return Ok(self.turn_or_park());
         }
@@ -115,12 +120,13 @@ impl Driver {
         self.collect();
         let next = match self.answers.is_empty() {
             true => self.settle().await,
-            false => Ok(Next::Turn),
+            false => Ok(Next::CellTurn),
         };
         match next {
-            Ok(Next::Turn) => self.drive().await,
+            Ok(Next::CellTurn) => self.drive().await,
             Ok(Next::Park) => self.suspend().await,
-            Err(ending) => self.end(ending).await,
+            Ok(Next::End(end)) => self.end(end).await,
+            Err(error) => self.end(error.into()).await,
         }
     }
 
@@ -154,22 +160,25 @@ impl Driver {
         Ok(turn)
     }
 
-    /// Takes what a turn has brought. An error is the end of the program.
-    fn take(&mut self, turn: Turn) -> Result<(), Ending> {
+    /// Takes the output and the requests of a turn, and returns the program's end if the turn was its last.
+    fn take(&mut self, turn: Turn) -> Option<ProgramEnd> {
         self.record.moved = true;
         self.output.extend(turn.output);
-        match turn.end {
-            TurnEnd::Waiting => {}
+        let failed = match turn.end {
+            TurnEnd::Waiting => None,
             TurnEnd::Value(value) => {
-                return Err(Ending::Value { value: value.unwrap_or_else(Json::null), notes: turn.notes });
+                return Some(ProgramEnd::Value { value: value.unwrap_or_else(Json::null), notes: turn.notes });
             }
             TurnEnd::Failed(failure) => {
                 let source = self.source.as_deref();
-                return Err(Ending::of_failure(&failure, &self.positions, source, &self.scope.tools));
+                Some(Ending::of_failure(&failure, &self.positions, source, &self.scope.tools))
             }
-            TurnEnd::Limit(limit) => return Err(Ending::of_limit(limit, self.scope.settings.timeout)),
-            TurnEnd::Interrupted => return Err(Ending::aborted()),
-            TurnEnd::Crashed(what) => return Err(Ending::bug(what)),
+            TurnEnd::Limit(limit) => Some(Ending::of_limit(limit, self.scope.settings.timeout)),
+            TurnEnd::Interrupted => Some(Ending::aborted()),
+            TurnEnd::Crashed(what) => Some(Ending::bug(what)),
+        };
+        if let Some(error) = failed {
+            return Some(error.into());
         }
         turn.cancelled.into_iter().for_each(|id| self.timers.clear(id));
         for request in turn.requests {
@@ -177,7 +186,7 @@ impl Driver {
                 self.answers.push(answer);
             }
         }
-        Ok(())
+        None
     }
 
     /// Takes a request, or answers it on the spot.
@@ -279,7 +288,7 @@ impl Driver {
     /// A program that always has something to do next is suspended too when its time is over.
     fn turn_or_park(&self) -> Next {
         let late = Instant::now() >= self.deadline - margin(&self.scope.settings) / 2;
-        if late { Next::Park } else { Next::Turn }
+        if late { Next::Park } else { Next::CellTurn }
     }
 
     /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its

@@ -1,4 +1,4 @@
-//! How a program ended, as its caller is told.
+//! The end of a program, and the failures that its caller is told.
 
 use std::time::Duration;
 
@@ -12,27 +12,61 @@ use crate::result::{CodeModeResult, Completed, ErrorCode, Failed};
 use crate::telemetry::{CapFailures, Telemetry};
 use crate::tools::RunTools;
 
-/// When a program that found no memory can be tried again, in milliseconds.
+/// The time after which a program that found no memory can be tried again, in milliseconds.
 const RETRY_MS: u64 = 1000;
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
-pub(crate) enum Ending {
+pub(crate) enum ProgramEnd {
+    /// It returned a value.
     Value {
         value: Json,
         notes: Vec<Note>,
     },
+    Failed(Ending),
+}
+
+impl From<Ending> for ProgramEnd {
+    fn from(error: Ending) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl ProgramEnd {
+    /// Returns the state of a run that ended so.
+    pub fn state(&self) -> RunState {
+        match self {
+            Self::Value { .. } => RunState::Completed,
+            Self::Failed(error) => error.state(),
+        }
+    }
+
+    /// Returns the result that the caller is told.
+    pub fn result(self, output: Vec<Output>, telemetry: Telemetry) -> CodeModeResult {
+        match self {
+            Self::Value { value, notes } => {
+                let notes = notes.into_iter().map(noted).collect();
+                CodeModeResult::Completed(Completed { value, output, notes, telemetry })
+            }
+            Self::Failed(error) => error.result(output, telemetry),
+        }
+    }
+}
+
+/// The reason why a program did not begin, go on or return a value.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Ending {
+    #[error("{error}")]
     Failed {
         code: Option<ErrorCode>,
         error: String,
         caps: CapFailures,
-        /// When it can be tried again, in milliseconds.
+        /// The time after which it can be tried again, in milliseconds.
         retry: Option<u64>,
     },
-    /// The store did not take something: not the program's end, if it can go on from what is stored.
-    Unstored {
-        error: String,
-    },
+    /// The store did not take something. The program has not ended if it can go on from its last checkpoint.
+    #[error("{error}")]
+    Unstored { error: String },
 }
 
 impl Ending {
@@ -40,10 +74,9 @@ impl Ending {
         Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default(), retry: None }
     }
 
-    /// Returns how a run stands that ended so.
+    /// Returns the state of a run that failed so.
     pub fn state(&self) -> RunState {
         match self {
-            Self::Value { .. } => RunState::Completed,
             Self::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
             Self::Failed { .. } | Self::Unstored { .. } => RunState::Failed,
         }
@@ -52,10 +85,6 @@ impl Ending {
     /// Returns the result that the caller is told.
     pub fn result(self, output: Vec<Output>, mut telemetry: Telemetry) -> CodeModeResult {
         let (code, error, retry_after_ms) = match self {
-            Self::Value { value, notes } => {
-                let notes = notes.into_iter().map(noted).collect();
-                return CodeModeResult::Completed(Completed { value, output, notes, telemetry });
-            }
             Self::Failed { code, error, caps, retry } => {
                 telemetry.cap_failures = caps;
                 (code, error, retry)
@@ -65,11 +94,12 @@ impl Ending {
         CodeModeResult::Failed(Failed { error, code, run_id: None, retry_after_ms, output, telemetry })
     }
 
+    /// Reports that the run or its session was cancelled.
     pub fn aborted() -> Self {
         Self::failed(ErrorCode::Aborted, "code mode execution aborted: the run or its session was cancelled")
     }
 
-    /// The program failed by its own doing. `source` is what its author wrote, if that is still known.
+    /// Reports a failure of the program itself. `source` is its text, if that is still known.
     pub fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
@@ -98,7 +128,7 @@ impl Ending {
         Self::Failed { code, error, caps: CapFailures::default(), retry: None }
     }
 
-    /// Other programs had the memory until the deadline. That is no fault of the program.
+    /// Reports that other programs had the memory until the deadline, which is no fault of the program.
     pub fn no_memory(budget: usize) -> Self {
         let error = format!(
             "other programs had all of the memory budget of {budget} bytes (tools.codeMode.memoryBudgetBytes) until the \
@@ -108,6 +138,7 @@ impl Ending {
         Self::Failed { code, error, caps, retry: Some(RETRY_MS) }
     }
 
+    /// Reports a limit that the program has reached.
     pub fn of_limit(limit: Limit, timeout: Duration) -> Self {
         let mut caps = CapFailures::default();
         let (code, hint) = match limit {
@@ -149,7 +180,7 @@ impl Ending {
         Self::Failed { code, error: format!("{limit}{hint}"), caps, retry: None }
     }
 
-    /// The deadline came while the program waited for the turns of others for the most part.
+    /// Reports a deadline that came while the program waited, for the most part, for the turns of other programs.
     pub fn of_overload(timeout: Duration, computed: Duration) -> Self {
         let error = format!(
             "the program computed for {} ms only before its deadline of {} ms: the rest of the time went to other programs; \
@@ -161,7 +192,7 @@ impl Ending {
         Self::Failed { code: Some(ErrorCode::Timeout), error, caps, retry: Some(timeout.as_millis() as u64) }
     }
 
-    /// There is no place for the program before its deadline, at the pace of the last ones.
+    /// Reports that the program will not get a place before its deadline, at the pace of the last programs.
     pub fn of_queue(wait: Duration, timeout: Duration) -> Self {
         let seconds = wait.as_secs().max(1);
         let error = format!(
@@ -173,7 +204,7 @@ impl Ending {
         Self::Failed { code, error, caps: CapFailures::default(), retry }
     }
 
-    /// The sandbox did not do what it was asked for.
+    /// Reports an error of the sandbox.
     pub fn of_error(error: &Error) -> Self {
         let mut caps = CapFailures::default();
         let code = match error {
@@ -196,7 +227,7 @@ impl Ending {
         Self::Failed { code: Some(code), error: told(error), caps, retry: None }
     }
 
-    /// The store did not do what it was asked for.
+    /// Reports an error of the store.
     pub fn of_store(error: &StoreError) -> Self {
         let (mut caps, mut retry) = (CapFailures::default(), None);
         let code = match error {
@@ -212,7 +243,7 @@ impl Ending {
         Self::Failed { code: Some(code), error: told(error), caps, retry }
     }
 
-    /// A bug of ours. The message has an id that the log has too.
+    /// Reports a bug of Pincer. The message and the log have the same id.
     pub fn bug(what: impl std::fmt::Display) -> Self {
         let id = uuid::Uuid::now_v7();
         tracing::error!("internal error {id}: {what}");
@@ -220,7 +251,7 @@ impl Ending {
     }
 }
 
-/// The remarks for the caller of a program that did not fail.
+/// Returns a note as the caller of a program that did not fail reads it.
 fn noted(note: Note) -> String {
     let left_out = |why: &str| format!("the value of the last expression was left out: {why}");
     match note {
@@ -234,7 +265,7 @@ fn noted(note: Note) -> String {
     }
 }
 
-/// An error and what caused it, on one line.
+/// Returns an error and its causes on one line.
 pub(crate) fn told(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -249,7 +280,7 @@ pub(crate) fn told(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A guest stack with the places of what the author wrote: `    at f (cell.js:3:14)`.
+/// Returns a guest stack with the positions of the author's text: `    at f (cell.js:3:14)`.
 fn original_stack(stack: &str, positions: &Positions) -> String {
     if positions.is_identity() {
         return stack.to_owned();

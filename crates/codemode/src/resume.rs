@@ -377,8 +377,7 @@ impl CodeMode {
 
     /// Ends a run that cannot go on.
     async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
-        let is_aborted = matches!(ending, Ending::Failed { code: Some(ErrorCode::Aborted), .. });
-        let state = if is_aborted { RunState::Aborted } else { RunState::Failed };
+        let state = ending.state();
         self.over(&run.id, fence, state, failed(ending, telemetry(scope, 0))).await
     }
 

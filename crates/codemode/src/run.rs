@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::aside::{AsideError, Home};
 use crate::drive::Driver;
-use crate::ending::{Ending, told};
+use crate::ending::{Ending, ProgramEnd, told};
 use crate::flights::Flights;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
@@ -276,7 +276,7 @@ impl Driver {
     pub async fn suspend(mut self) -> Driven {
         match self.park().await {
             Ok(result) => (result, After::Parked(self.flights)),
-            Err(ending) => self.end(ending).await,
+            Err(error) => self.end(error.into()).await,
         }
     }
 
@@ -328,15 +328,15 @@ impl Driver {
         Ok(result)
     }
 
-    /// Ends the program, or stops it where it is stored if that is all the store's fault.
-    pub async fn end(mut self, ending: Ending) -> Driven {
-        match (ending, self.record.fence, self.record.covered) {
-            (Ending::Unstored { error }, Some(fence), Some(_)) => self.stop(&error, fence),
-            (Ending::Unstored { error }, ..) => {
+    /// Ends the program, or stops it at its checkpoint if only the store has failed.
+    pub async fn end(mut self, end: ProgramEnd) -> Driven {
+        match (end, self.record.fence, self.record.covered) {
+            (ProgramEnd::Failed(Ending::Unstored { error }), Some(fence), Some(_)) => self.stop(&error, fence),
+            (ProgramEnd::Failed(Ending::Unstored { error }), ..) => {
                 let error = format!("{error}.{}", self.calls_made());
-                self.finish(Ending::failed(ErrorCode::RuntimeUnavailable, error)).await
+                self.finish(Ending::failed(ErrorCode::RuntimeUnavailable, error).into()).await
             }
-            (ending, ..) => self.finish(ending).await,
+            (end, ..) => self.finish(end).await,
         }
     }
 
@@ -385,14 +385,14 @@ impl Driver {
     }
 
     /// Ends the program, and what it has not waited for.
-    async fn finish(&mut self, ending: Ending) -> Driven {
+    async fn finish(&mut self, end: ProgramEnd) -> Driven {
         self.end_calls().await;
         let output = std::mem::take(&mut self.output);
-        if let Ending::Failed { caps, .. } = &ending {
+        if let ProgramEnd::Failed(Ending::Failed { caps, .. }) = &end {
             self.inner.counting.add_caps(*caps);
         }
-        let state = ending.state();
-        let result = ending.result(output, std::mem::take(&mut self.telemetry));
+        let state = end.state();
+        let result = end.result(output, std::mem::take(&mut self.telemetry));
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
         if state == RunState::Aborted {
             self.inner.counting.add(Counted::Aborted, 1);

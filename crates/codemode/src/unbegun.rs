@@ -4,7 +4,7 @@
 use pincer_config::keys::Language;
 use pincer_store::{
     ApprovalId, ApprovalState, Call, CallId, CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, Run, RunId,
-    RunKey, RunState, Safety, StoreError,
+    RunKey, Safety, StoreError,
 };
 use pincer_tools::{Asking, Context};
 use serde::{Deserialize, Serialize};
@@ -237,10 +237,7 @@ impl CodeMode {
 
     /// Ends a run that did not begin.
     async fn ended_before(&self, id: &RunId, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
-        let state = match &ending {
-            Ending::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
-            _ => RunState::Failed,
-        };
+        let state = ending.state();
         self.over(id, fence, state, failed(ending, telemetry(scope, 0))).await
     }
 }
