@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::bridge;
 use crate::codemode::CodeMode;
 use crate::drive::{Driver, margin};
-use crate::ending::{Ending, told};
+use crate::outcome::{RunError, told};
 use crate::places::Place;
 use crate::result::ErrorCode;
 use crate::scope::RunScope;
@@ -56,10 +56,10 @@ pub(crate) enum AsideError {
 }
 
 impl AsideError {
-    pub fn ending(&self) -> Ending {
+    pub fn run_error(&self) -> RunError {
         match self {
-            Self::Cell(error) => Ending::of_error(error),
-            Self::Scratch(_) => Ending::failed(ErrorCode::RuntimeUnavailable, told(self)),
+            Self::Cell(error) => RunError::of_error(error),
+            Self::Scratch(_) => RunError::failed(ErrorCode::RuntimeUnavailable, told(self)),
         }
     }
 }
@@ -102,9 +102,9 @@ impl CodeMode {
         scope: &RunScope,
         deadline: Instant,
         abort: &CancellationToken,
-    ) -> Result<Place, Ending> {
+    ) -> Result<Place, RunError> {
         let party = scope.party();
-        let too_late = |wait: Duration| Ending::of_queue(wait, scope.settings.timeout);
+        let too_late = |wait: Duration| RunError::of_queue(wait, scope.settings.timeout);
         let expected = self.inner.places.expected_wait(&party.user);
         // The pace is an estimate. In doubt it is waited for.
         if Instant::now() + expected * 2 / 3 > deadline {
@@ -113,7 +113,7 @@ impl CodeMode {
         tokio::select! {
             biased;
             place = self.inner.places.place(&party) => Ok(place),
-            () = abort.cancelled() => Err(Ending::aborted()),
+            () = abort.cancelled() => Err(RunError::aborted()),
             () = tokio::time::sleep_until(deadline.into()) => {
                 Err(too_late(self.inner.places.expected_wait(&party.user).max(Duration::from_secs(1))))
             }
@@ -157,7 +157,7 @@ impl Driver {
 
     /// Brings the cell back, if it was put aside, when there are a place and memory for it. `false` if there are none in time:
     /// then the program is to be suspended.
-    pub async fn come_back(&mut self) -> Result<bool, Ending> {
+    pub async fn come_back(&mut self) -> Result<bool, RunError> {
         if let (Home::Live(cell), false) = (&mut self.home, self.stays)
             && !cell.claim()
         {
@@ -181,7 +181,7 @@ impl Driver {
         let place = loop {
             let note = tokio::select! {
                 biased;
-                () = self.abort.cancelled() => return Err(Ending::aborted()),
+                () = self.abort.cancelled() => return Err(RunError::aborted()),
                 place = &mut coming => break place,
                 () = self.inner.closing.cancelled() => return Ok(false),
                 () = tokio::time::sleep_until(until.into()) => return Ok(false),
@@ -199,7 +199,7 @@ impl Driver {
         self.restore_in(place).await.map(|()| true)
     }
 
-    async fn restore_in(&mut self, place: Place) -> Result<(), Ending> {
+    async fn restore_in(&mut self, place: Place) -> Result<(), RunError> {
         let started = Instant::now();
         let Home::Aside(aside) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
         let Aside { kept, memory, allotment, output_spent } = aside;
@@ -214,11 +214,11 @@ impl Driver {
         };
         let cell = if is_large {
             let restoring = tokio::task::spawn_blocking(restore).await;
-            restoring.map_err(|_| Ending::bug("restoring a cell broke down"))?
+            restoring.map_err(|_| RunError::bug("restoring a cell broke down"))?
         } else {
             restore()
         };
-        let mut cell = cell.map_err(|error| error.ending())?;
+        let mut cell = cell.map_err(|error| error.run_error())?;
         cell.provide(self.scope.tools.clone());
         cell.spend_output(output_spent);
         tracing::debug!(run = %self.record.id, us = started.elapsed().as_micros() as u64, "came back");

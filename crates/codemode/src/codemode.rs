@@ -13,7 +13,6 @@ use uuid::Uuid;
 
 use crate::aside::Home;
 use crate::drive::{Driver, margin};
-use crate::ending::Ending;
 use crate::flights::Flights;
 use crate::inner::{CodeModeStore, Inner};
 use crate::input::{ExecInput, InputError, WaitInput};
@@ -21,6 +20,7 @@ use crate::listener::Listener;
 use crate::live::{Live, ParkedRun, Turn};
 use crate::making::Caller;
 use crate::memory::{Backstop, Memory};
+use crate::outcome::RunError;
 use crate::places::Places;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode};
@@ -130,7 +130,7 @@ impl CodeMode {
     async fn begun_before(&self, scope: &RunScope, key: &Key) -> Result<Option<Run>, CodeModeResult> {
         let Context { user, session, .. } = &scope.context;
         let found = self.inner.store.run_with_key(user, session, &key.key).await;
-        let found = found.map_err(|error| failed(Ending::of_store(&error), Telemetry::default()))?;
+        let found = found.map_err(|error| failed(RunError::of_store(&error), Telemetry::default()))?;
         match &found {
             Some(run) if run.key.as_ref().is_some_and(|begun| begun.program == key.program) => {
                 match scope.refusal(run) {
@@ -245,7 +245,7 @@ impl CodeMode {
         let Begun { scope, input, record, mut telemetry, abort, is_admitted } = begun;
         telemetry.durability = Some(scope.settings.durability);
         let parent = scope.context.parent_call.clone().unwrap_or_else(|| format!("exec_{}", Uuid::now_v7()).into());
-        let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
+        let refused = |ending: RunError, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
         let input = match is_admitted {
             true => input,
             false => match self.admitted(&scope, input, &parent).await {
@@ -254,25 +254,25 @@ impl CodeMode {
                     let begun = Begun { scope, input, record, telemetry, abort, is_admitted: false };
                     return self.ask_before(begun, &asking, &parent).await;
                 }
-                Err(ending) => return refused(ending, telemetry),
+                Err(error) => return refused(error, telemetry),
             },
         };
         // Hooks, and the person they may have asked, have time of their own.
         let deadline = Instant::now() + scope.settings.timeout;
         let prepared = match self.prepared(&input, &scope).await {
             Ok(prepared) => prepared,
-            Err(ending) => return refused(ending, telemetry),
+            Err(error) => return refused(error, telemetry),
         };
         let place = match self.place(&scope, deadline, &abort).await {
             Ok(place) => place,
-            Err(ending) => return refused(ending, telemetry),
+            Err(error) => return refused(error, telemetry),
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
         let allotted = self.allotted(&scope, self.inner.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
         let allotment = match allotted {
             Ok(allotment) => allotment,
-            Err(ending) => return refused(ending, telemetry),
+            Err(error) => return refused(error, telemetry),
         };
         // A place or memory that came late must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + margin(&scope.settings));
@@ -288,7 +288,7 @@ impl CodeMode {
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
         let cell = match self.inner.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
-            Err(error) => return refused(Ending::of_error(&error), telemetry),
+            Err(error) => return refused(RunError::of_error(&error), telemetry),
         };
         let caller = self.caller(&scope, &abort, &parent);
         let mut driver = Driver {
@@ -319,15 +319,15 @@ impl CodeMode {
             // Begun again: it is stored already.
             (Some(fence), _) => match self.inner.leases.hold().await {
                 Ok(owner) => driver.own(fence, owner),
-                Err(error) => return driver.end(Ending::of_store(&error).into()).await,
+                Err(error) => return driver.end(RunError::of_store(&error).into()).await,
             },
             // Before its first turn: the same request can come again at any time from now on.
             (None, Some(_)) => match driver.create(None).await {
                 Ok(_) => {}
                 Err(StoreError::Exists { .. }) => {
-                    return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), driver.telemetry);
+                    return refused(RunError::failed(ErrorCode::InvalidInput, TAKEN), driver.telemetry);
                 }
-                Err(error) => return driver.end(Ending::of_store(&error).into()).await,
+                Err(error) => return driver.end(RunError::of_store(&error).into()).await,
             },
             (None, None) => {}
         }
@@ -340,7 +340,7 @@ impl CodeMode {
         scope: &RunScope,
         input: ExecInput,
         call: &CallId,
-    ) -> Result<(ExecInput, Option<Box<Asking>>), Ending> {
+    ) -> Result<(ExecInput, Option<Box<Asking>>), RunError> {
         let control = ControlCall {
             id: call.clone(),
             name: "exec",
@@ -349,9 +349,9 @@ impl CodeMode {
             params: input.params(),
         };
         let admission = self.inner.door.admission(&scope.context, control).await.map_err(|error| match error.code {
-            pincer_tools::ErrorCode::Aborted => Ending::aborted(),
-            pincer_tools::ErrorCode::Store => Ending::failed(ErrorCode::RuntimeUnavailable, error.message),
-            _ => Ending::failed(ErrorCode::Blocked, error.message),
+            pincer_tools::ErrorCode::Aborted => RunError::aborted(),
+            pincer_tools::ErrorCode::Store => RunError::failed(ErrorCode::RuntimeUnavailable, error.message),
+            _ => RunError::failed(ErrorCode::Blocked, error.message),
         })?;
         let (params, asking) = match admission {
             Admission::Go(params) => (params, None),
@@ -362,14 +362,14 @@ impl CodeMode {
     }
 
     /// The text that the engine runs. A long one takes a while to read.
-    async fn prepared(&self, input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
+    async fn prepared(&self, input: &ExecInput, scope: &RunScope) -> Result<Prepared, RunError> {
         const LONG: usize = 16 << 10;
         if input.code.len() < LONG {
             return prepared(input, scope);
         }
         let (input, scope) = (input.clone(), scope.clone());
         let reading = tokio::task::spawn_blocking(move || prepared(&input, &scope));
-        reading.await.unwrap_or_else(|_| Err(Ending::bug("reading the program broke down")))
+        reading.await.unwrap_or_else(|_| Err(RunError::bug("reading the program broke down")))
     }
 
     /// What calls of a run are made with.
@@ -442,18 +442,18 @@ pub(crate) fn telemetry(scope: &RunScope, execs: u32) -> Telemetry {
 async fn joined(mut result: watch::Receiver<Option<CodeModeResult>>) -> CodeModeResult {
     match result.wait_for(Option::is_some).await.map(|result| result.clone()) {
         Ok(Some(result)) => result,
-        _ => failed(Ending::bug("the driver of the run has gone"), Telemetry::default()),
+        _ => failed(RunError::bug("the driver of the run has gone"), Telemetry::default()),
     }
 }
 
-pub(crate) fn failed(ending: Ending, telemetry: Telemetry) -> CodeModeResult {
-    ending.result(Vec::new(), telemetry)
+pub(crate) fn failed(error: RunError, telemetry: Telemetry) -> CodeModeResult {
+    error.result(Vec::new(), telemetry)
 }
 
-fn of_input(error: &InputError) -> Ending {
+fn of_input(error: &InputError) -> RunError {
     let code = match error {
         InputError::Wrong(_) => ErrorCode::InvalidInput,
         InputError::Language(_) => ErrorCode::UnsupportedLanguage,
     };
-    Ending::failed(code, error.to_string())
+    RunError::failed(code, error.to_string())
 }

@@ -9,11 +9,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aside::{Home, wanted};
 use crate::bridge::{self, Asked};
-use crate::ending::{Ending, ProgramEnd};
 use crate::flights::{Flights, Settled, StoredCall};
 use crate::frontier::StoredYield;
 use crate::inner::Inner;
 use crate::known_tools::KnownTools;
+use crate::outcome::{ProgramEnd, RunError};
 use crate::places::Place;
 use crate::positions::Positions;
 use crate::run::{Driven, RunRecord};
@@ -98,9 +98,9 @@ impl Driver {
     }
 
     /// Gives the program a turn, takes its requests, and waits until one of them has settled.
-    async fn step(&mut self) -> Result<Next, Ending> {
+    async fn step(&mut self) -> Result<Next, RunError> {
         if self.abort.is_cancelled() {
-            return Err(Ending::aborted());
+            return Err(RunError::aborted());
         }
         if !self.come_back().await? {
             return Ok(Next::Park);
@@ -130,11 +130,11 @@ impl Driver {
         }
     }
 
-    async fn turn(&mut self) -> Result<Turn, Ending> {
+    async fn turn(&mut self) -> Result<Turn, RunError> {
         self.flights.send_off();
-        let mut cell = self.home.take().ok_or_else(|| Ending::bug("there is no cell"))?;
+        let mut cell = self.home.take().ok_or_else(|| RunError::bug("there is no cell"))?;
         for answer in self.answers.drain(..) {
-            cell.deliver(answer).map_err(|error| Ending::of_error(&error))?;
+            cell.deliver(answer).map_err(|error| RunError::of_error(&error))?;
         }
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
@@ -142,18 +142,18 @@ impl Driver {
         let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
         let Ran { mut cell, turn, waited } = ran
             .await
-            .map_err(|error| Ending::failed(crate::ErrorCode::RuntimeUnavailable, crate::ending::told(&error)))?;
+            .map_err(|error| RunError::failed(crate::ErrorCode::RuntimeUnavailable, crate::outcome::told(&error)))?;
         if company == Company::Others {
             self.breath = Instant::now();
         }
         cell.hand_requests_over(self.flights.texts());
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
-        let turn = turn.map_err(|error| Ending::of_error(&error))?;
+        let turn = turn.map_err(|error| RunError::of_error(&error))?;
         if let TurnEnd::Limit(Limit::Time) = turn.end
             && 2 * waited > took
         {
-            return Err(Ending::of_overload(self.scope.settings.timeout, took - waited));
+            return Err(RunError::of_overload(self.scope.settings.timeout, took - waited));
         }
         tracing::debug!(run = %self.record.id, us = took.as_micros() as u64, requests = turn.requests.len(), end = end_name(&turn.end), "turn");
         self.home = Home::Live(cell);
@@ -171,11 +171,11 @@ impl Driver {
             }
             TurnEnd::Failed(failure) => {
                 let source = self.source.as_deref();
-                Some(Ending::of_failure(&failure, &self.positions, source, &self.scope.tools))
+                Some(RunError::of_failure(&failure, &self.positions, source, &self.scope.tools))
             }
-            TurnEnd::Limit(limit) => Some(Ending::of_limit(limit, self.scope.settings.timeout)),
-            TurnEnd::Interrupted => Some(Ending::aborted()),
-            TurnEnd::Crashed(what) => Some(Ending::bug(what)),
+            TurnEnd::Limit(limit) => Some(RunError::of_limit(limit, self.scope.settings.timeout)),
+            TurnEnd::Interrupted => Some(RunError::aborted()),
+            TurnEnd::Crashed(what) => Some(RunError::bug(what)),
         };
         if let Some(error) = failed {
             return Some(error.into());
@@ -251,14 +251,14 @@ impl Driver {
     }
 
     /// Begins what can begin, and waits until the program can be told something or must be suspended.
-    async fn settle(&mut self) -> Result<Next, Ending> {
+    async fn settle(&mut self) -> Result<Next, RunError> {
         let waited = Instant::now();
         let next = self.settled().await;
         self.telemetry.ms.nested += milliseconds(waited.elapsed());
         next
     }
 
-    async fn settled(&mut self) -> Result<Next, Ending> {
+    async fn settled(&mut self) -> Result<Next, RunError> {
         self.begin().await?;
         loop {
             self.collect();
@@ -293,12 +293,12 @@ impl Driver {
 
     /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its
     /// way.
-    async fn only_people_can_help(&mut self) -> Result<bool, Ending> {
+    async fn only_people_can_help(&mut self) -> Result<bool, RunError> {
         if !self.flights.only_people_can_help() {
             return Ok(false);
         }
         for id in self.flights.questions() {
-            let approval = self.inner.store.approval(&id).await.map_err(|error| Ending::of_store(&error))?;
+            let approval = self.inner.store.approval(&id).await.map_err(|error| RunError::of_store(&error))?;
             if approval.state != ApprovalState::Pending {
                 return Ok(false);
             }
@@ -307,7 +307,7 @@ impl Driver {
     }
 
     /// Waits for the next thing that happens. Time that a person takes is not counted.
-    async fn news(&mut self, until: Instant, for_people: bool) -> Result<(), Ending> {
+    async fn news(&mut self, until: Instant, for_people: bool) -> Result<(), RunError> {
         let began = Instant::now();
         let elsewhere = !self.flights.elsewhere().is_empty();
         let mut wake = self.timers.next().map_or(until, |timer| timer.min(until));
@@ -327,7 +327,7 @@ impl Driver {
             let mut is_wanted = false;
             note = tokio::select! {
                 biased;
-                () = self.abort.cancelled() => return Err(Ending::aborted()),
+                () = self.abort.cancelled() => return Err(RunError::aborted()),
                 note = self.flights.next() => Some(note),
                 () = wanted(self.place.as_ref()) => {
                     is_wanted = true;
@@ -382,7 +382,7 @@ impl Driver {
 
     /// Begins the calls that may run now. If one of them may change something, or a person is to be asked, the program is stored
     /// first: after a crash it goes on from there, and what was done since is known.
-    async fn begin(&mut self) -> Result<(), Ending> {
+    async fn begin(&mut self) -> Result<(), RunError> {
         let starts = self.flights.can_start();
         let is_new =
             self.flights.needs_checkpoint() || starts && self.flights.any_uncovered(self.record.covered.unwrap_or(0));
@@ -401,9 +401,9 @@ impl Driver {
     }
 
     /// Looks at the calls that other processes make.
-    async fn look_elsewhere(&mut self) -> Result<(), Ending> {
+    async fn look_elsewhere(&mut self) -> Result<(), RunError> {
         let here = self.inner.door.under_way(&self.record.id);
-        let rows = self.inner.store.calls(&self.record.id).await.map_err(|error| Ending::of_store(&error))?;
+        let rows = self.inner.store.calls(&self.record.id).await.map_err(|error| RunError::of_store(&error))?;
         let mut settled: Vec<(i64, Instant, StoredCall, Option<String>)> = Vec::new();
         for (call, _) in self.flights.elsewhere() {
             let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };

@@ -9,8 +9,8 @@ use pincer_sandbox::{Allotment, Engine, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
-use crate::ending::Ending;
 use crate::inner::Inner;
+use crate::outcome::RunError;
 use crate::scope::RunScope;
 use crate::threads;
 
@@ -111,7 +111,7 @@ impl CodeMode {
         text: usize,
         deadline: Instant,
         abort: &CancellationToken,
-    ) -> Result<Allotment, Ending> {
+    ) -> Result<Allotment, RunError> {
         let budget = &self.inner.memory.budget;
         let limits = &scope.settings.limits;
         // Beside its memory, the requests of one turn are counted for the cell.
@@ -126,8 +126,8 @@ impl CodeMode {
         tokio::select! {
             biased;
             () = taking => {}
-            () = abort.cancelled() => return Err(Ending::aborted()),
-            () = tokio::time::sleep_until(deadline.into()) => return Err(Ending::no_memory(budget.bytes())),
+            () = abort.cancelled() => return Err(RunError::aborted()),
+            () = tokio::time::sleep_until(deadline.into()) => return Err(RunError::no_memory(budget.bytes())),
         }
         Ok(allotment)
     }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
-use crate::ending::Ending;
 use crate::inner::CodeModeStore;
+use crate::outcome::RunError;
 use crate::result::{CodeModeResult, ErrorCode};
 use crate::telemetry::Telemetry;
 
@@ -56,7 +56,7 @@ pub(crate) fn may_begin_again(calls: &[Call]) -> bool {
 }
 
 /// The end of a run that cannot be continued, with what it had done.
-pub(crate) fn lost(run: &Run, calls: &[Call]) -> Ending {
+pub(crate) fn lost(run: &Run, calls: &[Call]) -> RunError {
     let why = match run.power_cut {
         true => "the machine went down while this program ran, so what it did last may not have been stored",
         false => "the process that ran this program ended, and nothing is stored from which it could be continued",
@@ -70,7 +70,7 @@ pub fn ended_by_restore(calls: &[Call]) -> String {
     written(&failed(ended(why, calls), Telemetry::default()))
 }
 
-fn ended(why: &str, calls: &[Call]) -> Ending {
+fn ended(why: &str, calls: &[Call]) -> RunError {
     let of = |state: CallState| -> Vec<&str> {
         calls.iter().filter(|call| call.state == state).map(|call| call.tool.as_str()).collect()
     };
@@ -86,7 +86,7 @@ fn ended(why: &str, calls: &[Call]) -> Ending {
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         error.push_str(&format!("; {what}: {listed}{more}"));
     }
-    Ending::failed(ErrorCode::Aborted, error)
+    RunError::failed(ErrorCode::Aborted, error)
 }
 
 /// A result as it is stored.

@@ -13,13 +13,13 @@ use crate::aside::Home;
 use crate::bridge;
 use crate::codemode::{Begun, CodeMode, failed, telemetry};
 use crate::drive::Driver;
-use crate::ending::{Ending, told};
 use crate::flights::{Flights, StoredCall};
 use crate::frontier::Frontier;
 use crate::held::HeldEnd;
 use crate::input::ExecInput;
 use crate::known_tools::KnownTools;
 use crate::orphans::{lost, may_begin_again, written};
+use crate::outcome::{RunError, told};
 use crate::places::Place;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::run::{After, Driven, RunRecord};
@@ -53,7 +53,7 @@ impl CodeMode {
                 CodeModeResult::refused(ErrorCode::InvalidInput, error)
             }
             // It may be there, and can be continued when the store works again.
-            error => with_run(failed(Ending::of_store(&error), Telemetry::default()), id),
+            error => with_run(failed(RunError::of_store(&error), Telemetry::default()), id),
         })?;
         match scope.refusal(&run) {
             Some(refusal) => Err(CodeModeResult::refused(ErrorCode::InvalidInput, refusal)),
@@ -98,7 +98,7 @@ impl CodeMode {
                     }
                     tokio::select! {
                         () = abort.cancelled() => {
-                            return (failed(Ending::aborted(), telemetry(&scope, 0)), After::Nothing);
+                            return (failed(RunError::aborted(), telemetry(&scope, 0)), After::Nothing);
                         }
                         () = elsewhere.get_or_insert_with(|| self.inner.store.watch(LOOK_AGAIN)).changed() => {}
                         () = tokio::time::sleep(LOOK_ALIVE) => {}
@@ -114,13 +114,13 @@ impl CodeMode {
                         }
                         // Another process was faster.
                         Err(StoreError::Fenced { .. }) => {}
-                        Err(error) => return self.not_continued(&run, Ending::of_store(&error), &scope, flights),
+                        Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, flights),
                     }
                 }
             }
             run = match self.inner.store.run(&run.id).await {
                 Ok(run) => run,
-                Err(error) => return self.not_continued(&run, Ending::of_store(&error), &scope, flights),
+                Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, flights),
             };
         }
     }
@@ -147,9 +147,9 @@ impl CodeMode {
     }
 
     /// It could not be continued now, through no fault of its own, and is as it was.
-    fn not_continued(&self, run: &Run, ending: Ending, scope: &RunScope, flights: Option<Flights>) -> Driven {
+    fn not_continued(&self, run: &Run, error: RunError, scope: &RunScope, flights: Option<Flights>) -> Driven {
         let after = flights.map_or(After::Nothing, After::Parked);
-        (with_run(failed(ending, telemetry(scope, 0)), &run.id), after)
+        (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }
 
     /// Returns the stored result of a run that was aborted.
@@ -164,10 +164,10 @@ impl CodeMode {
     pub(crate) async fn told(&self, id: &RunId) -> CodeModeResult {
         match self.inner.store.run_result(id).await {
             Ok(Some(result)) => CodeModeResult::parse(&result).unwrap_or_else(|error| {
-                failed(Ending::bug(format!("the stored result: {error}")), Telemetry::default())
+                failed(RunError::bug(format!("the stored result: {error}")), Telemetry::default())
             }),
             Ok(None) => CodeModeResult::refused(ErrorCode::Aborted, format!("the result of {id} is no longer stored")),
-            Err(error) => with_run(failed(Ending::of_store(&error), Telemetry::default()), id),
+            Err(error) => with_run(failed(RunError::of_store(&error), Telemetry::default()), id),
         }
     }
 
@@ -190,7 +190,7 @@ impl CodeMode {
         let here_now = self.inner.door.under_way(&run.id);
         let Resumption { snapshot, calls, tools: known } = match self.inner.store.resumption(&run.id).await {
             Ok(read) => read,
-            Err(error) => return self.given_back(&run, fence, Ending::of_store(&error), &scope, flights),
+            Err(error) => return self.given_back(&run, fence, RunError::of_store(&error), &scope, flights),
         };
         // A store that was slow must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + crate::drive::margin(&scope.settings));
@@ -211,15 +211,15 @@ impl CodeMode {
         }
         let restored = match Frontier::parse(&snapshot.detail) {
             Ok(frontier) => self.restored(&scope, snapshot.parts, deadline, &abort).await.map(|cell| (frontier, cell)),
-            Err(error) => Err(Ending::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
+            Err(error) => Err(RunError::failed(ErrorCode::SnapshotRestoreFailed, told(&error))),
         };
         let (frontier, (cell, place)) = match restored {
             Ok(restored) => restored,
             // What is damaged stays so. Everything else may be better next time.
-            Err(ending @ Ending::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
-                return self.unusable(&run, fence, ending, &scope).await;
+            Err(error @ RunError::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
+                return self.unusable(&run, fence, error, &scope).await;
             }
-            Err(ending) => return self.given_back(&run, fence, ending, &scope, flights),
+            Err(error) => return self.given_back(&run, fence, error, &scope, flights),
         };
         let known = self.known_tools(&run, fence, known.as_deref(), &scope).await;
         self.inner.counting.add(Counted::Restore, 1);
@@ -282,7 +282,7 @@ impl CodeMode {
         &self,
         run: &Run,
         fence: Fence,
-        ending: Ending,
+        error: RunError,
         scope: &RunScope,
         flights: Option<Flights>,
     ) -> Driven {
@@ -291,7 +291,7 @@ impl CodeMode {
             flights.drop_unbegun();
             After::Left(flights)
         });
-        (with_run(failed(ending, telemetry(scope, 0)), &run.id), after)
+        (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }
 
     /// The tools as the program knows them: those that it began with, and those that have come since.
@@ -316,7 +316,7 @@ impl CodeMode {
         parts: Vec<Vec<u8>>,
         deadline: Instant,
         abort: &CancellationToken,
-    ) -> Result<(Cell, Place), Ending> {
+    ) -> Result<(Cell, Place), RunError> {
         let place = self.place(scope, deadline, abort).await?;
         let parts = Arc::new(parts);
         let text = parts.iter().map(Vec::len).sum();
@@ -332,8 +332,8 @@ impl CodeMode {
                 Ok(Ok(cell)) => break cell,
                 // Only its snapshot tells how large it is.
                 Ok(Err(Error::NoMemory { needed })) if needed > memory => memory = needed,
-                Ok(Err(error)) => return Err(Ending::of_error(&error)),
-                Err(_) => return Err(Ending::bug("restoring a snapshot broke down")),
+                Ok(Err(error)) => return Err(RunError::of_error(&error)),
+                Err(_) => return Err(RunError::bug("restoring a snapshot broke down")),
             }
         };
         cell.provide(scope.tools.clone());
@@ -376,9 +376,9 @@ impl CodeMode {
     }
 
     /// Ends a run that cannot go on.
-    async fn unusable(&self, run: &Run, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
-        let state = ending.state();
-        self.over(&run.id, fence, state, failed(ending, telemetry(scope, 0))).await
+    async fn unusable(&self, run: &Run, fence: Fence, error: RunError, scope: &RunScope) -> Driven {
+        let state = error.state();
+        self.over(&run.id, fence, state, failed(error, telemetry(scope, 0))).await
     }
 
     /// Stores the result of a run that ends without a cell.
@@ -421,7 +421,7 @@ fn ended(code: ErrorCode, scope: &RunScope) -> CodeModeResult {
         }
         _ => "code mode execution aborted: the run or its session was cancelled",
     };
-    failed(Ending::failed(code, error), Telemetry { wait_count: 1, ..telemetry(scope, 0) })
+    failed(RunError::failed(code, error), Telemetry { wait_count: 1, ..telemetry(scope, 0) })
 }
 
 fn shown(call: &Call) -> crate::result::PendingToolCall {

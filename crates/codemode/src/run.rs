@@ -13,10 +13,10 @@ use uuid::Uuid;
 
 use crate::aside::{AsideError, Home};
 use crate::drive::Driver;
-use crate::ending::{Ending, ProgramEnd, told};
 use crate::flights::Flights;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
+use crate::outcome::{ProgramEnd, RunError, told};
 use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::telemetry::Counted;
@@ -118,10 +118,10 @@ fn part(cell: CellCheckpoint, image: [u8; 32]) -> CellPart {
 
 impl Driver {
     /// Stores that the run is there, and that it is ours.
-    pub async fn record_run(&mut self) -> Result<Fence, Ending> {
+    pub async fn record_run(&mut self) -> Result<Fence, RunError> {
         match self.record.fence {
             Some(fence) => Ok(fence),
-            None => self.create(None).await.map_err(|error| Ending::of_store(&error)),
+            None => self.create(None).await.map_err(|error| RunError::of_store(&error)),
         }
     }
 
@@ -192,13 +192,13 @@ impl Driver {
 
     /// Takes the right to be suspended, once: a program that would have to be given up for want of room is given up before it
     /// has changed anything.
-    pub async fn reserve(&mut self) -> Result<(), Ending> {
+    pub async fn reserve(&mut self) -> Result<(), RunError> {
         if self.record.reserved {
             return Ok(());
         }
         let (fence, room) = (self.record_run().await?, self.scope.settings.room);
         let reserved = self.inner.store.reserve(&self.record.id, fence, room, Safety::Process);
-        reserved.await.map_err(|error| Ending::of_store(&error))?;
+        reserved.await.map_err(|error| RunError::of_store(&error))?;
         self.record.reserved = true;
         Ok(())
     }
@@ -221,7 +221,7 @@ impl Driver {
     }
 
     /// Stores where the program stands while it goes on.
-    pub async fn checkpoint(&mut self) -> Result<(), Ending> {
+    pub async fn checkpoint(&mut self) -> Result<(), RunError> {
         let next = self.record.next_seq;
         let is_there = !self.record.moved && self.record.covered == Some(next);
         if !is_there && !self.record.too_large {
@@ -234,7 +234,7 @@ impl Driver {
         Ok(())
     }
 
-    async fn store_checkpoint(&mut self, next: u32) -> Result<(), Ending> {
+    async fn store_checkpoint(&mut self, next: u32) -> Result<(), RunError> {
         let stored = match self.home.checkpoint() {
             Ok(stored) => stored,
             // Not the program's fault as long as it is not suspended: it goes on without checkpoints.
@@ -247,7 +247,7 @@ impl Driver {
                 tracing::debug!(run = %self.record.id, "too large for checkpoints");
                 return Ok(());
             }
-            Err(error) => return Err(error.ending()),
+            Err(error) => return Err(error.run_error()),
         };
         let (CellCheckpoint::Full(bytes) | CellCheckpoint::Delta { bytes, .. }) = &stored;
         self.telemetry.snapshot_bytes = bytes.len();
@@ -260,11 +260,11 @@ impl Driver {
                 // A dispatch that must be synced syncs this too.
                 let checkpoint = Checkpoint { next, cell, detail };
                 let stored = self.inner.store.checkpoint(&self.record.id, fence, checkpoint, Safety::Process);
-                stored.await.map_err(|error| Ending::of_store(&error))?;
+                stored.await.map_err(|error| RunError::of_store(&error))?;
             }
             None => {
                 let created = self.create(Some((stored, detail))).await;
-                created.map_err(|error| Ending::of_store(&error))?;
+                created.map_err(|error| RunError::of_store(&error))?;
             }
         }
         (self.record.covered, self.record.moved) = (Some(next), false);
@@ -280,10 +280,10 @@ impl Driver {
         }
     }
 
-    async fn park(&mut self) -> Result<CodeModeResult, Ending> {
+    async fn park(&mut self) -> Result<CodeModeResult, RunError> {
         self.flights.send_off();
         let fence = self.record_run().await?;
-        let bytes = self.home.park().map_err(|error| error.ending())?;
+        let bytes = self.home.park().map_err(|error| error.run_error())?;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
         let mut frontier = self.frontier();
@@ -317,7 +317,7 @@ impl Driver {
             if let CodeModeResult::Waiting(Waiting { output, .. }) = result {
                 self.output = output;
             }
-            return Err(Ending::of_store(&error));
+            return Err(RunError::of_store(&error));
         }
         if let Some(run) = self.flights.run() {
             run.cover(next);
@@ -331,10 +331,10 @@ impl Driver {
     /// Ends the program, or stops it at its checkpoint if only the store has failed.
     pub async fn end(mut self, end: ProgramEnd) -> Driven {
         match (end, self.record.fence, self.record.covered) {
-            (ProgramEnd::Failed(Ending::Unstored { error }), Some(fence), Some(_)) => self.stop(&error, fence),
-            (ProgramEnd::Failed(Ending::Unstored { error }), ..) => {
+            (ProgramEnd::Failed(RunError::Unstored { error }), Some(fence), Some(_)) => self.stop(&error, fence),
+            (ProgramEnd::Failed(RunError::Unstored { error }), ..) => {
                 let error = format!("{error}.{}", self.calls_made());
-                self.finish(Ending::failed(ErrorCode::RuntimeUnavailable, error).into()).await
+                self.finish(RunError::failed(ErrorCode::RuntimeUnavailable, error).into()).await
             }
             (end, ..) => self.finish(end).await,
         }
@@ -388,7 +388,7 @@ impl Driver {
     async fn finish(&mut self, end: ProgramEnd) -> Driven {
         self.end_calls().await;
         let output = std::mem::take(&mut self.output);
-        if let ProgramEnd::Failed(Ending::Failed { caps, .. }) = &end {
+        if let ProgramEnd::Failed(RunError::Failed { caps, .. }) = &end {
             self.inner.counting.add_caps(*caps);
         }
         let state = end.state();
@@ -411,7 +411,7 @@ impl Driver {
                 let (output, telemetry) = (result.output().to_vec(), result.telemetry().clone());
                 let error = format!("code mode execution aborted: {}", told(&error));
                 let (code, caps) = (Some(ErrorCode::Aborted), telemetry.cap_failures);
-                (Ending::Failed { code, error, caps, retry: None }.result(output, telemetry), After::Nothing)
+                (RunError::Failed { code, error, caps, retry: None }.result(output, telemetry), After::Nothing)
             }
             Err(error) => {
                 let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, state, result, text });
@@ -428,6 +428,6 @@ impl Driver {
     }
 }
 
-fn text(value: &impl serde::Serialize) -> Result<String, Ending> {
-    serde_json::to_string(value).map_err(|error| Ending::bug(format!("it cannot be written as JSON: {error}")))
+fn text(value: &impl serde::Serialize) -> Result<String, RunError> {
+    serde_json::to_string(value).map_err(|error| RunError::bug(format!("it cannot be written as JSON: {error}")))
 }

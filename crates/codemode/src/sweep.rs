@@ -86,7 +86,7 @@ impl CodeMode {
     pub async fn abort(&self, scope: &RunScope, id: &RunId) -> Result<bool, crate::CodeModeResult> {
         let run = self.known(scope, id).await?;
         let aborted = self.end(&run.id).await;
-        aborted.map_err(|error| crate::codemode::failed(crate::ending::Ending::of_store(&error), Default::default()))
+        aborted.map_err(|error| crate::codemode::failed(crate::outcome::RunError::of_store(&error), Default::default()))
     }
 
     /// Ends all runs of a session; how many there were.

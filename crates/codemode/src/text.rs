@@ -4,22 +4,22 @@ use std::borrow::Cow;
 
 use pincer_source::{Prepared, SourceError, prepare};
 
-use crate::ending::Ending;
 use crate::input::ExecInput;
+use crate::outcome::RunError;
 use crate::result::ErrorCode;
 use crate::scope::RunScope;
 
 /// Returns the text that the engine runs.
-pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, Ending> {
+pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, RunError> {
     if !scope.settings.languages.contains(&input.language) {
-        return Err(Ending::failed(
+        return Err(RunError::failed(
             ErrorCode::UnsupportedLanguage,
             format!("code mode {} input is disabled by tools.codeMode.languages.", input.kind()),
         ));
     }
     let limit = scope.settings.limits.source_bytes;
     if input.code.len() > limit {
-        return Err(Ending::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
+        return Err(RunError::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
     }
     let language = match input.language {
         pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
@@ -30,14 +30,14 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
         let code = match &error {
             SourceError::Syntax(_) if looks_like_typescript(&code) => {
                 let hint = "if this is TypeScript, say so: language: \"typescript\"";
-                return Ending::failed(ErrorCode::InvalidInput, format!("{error}\n{hint}"));
+                return RunError::failed(ErrorCode::InvalidInput, format!("{error}\n{hint}"));
             }
             SourceError::Syntax(_) => ErrorCode::InvalidInput,
             SourceError::TypeScript(_) => ErrorCode::TypescriptTransformFailed,
             SourceError::ModuleAccess { .. } => ErrorCode::ModuleAccessDenied,
-            SourceError::Shell { command } => return Ending::failed(ErrorCode::InvalidInput, shell(command, scope)),
+            SourceError::Shell { command } => return RunError::failed(ErrorCode::InvalidInput, shell(command, scope)),
         };
-        Ending::failed(code, error.to_string())
+        RunError::failed(code, error.to_string())
     })
 }
 

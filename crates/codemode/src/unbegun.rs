@@ -10,9 +10,9 @@ use pincer_tools::{Asking, Context};
 use serde::{Deserialize, Serialize};
 
 use crate::codemode::{Begun, CodeMode, TAKEN, failed, telemetry};
-use crate::ending::Ending;
 use crate::input::ExecInput;
 use crate::orphans::{lost, may_begin_again, written};
+use crate::outcome::RunError;
 use crate::result::{CodeModeResult, ErrorCode, PendingState, PendingToolCall, WaitReason, Waiting};
 use crate::run::{After, Driven, RunRecord};
 use crate::scope::{People, RunScope};
@@ -73,7 +73,7 @@ impl Unbegun {
 /// The word of a person, as far as it is known.
 enum Word {
     Yes,
-    No(Ending),
+    No(RunError),
     /// Nothing yet, and the program is not to wait here for it.
     None,
 }
@@ -82,19 +82,19 @@ impl CodeMode {
     /// Has a person asked whether a program may begin, and begins it, suspends it, or ends it. The input is what the hooks have left.
     pub(crate) async fn ask_before(&self, begun: Begun, asking: &Asking, parent: &CallId) -> Driven {
         let Begun { scope, input, mut record, mut telemetry, abort, .. } = begun;
-        let refused = |ending: Ending, telemetry: Telemetry| (failed(ending, telemetry), After::Nothing);
+        let refused = |error: RunError, telemetry: Telemetry| (failed(error, telemetry), After::Nothing);
         let fence = match self.created(&scope, &record).await {
             Ok(fence) => fence,
             Err(StoreError::Exists { .. }) => {
-                return refused(Ending::failed(ErrorCode::InvalidInput, TAKEN), telemetry);
+                return refused(RunError::failed(ErrorCode::InvalidInput, TAKEN), telemetry);
             }
-            Err(error) => return refused(Ending::of_store(&error), telemetry),
+            Err(error) => return refused(RunError::of_store(&error), telemetry),
         };
         record.fence = Some(fence);
         let id = record.id.clone();
         let approval = match self.inner.door.ask_for_run(asking, &scope.context, &id).await {
             Ok(approval) => approval,
-            Err(error) => return self.ended_before(&id, fence, Ending::of_store(&error), &scope).await,
+            Err(error) => return self.ended_before(&id, fence, RunError::of_store(&error), &scope).await,
         };
         let (at, source, language) = (self.inner.now(), input.code.clone(), input.language);
         let (tool, parent) = (asking.tool(), parent.clone());
@@ -109,13 +109,13 @@ impl CodeMode {
         };
         match self.word(&scope, &unbegun, &abort).await {
             Word::Yes => Box::pin(self.begin(begun(telemetry))).await,
-            Word::No(ending) => self.ended_before(&id, fence, ending, &scope).await,
+            Word::No(error) => self.ended_before(&id, fence, error, &scope).await,
             Word::None => {
                 telemetry.park_count += 1;
                 let result = unbegun.waiting(&id, telemetry);
                 match self.stored_source(&scope, &id, fence, &unbegun, &result).await {
                     Ok(()) => (result, After::Nothing),
-                    Err(error) => self.ended_before(&id, fence, Ending::of_store(&error), &scope).await,
+                    Err(error) => self.ended_before(&id, fence, RunError::of_store(&error), &scope).await,
                 }
             }
         }
@@ -148,7 +148,7 @@ impl CodeMode {
                 let telemetry = Telemetry { wait_count: 1, ..telemetry(&scope, 1) };
                 Box::pin(self.begin(Begun { scope, input, record, telemetry, abort, is_admitted: true })).await
             }
-            Word::No(ending) => self.ended_before(&run.id, fence, ending, &scope).await,
+            Word::No(error) => self.ended_before(&run.id, fence, error, &scope).await,
             Word::None => {
                 let lifetime = scope.settings.snapshot_lifetime;
                 let until = self.inner.now() + lifetime.as_millis() as Millis;
@@ -165,7 +165,7 @@ impl CodeMode {
         let state = match scope.people {
             People::Present => tokio::select! {
                 biased;
-                () = abort.cancelled() => return Word::No(Ending::aborted()),
+                () = abort.cancelled() => return Word::No(RunError::aborted()),
                 () = scope.left.cancelled() => return Word::None,
                 () = self.inner.closing.cancelled() => return Word::None,
                 settled = self.inner.door.settled(&unbegun.approval) => settled,
@@ -179,7 +179,7 @@ impl CodeMode {
             }
         };
         let tool = &unbegun.tool;
-        let refused = |error: String| Word::No(Ending::failed(ErrorCode::Blocked, error));
+        let refused = |error: String| Word::No(RunError::failed(ErrorCode::Blocked, error));
         match state {
             Ok(ApprovalState::Allowed) => Word::Yes,
             Ok(ApprovalState::Pending) => Word::None,
@@ -187,8 +187,8 @@ impl CodeMode {
             Ok(ApprovalState::Expired) => {
                 refused(format!("no person answered in time whether {tool} may be called: the program did not begin"))
             }
-            Ok(ApprovalState::Cancelled) => Word::No(Ending::aborted()),
-            Err(error) => Word::No(Ending::of_store(&error)),
+            Ok(ApprovalState::Cancelled) => Word::No(RunError::aborted()),
+            Err(error) => Word::No(RunError::of_store(&error)),
         }
     }
 
@@ -236,7 +236,7 @@ impl CodeMode {
     }
 
     /// Ends a run that did not begin.
-    async fn ended_before(&self, id: &RunId, fence: Fence, ending: Ending, scope: &RunScope) -> Driven {
+    async fn ended_before(&self, id: &RunId, fence: Fence, ending: RunError, scope: &RunScope) -> Driven {
         let state = ending.state();
         self.over(id, fence, state, failed(ending, telemetry(scope, 0))).await
     }

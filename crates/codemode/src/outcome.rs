@@ -23,11 +23,11 @@ pub(crate) enum ProgramEnd {
         value: Json,
         notes: Vec<Note>,
     },
-    Failed(Ending),
+    Failed(RunError),
 }
 
-impl From<Ending> for ProgramEnd {
-    fn from(error: Ending) -> Self {
+impl From<RunError> for ProgramEnd {
+    fn from(error: RunError) -> Self {
         Self::Failed(error)
     }
 }
@@ -55,7 +55,7 @@ impl ProgramEnd {
 
 /// The reason why a program did not begin, go on or return a value.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Ending {
+pub(crate) enum RunError {
     #[error("{error}")]
     Failed {
         code: Option<ErrorCode>,
@@ -69,7 +69,7 @@ pub(crate) enum Ending {
     Unstored { error: String },
 }
 
-impl Ending {
+impl RunError {
     pub fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
         Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default(), retry: None }
     }
