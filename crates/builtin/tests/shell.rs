@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{House, Updates, context, house, house_with};
 use pincer_builtin::{ExecMode, ExecSettings, Settings};
 use pincer_store::{Approvals, Grants};
-use pincer_tools::{Answer, Context, Effect, ErrorCode};
+use pincer_tools::{Answer, ApprovalRequest, Context, Effect, ErrorCode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -302,13 +302,13 @@ async fn a_person_is_asked_and_an_answer_for_ever_is_about_commands_like_it() {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             };
             house.door.answer(&question.id, answer, "me").await.unwrap();
-            (call.await.unwrap(), serde_json::from_str::<Value>(&question.request).unwrap())
+            (call.await.unwrap(), ApprovalRequest::of(&question))
         }
     };
     let (done, request) = ask("seq 1 2 | sort -r", Answer::AllowAlways).await;
     assert_eq!(done.unwrap()["stdout"], "2\n1\n");
-    assert_eq!(request["demand"]["title"], "Run a command");
-    assert_eq!(request["input"]["command"], "seq 1 2 | sort -r");
+    assert_eq!(request.demand.title.as_deref(), Some("Run a command"));
+    assert_eq!(request.input["command"], "seq 1 2 | sort -r");
     assert_eq!(sh(&house, "seq 3 4").await["stdout"], "3\n4\n", "it is remembered for each program");
     assert_eq!(house.store.grants().await.unwrap().len(), 2);
     for other in ["seq 1 2 | uniq", "seq -w 1 2", "seq 1 2 3", "sort -r -o file", "seq 1 2 > file", "ls"] {

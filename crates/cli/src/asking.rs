@@ -6,7 +6,7 @@ use std::thread;
 
 use pincer_process::PROCESS_LIMIT;
 use pincer_store::Approval;
-use pincer_tools::{Answer, Door, granted_always, question_text};
+use pincer_tools::{Answer, ApprovalRequest, Door};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -41,19 +41,20 @@ async fn next_line() -> Option<String> {
 
 /// Asks at the terminal, and stores the answer.
 pub(crate) async fn ask(door: &Door, approval: &Approval) {
-    note(&question_text(approval));
-    let always = granted_always(approval);
+    let request = ApprovalRequest::of(approval);
+    note(&request.text());
+    let can_be_always = !request.grants().is_empty();
     let mut choices = vec!["[y]es"];
     // A run that calls the tool in a loop would be asked every time.
     choices.extend(approval.run.is_some().then_some("[NUMBER] for so many calls"));
-    choices.extend((!always.is_empty()).then_some("[a]lways"));
+    choices.extend(can_be_always.then_some("[a]lways"));
     choices.push("[N]o");
     loop {
         streamed(&format!("{}? ", choices.join(", ")));
         let answer = next_line().await.map_or_else(|| "n".into(), |line| line.trim().to_lowercase());
         let answer = match (answer.as_str(), answer.parse::<u32>()) {
             ("y" | "yes", _) => Answer::AllowOnce,
-            ("a" | "always", _) if !always.is_empty() => Answer::AllowAlways,
+            ("a" | "always", _) if can_be_always => Answer::AllowAlways,
             ("n" | "no" | "", _) => Answer::Deny,
             (_, Ok(count)) if count > 0 && approval.run.is_some() => Answer::AllowNext(count),
             _ => {

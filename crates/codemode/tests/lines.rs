@@ -201,8 +201,7 @@ async fn the_name_of_a_function_is_not_taken_for_the_line_of_a_call() {
         );
         let waiting = house.exec(&code).await;
         let question = waiting["pendingToolCalls"][0]["approvalId"].as_str().unwrap_or_else(|| panic!("{waiting}"));
-        let request: Value =
-            serde_json::from_str(&house.store.approval(&question.into()).await.unwrap().request).unwrap();
-        assert_eq!(request["line"], 1, "{name:?}");
+        let request = pincer_tools::ApprovalRequest::of(&house.store.approval(&question.into()).await.unwrap());
+        assert_eq!(request.line, Some(1), "{name:?}");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_store::Approval;
-use pincer_tools::{Answer, Door, Request, granted_always, question_text};
+use pincer_tools::{Answer, ApprovalRequest, Door, Request};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -38,8 +38,9 @@ pub(crate) async fn approve(
     approval: &Approval,
     stop: &CancellationToken,
 ) -> bool {
-    let choices = choices(approval);
-    let Some(params) = form(&question_text(approval), &choices) else { return false };
+    let request = ApprovalRequest::of(approval);
+    let choices = choices(approval, &request);
+    let Some(params) = form(&request.text(), &choices) else { return false };
     let Some(answer) = elicit(peer, params, stop).await else { return stop.is_cancelled() };
     let chosen = answer.content.as_ref().and_then(|content| content.get("decision")?.as_str());
     let decision = match answer.action {
@@ -52,12 +53,12 @@ pub(crate) async fn approve(
     door.answer(&approval.id, decision, "mcp").await.is_ok()
 }
 
-fn choices(approval: &Approval) -> Vec<(String, Answer)> {
+fn choices(approval: &Approval, request: &ApprovalRequest) -> Vec<(String, Answer)> {
     let mut choices = vec![("allow".to_owned(), Answer::AllowOnce)];
     if approval.run.is_some() {
         choices.extend([10, 100].map(|count| (format!("allow the next {count}"), Answer::AllowNext(count))));
     }
-    if !granted_always(approval).is_empty() {
+    if !request.grants().is_empty() {
         choices.push(("always allow".to_owned(), Answer::AllowAlways));
     }
     choices.push(("deny".to_owned(), Answer::Deny));

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use pincer_json::Payload;
 use pincer_store::{
-    Approval, ApprovalId, ApprovalState, Asked, Decision, Grant, GrantId, GrantKind, Millis, NewApproval, Permission,
-    RunId, StoreError,
+    ApprovalId, ApprovalState, Asked, Decision, Grant, GrantId, GrantKind, Millis, NewApproval, Permission, RunId,
+    StoreError,
 };
-use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::approval_request::ApprovalRequest;
 use crate::approvals::call_digest;
 use crate::door::{Door, DoorStore, Failed};
 use crate::hooks::{ApprovalDemand, Standing};
@@ -143,15 +143,12 @@ impl Door {
         context: &Context,
         call: Option<(RunId, Option<u32>)>,
     ) -> Result<ApprovalId, StoreError> {
-        // A person who decides must see what will be done: nothing is left out of the input here.
         let (digest, request) = {
             // It was read before the hooks were asked.
             let input = of.input.as_value().unwrap_or_default();
-            let request = json!({
-                "call": of.call.id, "tool": of.tool, "input": input, "line": of.call.line, "demand": of.demand,
-                "grants": of.standing.keys(&of.tool),
-            });
-            (call_digest(&of.tool, &input), request.to_string())
+            let (digest, keys) = (call_digest(&of.tool, &input), of.standing.keys(&of.tool));
+            let input = input.into_owned();
+            (digest, ApprovalRequest::new(of.call, &of.tool, input, of.demand, keys).to_json())
         };
         let id = ApprovalId::from(format!("ap_{}", Uuid::now_v7()));
         let created_at = self.store().now();
@@ -302,6 +299,7 @@ pub async fn answer_question(
 ) -> Result<bool, StoreError> {
     let decision = if answer == Answer::Deny { Decision::Deny } else { Decision::Allow };
     let approval = store.approval(id).await?;
+    let request = ApprovalRequest::of(&approval);
     let granted: Vec<(String, GrantKind)> = match (answer, approval.run.clone()) {
         (Answer::AllowAlways, _) => {
             let there = store.grants().await?;
@@ -310,12 +308,12 @@ pub async fn answer_question(
                     && grant.fingerprint == approval.fingerprint
                     && grant.user == approval.user
             };
-            let new = |key: &String| !there.iter().any(|grant| grant.tool == *key && same(grant));
-            granted_always(&approval).into_iter().filter(new).map(|key| (key, GrantKind::Always)).collect()
+            let new = |key: &str| !there.iter().any(|grant| grant.tool == key && same(grant));
+            request.grants().iter().filter(|key| new(key)).map(|key| (key.clone(), GrantKind::Always)).collect()
         }
         // This call is the first of them.
         (Answer::AllowNext(count), Some(run)) if count > 1 => {
-            let key = Standing::counted_key(&granted_always(&approval));
+            let key = Standing::counted_key(request.grants());
             key.map(|key| (key, GrantKind::Next { run, remaining: count - 1 })).into_iter().collect()
         }
         _ => Vec::new(),
@@ -330,13 +328,4 @@ pub async fn answer_question(
     });
     // In one step: a call that waits for the answer must find what it grants.
     Ok(store.resolve(id, decision, grants.collect(), by, store.now()).await?.applied)
-}
-
-/// Returns what an answer for ever to this question grants. Nothing, if it is a question that is asked every time.
-pub fn granted_always(approval: &Approval) -> Vec<String> {
-    let request: Value = serde_json::from_str(&approval.request).unwrap_or_default();
-    match request["grants"].as_array() {
-        Some(keys) => keys.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        None => vec![approval.tool.clone()],
-    }
 }

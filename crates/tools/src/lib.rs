@@ -8,11 +8,13 @@
 //! This crate decides and records; what there is to call comes from others as [`Tool`]s under [`pincer_catalog::Entry`]s, and
 //! what must survive goes to a [`pincer_store`].
 
+mod approval_request;
 mod approvals;
 mod asking;
 mod context;
 mod control;
 mod door;
+mod escape;
 mod events;
 mod fingerprint;
 pub mod hooks;
@@ -21,7 +23,6 @@ mod matcher;
 mod namespace;
 mod outcome;
 mod plugin;
-mod question;
 mod redact;
 mod register;
 mod registry;
@@ -36,18 +37,19 @@ mod values;
 
 pub use pincer_json::{Json, JsonError, Payload};
 
+pub use approval_request::ApprovalRequest;
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
-pub use asking::{answer_question, granted_always};
+pub use asking::answer_question;
 pub use context::{Context, Nesting};
 pub use control::{Admission, Asking, ControlCall};
 pub use door::{Call, Door, DoorStore};
+pub use escape::{is_hidden, one_line};
 pub use events::{Event, EventKind, EventSink};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use matcher::Matcher;
 pub use namespace::{Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
 pub use outcome::{CallError, ErrorCode, Outcome, recorded};
 pub use plugin::Plugin;
-pub use question::{called, is_hidden, one_line, question_text};
 pub use redact::{Redactor, clean_environment};
 pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;

@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use pincer_store::{Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, Upkeep, block_on};
 use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{Answer, answer_question, granted_always, one_line, question_text};
+use pincer_tools::{Answer, ApprovalRequest, answer_question, one_line};
 use serde_json::{Value, json};
 
 use crate::print::chain;
@@ -82,10 +82,10 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         text.push_str(&format!("\ncontinue with: pincer wait {run}"));
     }
     if answer == Answer::AllowAlways {
-        let granted = granted_always(&approval);
-        text.push_str(&match granted.is_empty() {
+        let request = ApprovalRequest::of(&approval);
+        text.push_str(&match request.grants().is_empty() {
             true => "\nthis once: a command this long is asked about every time".to_owned(),
-            false => format!("\nfrom now on: {}", one_line(&granted.join(", "), MOST_SHOWN)),
+            false => format!("\nfrom now on: {}", one_line(&request.grants().join(", "), MOST_SHOWN)),
         });
     }
     Ok((approval_json(&approval), text))
@@ -125,20 +125,16 @@ fn rows(rows: impl Iterator<Item = String>, nothing: &str) -> String {
     if rows.is_empty() { nothing.into() } else { rows.join("\n") }
 }
 
-fn request(approval: &Approval) -> Value {
-    serde_json::from_str(&approval.request).unwrap_or_default()
-}
-
 fn approval_json(approval: &Approval) -> Value {
     json!({
         "id": approval.id, "tool": approval.tool, "session": approval.session, "user": approval.user, "run": approval.run,
         "state": approval.state.as_str(), "decidedBy": approval.decided_by, "createdAt": approval.created_at,
-        "expiresAt": approval.expires_at, "request": request(approval),
+        "expiresAt": approval.expires_at, "request": ApprovalRequest::of(approval),
     })
 }
 
 fn approval_row(approval: &Approval) -> String {
-    format!("{}  {}", approval.id, question_text(approval))
+    format!("{}  {}", approval.id, ApprovalRequest::of(approval).text())
 }
 
 fn grant_json(grant: &Grant) -> Value {

@@ -13,7 +13,7 @@ use pincer_process::Worker;
 use pincer_sandbox::Output;
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Listings, RunId, Runs};
 use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{EventKind, question_text};
+use pincer_tools::{ApprovalRequest, EventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
@@ -334,5 +334,5 @@ fn told(waiting: &Waiting, store: &SqliteStore) -> String {
 /// Returns the question of a call, in lines of their own.
 fn asked(store: &SqliteStore, approval: &ApprovalId) -> String {
     let Ok(approval) = store.approval(approval).wait() else { return String::new() };
-    question_text(&approval).lines().fold(String::new(), |text, line| text + "\n    " + line)
+    ApprovalRequest::of(&approval).text().lines().fold(String::new(), |text, line| text + "\n    " + line)
 }
