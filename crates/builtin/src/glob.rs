@@ -1,8 +1,8 @@
-//! Globs of strangers, compiled with care.
+//! Globs that models and configs give, compiled with limits.
 
 use globset::{GlobBuilder, GlobMatcher};
 
-/// Longer ones are nobody's.
+/// The most bytes of a glob.
 const MOST_BYTES: usize = 1000;
 /// The compiler of globs goes as deep as braces nest.
 const MOST_BRACES: usize = 8;
@@ -16,17 +16,24 @@ pub(crate) enum Separator {
     Any,
 }
 
-/// Why a text is no glob.
+/// The reason why a text is no glob.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum GlobError {
+pub enum GlobError {
+    /// There is nothing in it.
+    #[error("it is empty")]
+    Empty,
+    /// It is too long.
     #[error("it has more than {MOST_BYTES} bytes")]
     Long,
+    /// Its braces nest too deep.
     #[error("its braces nest more than {MOST_BRACES} deep")]
     Deep,
+    /// Its syntax is wrong.
     #[error("{0}")]
-    Syntax(String),
+    Syntax(globset::ErrorKind),
 }
 
+/// Makes a matcher of a glob.
 pub(crate) fn compile(text: &str, separator: Separator) -> Result<GlobMatcher, GlobError> {
     if text.len() > MOST_BYTES {
         return Err(GlobError::Long);
@@ -35,6 +42,6 @@ pub(crate) fn compile(text: &str, separator: Separator) -> Result<GlobMatcher, G
         return Err(GlobError::Deep);
     }
     let glob = GlobBuilder::new(text).literal_separator(separator == Separator::Literal).build();
-    let glob = glob.map_err(|error| GlobError::Syntax(error.kind().to_string()))?;
+    let glob = glob.map_err(|error| GlobError::Syntax(error.kind().clone()))?;
     Ok(glob.compile_matcher())
 }

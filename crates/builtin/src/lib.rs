@@ -18,6 +18,7 @@ mod walk;
 mod web;
 mod workspace;
 
+pub use glob::GlobError;
 pub use register::{Builtin, BuiltinError, Settings};
 pub use sessions::SessionStore;
 pub use shell::{Approved, Confinement, ExecMode, ExecSettings, GateError, Processes};

@@ -13,7 +13,7 @@ use crate::define::{CHANGES, Core, Running, blocking};
 use crate::text::{LineEnds, binary_kind, diff};
 use crate::workspace::shown;
 
-/// What is edited is held in memory.
+/// The most bytes of a file: it is held in memory.
 const MOST_BYTES: u64 = 32 << 20;
 
 pub(crate) struct Edit(pub Arc<Workspace>);
@@ -86,7 +86,7 @@ fn edit(workspace: &Workspace, input: &EditInput) -> Result<EditOutput, ToolErro
     Ok(EditOutput { diff: diff(&path, &before, &after), path, replaced })
 }
 
-/// A file as text.
+/// Reads a file as text.
 pub(super) fn read_text(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let (file, metadata) = workspace.open_file(path)?;
     let mut bytes = Vec::new();
@@ -103,31 +103,63 @@ pub(super) fn read_text(workspace: &Workspace, path: &str) -> Result<String, Too
         .map_err(|_| ToolError::before(format!("{path} is not UTF-8 text: only text can be edited")))
 }
 
-/// Makes all replacements, or says why one of them cannot be made.
-fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String, u64), String> {
+/// The reason why no replacement was made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum ReplaceError {
+    #[error("{}{wrong}", edit_number(.number))]
+    Edit {
+        /// The number of the edit, if there are several.
+        number: Option<usize>,
+        wrong: WrongEdit,
+    },
+    #[error("two replacements overlap at line {line}: make them one")]
+    Overlap { line: usize },
+    #[error("the file would have more than {MOST_BYTES} bytes")]
+    TooLarge,
+}
+
+/// The reason why one edit cannot be made.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum WrongEdit {
+    #[error("the text to replace is empty")]
+    Empty,
+    #[error("the new text is the same as the old")]
+    Same,
+    #[error("the text to replace is not in the file{hint}")]
+    NotFound { hint: String },
+    #[error(
+        "the text to replace is in the file {count} times (lines {}{}): add lines around it, or set `all`",
+        first_lines.join(", "),
+        if *count > first_lines.len() { ", …" } else { "" }
+    )]
+    Ambiguous { count: usize, first_lines: Vec<String> },
+}
+
+fn edit_number(number: &Option<usize>) -> String {
+    number.map_or_else(String::new, |number| format!("edit {number}: "))
+}
+
+/// Makes all replacements or none.
+fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String, u64), ReplaceError> {
     let mut places: Vec<(usize, usize, usize)> = Vec::new();
     let mut news: Vec<String> = Vec::new();
     for (index, edit) in edits.iter().enumerate() {
         let (old, new) = (ends.plain(&edit.old_text), ends.plain(&edit.new_text));
-        let which = if edits.len() == 1 { String::new() } else { format!("edit {}: ", index + 1) };
+        let wrong = |wrong: WrongEdit| ReplaceError::Edit { number: (edits.len() > 1).then_some(index + 1), wrong };
         if old.is_empty() {
-            return Err(format!("{which}the text to replace is empty"));
+            return Err(wrong(WrongEdit::Empty));
         }
         if old == new {
-            return Err(format!("{which}the new text is the same as the old"));
+            return Err(wrong(WrongEdit::Same));
         }
         let found: Vec<usize> = text.match_indices(&old).map(|(at, _)| at).collect();
         match found.len() {
-            0 => return Err(format!("{which}the text to replace is not in the file{}", closest(text, &old))),
+            0 => return Err(wrong(WrongEdit::NotFound { hint: closest(text, &old) })),
             1 => {}
             _ if edit.all => {}
             count => {
-                let lines: Vec<String> = found.iter().take(5).map(|at| line_of(text, *at).to_string()).collect();
-                return Err(format!(
-                    "{which}the text to replace is in the file {count} times (lines {}{}): add lines around it, or set `all`",
-                    lines.join(", "),
-                    if count > 5 { ", …" } else { "" }
-                ));
+                let first_lines = found.iter().take(5).map(|at| line_of(text, *at).to_string()).collect();
+                return Err(wrong(WrongEdit::Ambiguous { count, first_lines }));
             }
         }
         places.extend(found.into_iter().map(|at| (at, at + old.len(), index)));
@@ -135,11 +167,11 @@ fn replace(text: &str, ends: LineEnds, edits: &[Replacement]) -> Result<(String,
     }
     places.sort_by_key(|(from, _, _)| *from);
     if let Some(pair) = places.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-        return Err(format!("two replacements overlap at line {}: make them one", line_of(text, pair[1].0)));
+        return Err(ReplaceError::Overlap { line: line_of(text, pair[1].0) });
     }
     let grown: usize = places.iter().map(|(_, _, index)| news[*index].len()).sum();
     if text.len() + grown > MOST_BYTES as usize {
-        return Err(format!("the file would have more than {MOST_BYTES} bytes"));
+        return Err(ReplaceError::TooLarge);
     }
     let mut out = String::with_capacity(text.len());
     let mut at = 0;
@@ -156,7 +188,7 @@ fn line_of(text: &str, at: usize) -> usize {
     text[..at].matches('\n').count() + 1
 }
 
-/// Where the text may have been meant: the same but for white space.
+/// Returns a hint about the text that was probably meant: the same but for white space.
 fn closest(text: &str, old: &str) -> String {
     let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some(first) = old.lines().map(squeezed).find(|line| !line.is_empty()) else { return String::new() };
@@ -169,7 +201,7 @@ fn closest(text: &str, old: &str) -> String {
 mod tests {
     use super::*;
 
-    fn made(text: &str, edits: &[(&str, &str, bool)]) -> Result<String, String> {
+    fn made(text: &str, edits: &[(&str, &str, bool)]) -> Result<String, ReplaceError> {
         let edits: Vec<Replacement> = edits
             .iter()
             .map(|(old, new, all)| Replacement { old_text: (*old).into(), new_text: (*new).into(), all: *all })
@@ -179,8 +211,8 @@ mod tests {
 
     #[test]
     fn replacements_are_exact_unique_and_together() {
-        assert_eq!(made("a b c", &[("a", "x", false), ("c", "", false)]).as_deref(), Ok("x b "));
-        assert_eq!(made("a a", &[("a", "b", true)]).as_deref(), Ok("b b"));
+        assert_eq!(made("a b c", &[("a", "x", false), ("c", "", false)]), Ok("x b ".into()));
+        assert_eq!(made("a a", &[("a", "b", true)]), Ok("b b".into()));
         for (text, edits, told) in [
             ("a\na", &[("a", "x", false)][..], "is in the file 2 times (lines 1, 2)"),
             ("abc", &[("x", "y", false)], "is not in the file"),
@@ -189,7 +221,7 @@ mod tests {
             ("abc", &[("ab", "ab", false)], "the same as the old"),
             ("abc", &[("a", "1", false), ("z", "2", false)], "edit 2: "),
         ] {
-            let error = made(text, edits).expect_err(told);
+            let error = made(text, edits).expect_err(told).to_string();
             assert!(error.contains(told), "{error}");
         }
     }

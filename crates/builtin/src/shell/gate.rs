@@ -1,4 +1,4 @@
-//! Who may run which command: a hook of ours that looks at every call of `exec`.
+//! Decides which commands run, and which are asked about: a built-in hook that looks at every call of `exec`.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use super::analyse::{Analysis, analyse, literal_words};
 use super::programs::{Argument, unknowable};
 use super::reading::{is_ordinary, more_than_reads};
 use super::shape::{shape, this_command};
-use crate::glob::{Separator, compile};
+use crate::glob::{GlobError, Separator, compile};
 
 /// What happens to a command that is not on the list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,39 @@ pub enum ExecMode {
     Full,
 }
 
-/// A pattern that is none.
+/// An entry of `tools.exec.allow` that is no glob.
 #[derive(Debug, thiserror::Error)]
-#[error("`{pattern}` is not a glob for programs: {reason}")]
+#[error("`{pattern}` is not a glob for programs: {source}")]
 pub struct GateError {
     pattern: String,
-    reason: String,
+    source: GlobError,
+}
+
+/// The reason why a command does not run unasked.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum AskReason {
+    #[error("only a single command of plain words runs unasked, without joins, redirections and globs")]
+    NotPlainWords,
+    #[error("it is empty")]
+    Empty,
+    #[error("`{0}` depends on the directory it is run in")]
+    RelativePath(String),
+    #[error("`{0}` is no plain path")]
+    NotPlainPath(String),
+    #[error("there is no program `{0}`")]
+    NoProgram(String),
+    #[error("`{0}` is another program for every process")]
+    PerProcess(String),
+    #[error("`{0}` is a file of the workspace, which can change")]
+    InWorkspace(String),
+    #[error("not on the list tools.exec.allow: {0}")]
+    Unlisted(String),
+    #[error("`{name}` is another name of {}", real.display())]
+    OtherName { name: String, real: PathBuf },
+    #[error("{0}; the list can name the whole command")]
+    MoreThanReads(String),
+    #[error("this system cannot confine commands, so none runs unasked")]
+    Unconfined,
 }
 
 /// Of the shell itself, and harmless as a part of a longer command.
@@ -134,7 +161,7 @@ impl Gate {
         }
         let why = match self.unasked(command) {
             Ok(_) => return verdict,
-            Err(why) => self.complaint(&parts).unwrap_or(why),
+            Err(reason) => self.complaint(&parts).unwrap_or_else(|| reason.to_string()),
         };
         if self.mode == ExecMode::Allowlist {
             return block(why);
@@ -143,7 +170,7 @@ impl Gate {
         BeforeVerdict { require_approval: Some(demand), ..verdict }
     }
 
-    /// Whether commands are judged at all.
+    /// Returns whether commands are judged at all.
     pub fn asks(&self) -> bool {
         self.mode != ExecMode::Full
     }
@@ -154,13 +181,9 @@ impl Gate {
     }
 
     /// Returns how a command runs without being asked about, or why it does not.
-    fn unasked(&self, command: &str) -> Result<Unasked, String> {
-        let Some(words) = literal_words(command) else {
-            return Err(
-                "only a single command of plain words runs unasked, without joins, redirections and globs".into()
-            );
-        };
-        let (name, arguments) = words.split_first().ok_or("it is empty")?;
+    fn unasked(&self, command: &str) -> Result<Unasked, AskReason> {
+        let words = literal_words(command).ok_or(AskReason::NotPlainWords)?;
+        let (name, arguments) = words.split_first().ok_or(AskReason::Empty)?;
         let program = self.program(name)?;
         let unasked = |bounds| {
             let program = program.found.display().to_string();
@@ -173,18 +196,18 @@ impl Gate {
         let is_listed =
             ALWAYS_LISTED.contains(&program.name.as_str()) || listed.any(|listed| listed.arguments.is_none());
         if !is_listed {
-            return Err(format!("not on the list tools.exec.allow: {}", program.known_as()));
+            return Err(AskReason::Unlisted(program.known_as()));
         }
         let texts: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let Some(name) = program.known_name() else {
-            return Err(format!("`{}` is another name of {}", program.name, program.real.display()));
+            return Err(AskReason::OtherName { name: program.name, real: program.real });
         };
         if let Some(why) = more_than_reads(&name, &texts) {
-            return Err(format!("{why}; the list can name the whole command"));
+            return Err(AskReason::MoreThanReads(why));
         }
         match self.confines {
             true => Ok(unasked(Bounds::Reading)),
-            false => Err("this system cannot confine commands, so none runs unasked".into()),
+            false => Err(AskReason::Unconfined),
         }
     }
 
@@ -202,8 +225,7 @@ impl Gate {
         let mut unlisted: Vec<String> = unlisted.collect();
         unlisted.sort();
         unlisted.dedup();
-        let unlisted =
-            (!unlisted.is_empty()).then(|| format!("not on the list tools.exec.allow: {}", unlisted.join(", ")));
+        let unlisted = (!unlisted.is_empty()).then(|| AskReason::Unlisted(unlisted.join(", ")).to_string());
         unknowable.or(unlisted)
     }
 
@@ -230,26 +252,26 @@ impl Gate {
                 }
             },
             // Perhaps it is a word of the shell.
-            Err(why) => Part::Unknowable(unknowable(name, arguments).unwrap_or(why)),
+            Err(reason) => Part::Unknowable(unknowable(name, arguments).unwrap_or_else(|| reason.to_string())),
         }
     }
 
     /// Returns the program of this name, or why it cannot be told which one that is.
-    fn program(&self, name: &str) -> Result<Program, String> {
+    fn program(&self, name: &str) -> Result<Program, AskReason> {
         if name.contains('/') && !name.starts_with('/') {
-            return Err(format!("`{name}` depends on the directory it is run in"));
+            return Err(AskReason::RelativePath(name.into()));
         }
         // `/usr/../proc/self/cwd` is another directory for every process.
         if name.contains('/') && name.split('/').skip(1).any(|part| matches!(part, "" | "." | "..")) {
-            return Err(format!("`{name}` is no plain path"));
+            return Err(AskReason::NotPlainPath(name.into()));
         }
-        let program = self.resolve(name).ok_or_else(|| format!("there is no program `{name}`"))?;
+        let program = self.resolve(name).ok_or_else(|| AskReason::NoProgram(name.into()))?;
         let is_special = |path: &Path| path.starts_with("/proc") || path.starts_with("/dev");
         if [&program.called, &program.found, &program.real].into_iter().any(|path| is_special(path)) {
-            return Err(format!("`{name}` is another program for every process"));
+            return Err(AskReason::PerProcess(name.into()));
         }
         if program.real.starts_with(&self.workspace) || program.found.starts_with(&self.workspace) {
-            return Err(format!("`{name}` is a file of the workspace, which can change"));
+            return Err(AskReason::InWorkspace(name.into()));
         }
         Ok(program)
     }
@@ -286,7 +308,7 @@ impl Program {
         })
     }
 
-    /// By the name it was found under and by what that is: of a program with many names, each is another, and a link that is
+    /// Names the program by the path it was found at and by the file that is there: of a program with many names, each is another, and a link that is
     /// changed is another too.
     fn known_as(&self) -> String {
         match self.found == self.real {
@@ -298,10 +320,10 @@ impl Program {
 
 impl Listed {
     fn parse(text: &str) -> Result<Self, GateError> {
-        let wrong = |reason: &str| GateError { pattern: text.to_owned(), reason: reason.to_owned() };
+        let wrong = |source: GlobError| GateError { pattern: text.to_owned(), source };
         let mut words = text.split_whitespace();
-        let program = words.next().ok_or_else(|| wrong("it is empty"))?;
-        let matcher = compile(program, Separator::Literal).map_err(|error| wrong(&error.to_string()))?;
+        let program = words.next().ok_or_else(|| wrong(GlobError::Empty))?;
+        let matcher = compile(program, Separator::Literal).map_err(wrong)?;
         let mut words: Vec<String> = words.map(str::to_owned).collect();
         let arguments = (!words.is_empty()).then(|| {
             let and_more = words.pop_if(|last| last == "*").is_some();
@@ -310,7 +332,7 @@ impl Listed {
         Ok(Self { matcher, bare: !program.contains('/'), arguments })
     }
 
-    /// Whether this entry is about a program.
+    /// Returns whether this entry is about a program.
     fn names(&self, program: &Program) -> bool {
         if self.bare {
             return program.bare && self.matcher.is_match(&program.name);

@@ -17,7 +17,7 @@ use super::address::Private;
 use super::charset::decode;
 use super::page::readable;
 use crate::define::{Core, LOOKS, Running, blocking};
-use crate::glob::{Separator, compile};
+use crate::glob::{GlobError, Separator, compile};
 use crate::text::binary_kind;
 
 const MOST_REDIRECTS: usize = 5;
@@ -47,16 +47,16 @@ pub(crate) struct WebFetch {
     settings: WebSettings,
 }
 
-/// Why there can be no fetches.
+/// The reason why there can be no fetches.
 #[derive(Debug, thiserror::Error)]
 pub enum WebError {
     /// A pattern that is none.
-    #[error("tools.web.allowHosts: `{pattern}` is not a glob: {reason}")]
+    #[error("tools.web.allowHosts: `{pattern}` is not a glob: {source}")]
     Pattern {
         /// The pattern.
         pattern: String,
         /// Why.
-        reason: String,
+        source: GlobError,
     },
 }
 
@@ -116,7 +116,7 @@ impl WebFetch {
     pub fn new(settings: WebSettings) -> Result<Self, WebError> {
         let pattern = |pattern: &String| -> Result<GlobMatcher, WebError> {
             compile(&pattern.to_ascii_lowercase(), Separator::Any)
-                .map_err(|error| WebError::Pattern { pattern: pattern.clone(), reason: error.to_string() })
+                .map_err(|source| WebError::Pattern { pattern: pattern.clone(), source })
         };
         let private = settings.allow_hosts.iter().map(pattern).collect::<Result<Vec<_>, _>>()?;
         let private = Private(private.into());

@@ -102,11 +102,11 @@ mod tests {
     use super::super::parse::{Change, parse};
     use super::*;
 
-    fn patched(text: &str, body: &str) -> Result<String, String> {
+    fn patched(text: &str, body: &str) -> Result<String, Box<dyn std::error::Error>> {
         let patch = format!("*** Begin Patch\n*** Update File: f\n{body}\n*** End Patch");
-        let changes = parse(&patch).map_err(|error| error.to_string())?;
-        let [Change::Update { hunks, .. }] = changes.as_slice() else { return Err(format!("{changes:?}")) };
-        apply(text, hunks).map_err(|error| error.to_string())
+        let changes = parse(&patch)?;
+        let [Change::Update { hunks, .. }] = changes.as_slice() else { panic!("{changes:?}") };
+        Ok(apply(text, hunks)?)
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
             ("a\n\nb\n", " a\n\n-b\n+c", "a\n\nc\n"),
             ("a\n", "-a", ""),
         ] {
-            assert_eq!(patched(text, body).as_deref(), Ok(expected), "{body}");
+            assert_eq!(patched(text, body).expect(body), expected, "{body}");
         }
     }
 
@@ -137,7 +137,7 @@ mod tests {
             ("a\n", "?x", "a line of a change begins with"),
             ("a\n", "@@\n*** End of File", "f has no changes"),
         ] {
-            let error = patched(text, body).expect_err(told);
+            let error = patched(text, body).expect_err(told).to_string();
             assert!(error.contains(told), "{error}");
         }
     }
