@@ -226,8 +226,8 @@ impl Values for Vault {
         source.is_some() || self.stored().map_or(true, |stored| stored.contains_key(name))
     }
 
-    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, String> {
-        self.look_up(name, source).map_err(|error| error.to_string())
+    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, pincer_config::SecretError> {
+        self.look_up(name, source).map_err(|error| pincer_config::SecretError::LookUp(Box::new(error)))
     }
 }
 
@@ -243,11 +243,11 @@ impl Values for Promised {
         self.0.has_secret(name, source)
     }
 
-    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, String> {
+    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, pincer_config::SecretError> {
         match self.has_secret(name, source) {
             // Fits wherever a secret is likely to stand.
             true => Ok("https://secret.is.not.looked.up".into()),
-            false => Err(SecretError::Unset(name.to_owned()).to_string()),
+            false => Err(pincer_config::SecretError::Unset { name: name.to_owned() }),
         }
     }
 }

@@ -45,4 +45,4 @@ pub use render::Keys;
 pub use secrecy::{is_secret, looks_secret, shown_address, shown_words};
 pub use servers::{EditError, Edited, Existing, add_servers};
 pub use trust::{Distrust, trust};
-pub use variables::{Sources, Unresolved, Values, is_secret_name};
+pub use variables::{ReferenceError, ResolveError, SecretError, Sources, Unresolved, Values, is_secret_name};

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::keys::{McpServer, SecretSource};
 use crate::read::{parse_with, syntax};
-use crate::variables::Values;
+use crate::variables::{SecretError, Values};
 use crate::{Problems, edit, locate};
 
 /// What becomes of a server that the config has already.
@@ -71,7 +71,7 @@ pub enum EditError {
 /// Adds servers to the text of a config, which may be empty. Everything else in it stays as it is, comments included; the result has
 /// been read again, and says what the old text said and the servers, no more and no less.
 ///
-/// Variables that `environment` does not know are no problem here: whoever adds a server may set them later.
+/// Variables that `environment` does not know are no problem here: they may be set later.
 pub fn add_servers(
     text: &str,
     servers: &BTreeMap<String, McpServer>,
@@ -137,7 +137,7 @@ impl Values for Lenient<'_> {
         true
     }
 
-    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, String> {
+    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, SecretError> {
         Ok(Self::VALUE.into())
     }
 }

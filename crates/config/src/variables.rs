@@ -1,6 +1,7 @@
 //! `${NAME}` and `${secret:NAME}` in strings: values that do not stand in the file.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 
 use serde_json::Value;
 
@@ -23,8 +24,56 @@ pub trait Values {
     /// Returns whether a secret is likely to be there. Nothing is started for that.
     fn has_secret(&self, name: &str, source: Option<&SecretSource>) -> bool;
 
-    /// Returns a secret, or why there is none. May take as long as a person needs to unlock something.
-    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, String>;
+    /// Returns a secret. May take as long as a person needs to unlock something.
+    fn secret(&self, name: &str, source: Option<&SecretSource>) -> Result<String, SecretError>;
+}
+
+/// The reason why a secret cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// There is nothing to look secrets up in.
+    #[error("no secrets are kept here")]
+    NotKept,
+    /// Pincer keeps none of this name.
+    #[error("it is not set; run `pincer secrets set {name}`")]
+    Unset {
+        /// The name.
+        name: String,
+    },
+    /// It is named in the entry of another secret.
+    #[error("a secret cannot name another one")]
+    Nested,
+    /// It could not be looked up.
+    #[error(transparent)]
+    LookUp(Box<dyn Error + Send + Sync>),
+}
+
+/// The reason why an MCP server cannot be used, as a sentence that begins behind its name.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// Variables or secrets that it names are not there.
+    #[error("{0}")]
+    Missing(String),
+    /// A reference of its strings cannot be read.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// With the secrets in place it is no server.
+    #[error("cannot be used: {0}")]
+    Server(#[from] serde_json::Error),
+}
+
+/// The reason why a `${…}` cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReferenceError {
+    /// Its end is missing.
+    #[error("`${{` is never closed: write `${{NAME}}`, or `$${{` for the characters themselves")]
+    Unclosed,
+    /// There is no name in it.
+    #[error("`${{{reference}}}` does not name a variable: write `${{NAME}}`, or `$${{` for the characters themselves")]
+    NoName {
+        /// The text in the braces.
+        reference: String,
+    },
 }
 
 /// Variables only.
@@ -39,12 +88,12 @@ impl Values for Variables<'_> {
         false
     }
 
-    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, String> {
-        Err("no secrets are kept here".into())
+    fn secret(&self, _: &str, _: Option<&SecretSource>) -> Result<String, SecretError> {
+        Err(SecretError::NotKept)
     }
 }
 
-/// A string that had variables in it, and where it stands.
+/// A string that had variables in it, and its place.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub path: Path,
@@ -57,7 +106,7 @@ pub(crate) struct Written {
 /// stands in the config as it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unresolved {
-    /// Where, within the server.
+    /// The place within the server.
     pub(crate) path: Path,
     /// The missing thing.
     pub(crate) missing: Vec<Missing>,
@@ -71,7 +120,7 @@ pub(crate) enum Missing {
 }
 
 impl Missing {
-    /// The problem of a string that names it.
+    /// Returns the problem of a string that names it.
     pub fn problem(&self, path: &Path) -> Problem {
         let message = match self {
             Self::Variable(name) => {
@@ -82,7 +131,7 @@ impl Missing {
         Problem::new(path.to_string(), message)
     }
 
-    /// Names the missing thing in a sentence about a server.
+    /// Returns the missing thing as a part of a sentence about a server.
     pub fn needed(&self) -> String {
         match self {
             Self::Variable(name) => format!("the environment variable {name}, which is not set"),
@@ -108,7 +157,7 @@ pub(crate) fn expand(value: &mut Value, values: &dyn Values, sources: &Sources) 
     expansion
 }
 
-/// Reads what a config says of its secrets, as far as it is right: what is not is told when the whole is checked.
+/// Reads what a config says of its secrets, as far as it is right: the rest is reported when the whole is checked.
 pub(crate) fn sources(config: &Value, values: &dyn Values) -> Sources {
     let mut section = config.get("secrets").cloned().unwrap_or_default();
     expand(&mut section, values, &Sources::new());
@@ -116,22 +165,22 @@ pub(crate) fn sources(config: &Value, values: &dyn Values) -> Sources {
     members.into_iter().filter_map(|(name, source)| Some((name, serde_json::from_value(source).ok()?))).collect()
 }
 
-/// Where values are looked up.
+/// The places where values are looked up.
 struct Look<'l> {
     values: &'l dyn Values,
     sources: &'l Sources,
 }
 
 impl Look<'_> {
-    fn secret(&self, name: &str) -> Result<String, String> {
+    fn secret(&self, name: &str) -> Result<String, SecretError> {
         self.values.secret(name, self.sources.get(name))
     }
 
-    /// The same without looking it up: whether it is likely to be there.
-    fn promised(&self, name: &str) -> Result<String, String> {
+    /// Returns an empty text if a secret is likely to be there. Nothing is looked up.
+    fn promised(&self, name: &str) -> Result<String, SecretError> {
         match self.values.has_secret(name, self.sources.get(name)) {
             true => Ok(String::new()),
-            false => Err(format!("it is not set; run `pincer secrets set {name}`")),
+            false => Err(SecretError::Unset { name: name.to_owned() }),
         }
     }
 }
@@ -143,7 +192,7 @@ fn walk(value: &mut Value, path: &mut Path, look: &Look<'_>, expansion: &mut Exp
             let secret = |name: &str| match &server {
                 // Looked up when the server is started: a keychain may ask a person to unlock it.
                 Some(_) => look.promised(name),
-                None if path.is_within("secrets") => Err("a secret cannot name another one".into()),
+                None if path.is_within("secrets") => Err(SecretError::Nested),
                 None => look.secret(name),
             };
             match expanded(text, look.values, &secret) {
@@ -160,7 +209,7 @@ fn walk(value: &mut Value, path: &mut Path, look: &Look<'_>, expansion: &mut Exp
                 Ok(Expanded { missing, .. }) => {
                     expansion.problems.extend(missing.iter().map(|missing| missing.problem(path)));
                 }
-                Err(message) => expansion.problems.push(Problem::new(path.to_string(), message)),
+                Err(error) => expansion.problems.push(Problem::new(path.to_string(), error.to_string())),
             }
         }
         Value::Array(items) => {
@@ -178,11 +227,10 @@ fn walk(value: &mut Value, path: &mut Path, look: &Look<'_>, expansion: &mut Exp
 }
 
 impl McpServer {
-    /// Returns a copy with all secrets in place, or why it cannot be used, in a sentence that begins behind its name. May take as
-    /// long as a person needs to unlock something.
-    pub fn resolved(&self, values: &dyn Values, sources: &Sources) -> Result<Self, String> {
+    /// Returns a copy with all secrets in place. May take as long as a person needs to unlock something.
+    pub fn resolved(&self, values: &dyn Values, sources: &Sources) -> Result<Self, ResolveError> {
         if let Some(why) = self.unusable() {
-            return Err(why);
+            return Err(ResolveError::Missing(why));
         }
         let (look, mut server) = (Look { values, sources }, serde_json::to_value(self).unwrap_or_default());
         let mut given = self.given.clone();
@@ -190,14 +238,14 @@ impl McpServer {
             let Some(Value::String(text)) = path.find(&mut server) else { continue };
             let expanded = expanded(text, values, &|name| look.secret(name))?;
             if let Some(missing) = expanded.missing.first() {
-                return Err(format!("needs {}", missing.needed()));
+                return Err(ResolveError::Missing(format!("needs {}", missing.needed())));
             }
             *text = expanded.text;
             let secrets =
                 expanded.values.into_iter().filter(|(name, value)| name.starts_with(SECRET) || is_secret(name, value));
             given.extend(secrets.map(|(_, value)| value));
         }
-        let server: Self = serde_json::from_value(server).map_err(|error| format!("cannot be used: {error}"))?;
+        let server: Self = serde_json::from_value(server)?;
         Ok(Self { given, ..server })
     }
 }
@@ -216,8 +264,8 @@ struct Expanded {
 fn expanded(
     text: &str,
     values: &dyn Values,
-    secret: &dyn Fn(&str) -> Result<String, String>,
-) -> Result<Expanded, String> {
+    secret: &dyn Fn(&str) -> Result<String, SecretError>,
+) -> Result<Expanded, ReferenceError> {
     let mut out = Expanded { text: String::new(), values: Vec::new(), secrets: 0, missing: Vec::new() };
     let mut rest = text;
     while let Some(at) = rest.find("${") {
@@ -229,22 +277,17 @@ fn expanded(
         }
         out.text.push_str(&rest[..at]);
         let inner = &rest[at + 2..];
-        let end =
-            inner.find('}').ok_or("`${` is never closed: write `${NAME}`, or `$${` for the characters themselves")?;
+        let end = inner.find('}').ok_or(ReferenceError::Unclosed)?;
         let reference = &inner[..end];
         let value = match reference.strip_prefix(SECRET) {
             Some(name) if is_secret_name(name) => {
                 out.secrets += 1;
-                secret(name).map_err(|why| Missing::Secret { name: name.to_owned(), why })
+                secret(name).map_err(|error| Missing::Secret { name: name.to_owned(), why: error.to_string() })
             }
             None if is_variable_name(reference) => {
                 values.variable(reference).ok_or_else(|| Missing::Variable(reference.to_owned()))
             }
-            _ => {
-                return Err(format!(
-                    "`${{{reference}}}` does not name a variable: write `${{NAME}}`, or `$${{` for the characters themselves"
-                ));
-            }
+            _ => return Err(ReferenceError::NoName { reference: reference.to_owned() }),
         };
         match value {
             Ok(value) => {

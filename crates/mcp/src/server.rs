@@ -8,6 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_config::ResolveError;
 use pincer_config::keys::McpServer;
 use pincer_tools::{Door, ServerState};
 use rmcp::model::{ErrorCode, ErrorData};
@@ -49,8 +50,8 @@ pub(crate) struct Host {
     pub resolve: Arc<OnceLock<Box<Resolve>>>,
 }
 
-/// Puts the secrets of a server in place, or says why that cannot be done within this time. It may block.
-pub type Resolve = dyn Fn(&McpServer, Duration) -> Result<McpServer, String> + Send + Sync;
+/// Puts the secrets of a server in place within this time. It may block.
+pub type Resolve = dyn Fn(&McpServer, Duration) -> Result<McpServer, ResolveError> + Send + Sync;
 
 impl Default for Host {
     fn default() -> Self {
@@ -269,7 +270,7 @@ impl Server {
         let (settings, resolve) = (Arc::clone(&self.settings), Arc::clone(&self.host.resolve));
         let resolved = tokio::task::spawn_blocking(move || {
             let resolve = resolve.get().ok_or("needs secrets, and there is nothing to look them up")?;
-            let config = resolve(&settings.config, settings.connect_timeout())?;
+            let config = resolve(&settings.config, settings.connect_timeout()).map_err(|error| error.to_string())?;
             Ok(Arc::new(ServerSettings { config, ..ServerSettings::clone(&settings) }))
         });
         resolved.await.unwrap_or_else(|_| Err("needs secrets, which could not be looked up".into()))
