@@ -11,14 +11,25 @@ use serde_json::Value;
 
 use crate::settings::ServerSettings;
 
-/// A server, and whoever is asked on its behalf.
+/// A server, and the caller that is asked on its behalf.
 pub(crate) struct Asks<'a> {
     pub settings: &'a ServerSettings,
     pub caller: Option<Arc<dyn UpdateSink>>,
 }
 
+/// The reason why a server gets no answer of a model.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SamplingError {
+    #[error("sampling is refused: the config says so")]
+    Refused,
+    #[error("sampling is refused: nobody is there who could do it")]
+    NoClient,
+    #[error("the call is over")]
+    CallOver,
+}
+
 impl Asks<'_> {
-    /// What somebody answers to a question. Nobody there is a no.
+    /// Returns the answer to a question. Without a caller it is a no.
     pub async fn elicited(&self, params: Value) -> ElicitResult {
         let declined = ElicitResult::new(ElicitationAction::Decline);
         if !self.settings.may_ask_people() {
@@ -27,16 +38,16 @@ impl Asks<'_> {
         self.ask("elicitation/create", params).await.unwrap_or(declined)
     }
 
-    /// What a model answers, or why none does.
-    pub async fn sampled(&self, params: Value) -> Result<CreateMessageResult, &'static str> {
+    /// Returns the answer of a model.
+    pub async fn sampled(&self, params: Value) -> Result<CreateMessageResult, SamplingError> {
         if self.settings.sampling == McpSampling::Refuse {
-            return Err("sampling is refused: the config says so");
+            return Err(SamplingError::Refused);
         }
         let answer = self.ask("sampling/createMessage", params).await;
-        answer.ok_or("sampling is refused: nobody is there who could do it")
+        answer.ok_or(SamplingError::NoClient)
     }
 
-    /// The directories that the config names for the server, and no others: a server that is told of one may forget those it was
+    /// Returns the directories that the config names for the server, and no others: a server that is told of one may forget those it was
     /// started for.
     pub fn roots(&self) -> ListRootsResult {
         ListRootsResult::new(self.settings.roots.iter().map(|root| Root::new(file_uri(root))).collect())

@@ -1,5 +1,6 @@
 //! One life of a connection to a server: from the handshake to whatever ended it.
 
+use std::io;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use rmcp::service::{
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::error::ConnectError;
 use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::hiding::Hiding;
@@ -29,12 +31,12 @@ use crate::settings::ServerSettings;
 /// How long a program has to end by itself once its input is closed.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// How long somebody who gives up waits until the server is told so.
+/// The time for which a caller that gives up waits until the server is told so.
 const TAKING_BACK: Duration = Duration::from_millis(100);
 /// How long it takes at most to find out how a connection has ended.
 const POST_MORTEM: Duration = Duration::from_secs(5);
 
-/// What a connection is over with that we have ended.
+/// The reason of a connection that Pincer has ended.
 pub(crate) const ENDED: &str = "was ended";
 
 /// A server that has been greeted.
@@ -49,7 +51,7 @@ pub(crate) struct Connection {
     hiding: Hiding,
 }
 
-/// Why a request has no result.
+/// The reason why a request has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Failure {
     /// The server cannot be reached.
@@ -68,26 +70,25 @@ pub(crate) enum Failure {
     Garbled(String),
     /// It took longer than it may.
     Late(Duration),
-    /// Nobody waits for it any more.
+    /// The caller has given it up.
     Aborted,
 }
 
 type Service = RunningService<RoleClient, Handler>;
 
 impl Connection {
-    /// Starts or reaches the server, and greets it in the way that is likely to be understood, or else in the other. Why not, in a
-    /// sentence that begins behind its name.
-    pub async fn open(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, String> {
+    /// Starts or reaches the server, and greets it in the way that is likely to be understood, or else in the other.
+    pub async fn open(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, ConnectError> {
         let first = match Self::greet(settings, host, greeting).await {
             Ok(connection) => return Ok(connection),
-            Err(Unmet::Failed(why)) => return Err(why),
-            Err(Unmet::Greeting(why)) => why,
+            Err(Unmet::Failed(error)) => return Err(error),
+            Err(Unmet::Greeting(error)) => error,
         };
         match Self::greet(settings, host, greeting.other()).await {
             Ok(connection) => Ok(connection),
-            // It knows neither: then what it said first is what is wrong.
+            // It knows neither: then its first answer says what is wrong.
             Err(Unmet::Greeting(_)) => Err(first),
-            Err(Unmet::Failed(why)) => Err(why),
+            Err(Unmet::Failed(error)) => Err(error),
         }
     }
 
@@ -103,7 +104,7 @@ impl Connection {
             None => (crate::http::connect(settings, host, handler, greeting).await?, None),
         };
         let peer = service.peer().clone();
-        let info = peer.peer_info().ok_or("did not say who it is")?;
+        let info = peer.peer_info().ok_or(ConnectError::NoInfo)?;
         let is_program = program.is_some();
         let (tell, over) = watch::channel(None);
         let end = CancellationToken::new();
@@ -113,27 +114,27 @@ impl Connection {
         Ok(Self { peer, info, in_flight, changed, over, end, is_program, hiding })
     }
 
-    /// What the server said of itself.
+    /// Returns what the server said of itself.
     pub fn info(&self) -> &ServerPeerInfo {
         &self.info
     }
 
-    /// Why it is over, if it is.
+    /// Returns why it is over, if it is.
     pub fn over(&self) -> Option<Arc<str>> {
         self.over.borrow().clone()
     }
 
-    /// Whether it is over, or about to be, because we have said so.
+    /// Returns whether Pincer has ended it, or is about to.
     pub fn is_ended(&self) -> bool {
         self.end.is_cancelled()
     }
 
-    /// Told when the server has other tools, once for all that was said in the meantime.
+    /// Notifies when the server has other tools, once for all that was said in the meantime.
     pub fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
 
-    /// Told when it is over.
+    /// Notifies when it is over.
     pub fn watch(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.over.clone()
     }
@@ -164,7 +165,7 @@ impl Connection {
             () = abort.cancelled() => (Failure::Aborted, "the call was aborted"),
             () = late => (Failure::Late(timeout), "the call took too long"),
         };
-        // Who does not listen does not hear it.
+        // A server that does not listen does not hear it.
         let _ = tokio::time::timeout(TAKING_BACK, handle.cancel(Some(reason.into()))).await;
         Err(failure)
     }
@@ -181,7 +182,7 @@ impl Connection {
         Some((handle, under_way))
     }
 
-    /// A failure that says nothing that is secret.
+    /// Returns a failure without the secrets of the server.
     fn hidden(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Refused(mut error) => {
@@ -211,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// Why the connection is over, which it is or is about to be.
+    /// Returns why the connection is over, which it is or is about to be.
     async fn why(&self) -> String {
         let mut over = self.over.clone();
         let told = tokio::time::timeout(POST_MORTEM, over.wait_for(Option::is_some)).await;
@@ -243,8 +244,8 @@ struct Program {
 }
 
 impl Program {
-    /// Ends when the program has fallen and something it has started goes on with its pipes: nobody would notice. One that has
-    /// ended well may have left its work to another.
+    /// Waits until the program has fallen: something it has started may go on with its pipes, which would hide that. A program that
+    /// has ended well may have left its work to another, and is waited for without end.
     async fn fallen(&mut self) {
         match self.group.child.wait().await {
             Ok(status) if status.success() => std::future::pending().await,
@@ -252,7 +253,7 @@ impl Program {
         }
     }
 
-    /// Sees it to its end, and says how that was.
+    /// Waits for its end, and returns how it ended.
     async fn over(mut self) -> String {
         let status = tokio::time::timeout(FAREWELL, self.group.child.wait()).await;
         let _ = tokio::time::timeout(FAREWELL, self.listening).await;
@@ -285,14 +286,14 @@ async fn start(
     environment.extend(settings.environment(words));
     let directory = settings.directory.clone();
     if settings.config.cwd.is_none() && !directory.exists() {
-        private_directory(&directory).map_err(|error| not_started(&words[0], settings, &error))?;
+        private_directory(&directory).map_err(|error| not_started(&words[0], settings, error))?;
     }
     let group = Group::start(Start { words, directory, environment, stdin: Stdio::piped() });
-    let mut group = group.map_err(|error| not_started(&words[0], settings, &error))?;
+    let mut group = group.map_err(|error| not_started(&words[0], settings, error))?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take())
     else {
-        return Err("has no pipes".into());
+        return Err(ConnectError::NoPipes.into());
     };
     let (words, notes) = (LastWords::default(), Arc::new(Notes::default()));
     let ends = Ends {
@@ -307,48 +308,47 @@ async fn start(
     let greeted = tokio::select! {
         biased;
         greeted = tokio::time::timeout(settings.connect_timeout(), met) => greeted,
-        () = program.fallen() => return Err(program.over().await.into()),
+        () = program.fallen() => return Err(ConnectError::Over(program.over().await).into()),
     };
     match greeted {
         Ok(Ok(service)) => Ok((service, program)),
         Ok(Err(ClientInitializeError::JsonRpcError(error))) => {
             program.over().await;
-            let why = format!("refused to start: {}", error.message);
-            Err(greeting.unmet(&ClientInitializeError::JsonRpcError(error), why))
+            let refused = ConnectError::Refused(error.message.to_string());
+            Err(greeting.unmet(ClientInitializeError::JsonRpcError(error), |_| refused))
         }
         // It ended, or said something that is no greeting: how it ended says more.
         Ok(Err(
             error @ (ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }),
-        )) => Err(greeting.unmet(&error, program.over().await)),
+        )) => {
+            let how = program.over().await;
+            Err(greeting.unmet(error, |_| ConnectError::Over(how)))
+        }
         Ok(Err(error)) => {
             program.over().await;
-            Err(greeting.unmet(&error, format!("did not start as an MCP server does: {error}")))
+            Err(greeting.unmet(error, |error| ConnectError::Handshake(Box::new(error))))
         }
         Err(_) => {
             let said = program.words.text().map(|said| format!(" and said: {said}")).unwrap_or_default();
             let mut group = program.group;
             group.end().await;
-            let (limit, method) = (settings.connect_timeout().as_millis(), greeting.method());
-            Err(greeting.late(format!(
-                "did not answer `{method}` within {limit} ms{said}; if it needs longer, raise its `connectTimeoutMs`"
-            )))
+            let (limit, method) = (settings.connect_timeout(), greeting.method());
+            Err(greeting.late(ConnectError::ProgramLate { method, limit, said }))
         }
     }
 }
 
-fn not_started(program: &str, settings: &ServerSettings, error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound if !settings.directory.is_dir() => {
-            format!("cannot be started: its directory {} is not there", settings.directory.display())
+fn not_started(program: &str, settings: &ServerSettings, source: io::Error) -> ConnectError {
+    match source.kind() {
+        io::ErrorKind::NotFound if !settings.directory.is_dir() => {
+            ConnectError::NoDirectory(settings.directory.clone())
         }
-        std::io::ErrorKind::NotFound => {
-            format!("cannot be started: there is no program `{program}`. Install it, or correct `command`")
-        }
-        _ => format!("cannot be started ({program}): {error}"),
+        io::ErrorKind::NotFound => ConnectError::NoProgram(program.to_owned()),
+        _ => ConnectError::NotStarted { program: program.to_owned(), source },
     }
 }
 
-/// Stays with a connection until it is over, and says how that was.
+/// Attends a connection until it is over, and returns how it ended.
 async fn attend(
     service: Service,
     mut program: Option<Program>,

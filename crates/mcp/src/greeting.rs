@@ -7,6 +7,8 @@ use rmcp::ClientLifecycleMode;
 use rmcp::model::{ErrorCode, ProtocolVersion, ServerPeerInfo};
 use rmcp::service::ClientInitializeError;
 
+use crate::error::ConnectError;
+
 /// How a server is greeted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Greeting {
@@ -17,28 +19,22 @@ pub enum Greeting {
     Discover,
 }
 
-/// Why a server was not met, in a sentence that begins behind its name.
+/// The reason why a greeting failed.
 pub(crate) enum Unmet {
     /// It does not know this greeting. It may know the other one.
-    Greeting(String),
+    Greeting(ConnectError),
     /// Another greeting would not help.
-    Failed(String),
+    Failed(ConnectError),
 }
 
-impl From<String> for Unmet {
-    fn from(why: String) -> Self {
-        Self::Failed(why)
-    }
-}
-
-impl From<&str> for Unmet {
-    fn from(why: &str) -> Self {
-        Self::Failed(why.into())
+impl From<ConnectError> for Unmet {
+    fn from(error: ConnectError) -> Self {
+        Self::Failed(error)
     }
 }
 
 impl Greeting {
-    /// How a server wants to be greeted that says this of itself.
+    /// Returns the greeting of a server that says this of itself.
     pub(crate) fn of(info: &ServerPeerInfo) -> Self {
         if info.protocol_version.has_initialize() { Self::Initialize } else { Self::Discover }
     }
@@ -57,7 +53,7 @@ impl Greeting {
         }
     }
 
-    /// The method that greets.
+    /// Returns the method that greets.
     pub(crate) fn method(self) -> &'static str {
         match self {
             Self::Initialize => "initialize",
@@ -65,9 +61,13 @@ impl Greeting {
         }
     }
 
-    /// What `error` means for it, with why in our words.
-    pub(crate) fn unmet(self, error: &ClientInitializeError, why: String) -> Unmet {
-        let other = match (self, error) {
+    /// Returns whether a server that failed so may know the other greeting. `reason` puts the error into our words.
+    pub(crate) fn unmet(
+        self,
+        error: ClientInitializeError,
+        reason: impl FnOnce(ClientInitializeError) -> ConnectError,
+    ) -> Unmet {
+        let other = match (self, &error) {
             (Self::Initialize, ClientInitializeError::JsonRpcError(error)) => matches!(
                 error.code,
                 ErrorCode::METHOD_NOT_FOUND | ErrorCode::UNSUPPORTED_PROTOCOL_VERSION | ErrorCode::HEADER_MISMATCH
@@ -81,14 +81,14 @@ impl Greeting {
             ),
             _ => false,
         };
-        if other { Unmet::Greeting(why) } else { Unmet::Failed(why) }
+        if other { Unmet::Greeting(reason(error)) } else { Unmet::Failed(reason(error)) }
     }
 
-    /// What it means when a program says nothing to it. Old ones may wait for the other.
-    pub(crate) fn late(self, why: String) -> Unmet {
+    /// Returns whether a program that does not answer may know the other greeting: old ones may wait for it.
+    pub(crate) fn late(self, error: ConnectError) -> Unmet {
         match self {
-            Self::Initialize => Unmet::Failed(why),
-            Self::Discover => Unmet::Greeting(why),
+            Self::Initialize => Unmet::Failed(error),
+            Self::Discover => Unmet::Greeting(error),
         }
     }
 }

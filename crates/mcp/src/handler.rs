@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit};
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::Asks;
+use crate::asks::{Asks, SamplingError};
 use crate::hiding::Hiding;
 use crate::inflight::{Answerer, InFlight};
 use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
@@ -131,10 +131,10 @@ impl ClientHandler for Handler {
         let asking = self.asking(&context).await;
         let sampled = tokio::select! {
             biased;
-            () = self.taken_back(&asking, &context) => Err("the call is over"),
+            () = self.taken_back(&asking, &context) => Err(SamplingError::CallOver),
             sampled = asking.asks.sampled(value(&params)) => sampled,
         };
-        sampled.map_err(|why| ErrorData::new(rmcp::model::ErrorCode(-1), why, None))
+        sampled.map_err(|error| ErrorData::new(rmcp::model::ErrorCode(-1), error.to_string(), None))
     }
 
     async fn create_elicitation(

@@ -29,29 +29,28 @@ pub use remote::{Remote, RemoteError};
 pub use wire::{Trouble, Wire, WireError};
 
 use crate::auth::Logins;
+use crate::error::ConnectError;
 use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::server::Host;
 use crate::settings::ServerSettings;
 
-/// Reaches a server, and greets it. Why not, in a sentence that begins behind its name.
+/// Reaches a server, and greets it.
 pub(crate) async fn connect(
     settings: &ServerSettings,
     host: &Host,
     handler: Handler,
     greeting: Greeting,
 ) -> Result<RunningService<RoleClient, Handler>, Unmet> {
-    let remote = Remote::new(&settings.name, &settings.config).map_err(|error| format!("cannot be used: {error}"))?;
+    let remote = Remote::new(&settings.name, &settings.config).map_err(ConnectError::from)?;
     let logins = host.state.as_deref().map(Logins::new);
     let meeting = async {
-        let wire = Wire::to(&remote, logins.as_ref()).await.map_err(|error| error.to_string())?;
+        let wire = Wire::to(&remote, logins.as_ref()).await.map_err(ConnectError::from)?;
         let trouble = wire.trouble();
         let met = handler.serve_with_lifecycle(wire, greeting.lifecycle()).await;
-        met.map_err(|error| greeting.unmet(&error, explain_start(&error, &trouble)))
+        met.map_err(|error| greeting.unmet(error, |error| ConnectError::NotGreeted(explain_start(&error, &trouble))))
     };
     let limit = settings.connect_timeout();
     let met = tokio::time::timeout(limit, meeting).await;
-    met.unwrap_or_else(
-        |_| Err(format!("did not answer `{}` within {} ms", greeting.method(), limit.as_millis()).into()),
-    )
+    met.unwrap_or_else(|_| Err(ConnectError::AddressLate { method: greeting.method(), limit }.into()))
 }

@@ -27,6 +27,7 @@ mod addressee;
 mod asks;
 mod auth;
 mod connection;
+mod error;
 mod greeting;
 mod handler;
 mod hiding;
@@ -48,7 +49,8 @@ mod settings;
 mod told;
 mod tool;
 
-pub use auth::{AuthError, LoggedIn, LoginStatus, Logins, login, logout, status};
+pub use auth::{AuthError, DeniedReason, LoggedIn, LoginStatus, Logins, login, logout, status};
+pub use error::Unavailable;
 pub use greeting::Greeting;
 pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
 pub use listing::{ListedTool, Listing};

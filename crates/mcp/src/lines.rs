@@ -1,6 +1,6 @@
 //! The wire to a server that is a program: one JSON message per line, on its standard input and output.
 //!
-//! The SDK has such a transport too, but it drops what it cannot read without a word, and whoever waits for that answer waits
+//! The SDK has such a transport too, but it drops what it cannot read without a word, so that a request waits for its answer
 //! for ever. Here a message that is too long or broken fails the request it answers; results are kept as they were sent; and
 //! progress is told on the spot, because the SDK would tell it in any order, and some of it behind the result.
 
@@ -42,7 +42,7 @@ pub(crate) struct Lines<R, W> {
     unread: Arc<AtomicUsize>,
     /// The handshake is the SDK's business; what comes after is taken as it is.
     greeted: bool,
-    /// Progress that nobody has been told of yet.
+    /// Progress that no caller has been told of yet.
     progress: Option<ProgressNotificationParam>,
     ends: Ends,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Lines<R, W> {
 #[derive(Clone)]
 pub(crate) struct Ends {
     pub notes: Arc<Notes>,
-    /// Those who are told of progress.
+    /// The callers that are told of progress.
     pub in_flight: Arc<InFlight>,
     /// Cancelled when the wire is of no more use.
     pub closed: CancellationToken,
@@ -66,7 +66,20 @@ impl Ends {
     }
 }
 
-/// What there is to say of what came over the wire.
+/// The reason why a line cannot be used, as a sentence that begins behind the server's name.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("sent a message of {total} bytes; {MOST_MESSAGE_BYTES} are the most: ask it for less")]
+    TooLong { total: usize },
+    #[error("{}", sealed::wrong(.0))]
+    Json(JsonError),
+    #[error("sent a message that is not JSON ({source}): {excerpt}")]
+    NotJson { source: serde_json::Error, excerpt: String },
+    #[error("sent an answer with neither a result nor an error")]
+    NoOutcome,
+}
+
+/// Notes about the messages that came over the wire.
 #[derive(Default)]
 pub(crate) struct Notes(Mutex<Said>);
 
@@ -117,7 +130,7 @@ impl Drop for Unread {
     }
 }
 
-/// A line on its way in. What has come of it survives when nobody waits for the rest for a moment.
+/// A line on its way in. It survives when the future that reads it is dropped.
 #[derive(Default)]
 struct Line {
     bytes: Vec<u8>,
@@ -157,12 +170,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// What the line is, and nothing is left of it. `None` if it is nothing.
-    fn message(&mut self) -> Result<Option<Message>, String> {
+    /// Takes the line, and returns its message. `None` if it has none.
+    fn message(&mut self) -> Result<Option<Message>, LineError> {
         let Line { bytes, over } = std::mem::take(&mut self.line);
         if let Some((tail, total)) = over {
-            let wrong = format!("sent a message of {total} bytes; {MOST_MESSAGE_BYTES} are the most: ask it for less");
-            return failed_request(&bytes, &tail, wrong).map(Some);
+            return failed_request(&bytes, &tail, LineError::TooLong { total }).map(Some);
         }
         let line = bytes.trim_ascii();
         if line.is_empty() {
@@ -171,7 +183,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         let tail = &line[line.len().saturating_sub(EXCERPT)..];
         // Before it is parsed: a tree of any such message would take more memory than it may.
         if has_too_many_nodes(line) {
-            return failed_request(line, tail, sealed::wrong(&JsonError::TooManyNodes)).map(Some);
+            return failed_request(line, tail, LineError::Json(JsonError::TooManyNodes)).map(Some);
         }
         if !self.greeted {
             return Ok(self.greeting(line));
@@ -185,11 +197,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
                 let error = lenient_error(error);
                 Ok(Some(Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(id), error })))
             }
-            Ok(Answer { id, .. }) => Ok(Some(failed(id, "sent an answer with neither a result nor an error".into()))),
+            Ok(Answer { id, .. }) => Ok(Some(failed(id, &LineError::NoOutcome))),
             // What was meant as a message and is none has an addressee.
             Err(error) if (error.is_syntax() || error.is_eof()) && contains(line, b"\"jsonrpc\"") => {
                 let excerpt = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
-                failed_request(line, tail, format!("sent a message that is not JSON ({error}): {excerpt}")).map(Some)
+                failed_request(line, tail, LineError::NotJson { source: error, excerpt }).map(Some)
             }
             Err(_) => match serde_json::from_slice::<Message>(line) {
                 Ok(Message::Notification(told)) => {
@@ -208,7 +220,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
         }
     }
 
-    /// The next message, or nothing for ever. What has come of one survives when nobody waits for the rest for a moment.
+    /// Returns the next message, or nothing for ever. The begin of a message survives when this is dropped.
     async fn next(&mut self) -> Option<Message> {
         loop {
             if self.progress.is_some() {
@@ -221,8 +233,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
             match self.message() {
                 Ok(Some(message)) => return Some(message),
                 Ok(None) => {}
-                Err(wrong) => {
-                    self.ends.notes.set_wrong(wrong);
+                Err(error) => {
+                    self.ends.notes.set_wrong(error.to_string());
                     return None;
                 }
             }
@@ -296,20 +308,21 @@ impl Line {
     }
 }
 
-/// An error in place of an answer that cannot be used. If nobody can tell whose answer it was, the wire is of no more use.
-fn failed_request(head: &[u8], tail: &[u8], wrong: String) -> Result<Message, String> {
+/// Returns an error in place of an answer that cannot be used. If it is not known which request that answers, the wire is of no
+/// more use.
+fn failed_request(head: &[u8], tail: &[u8], error: LineError) -> Result<Message, LineError> {
     match addressee(head, tail) {
-        Some(id) => Ok(failed(RequestId::Number(id), wrong)),
-        None => Err(wrong),
+        Some(id) => Ok(failed(RequestId::Number(id), &error)),
+        None => Err(error),
     }
 }
 
-fn failed(id: RequestId, wrong: String) -> Message {
-    let error = ErrorData::parse_error(wrong, Some(OURS.into()));
+fn failed(id: RequestId, error: &LineError) -> Message {
+    let error = ErrorData::parse_error(error.to_string(), Some(OURS.into()));
     Message::Error(JsonRpcError { jsonrpc: JsonRpcVersion2_0, id: Some(id), error })
 }
 
-/// Whether the wire said this, in place of an answer that cannot be used.
+/// Returns whether the wire said this, in place of an answer that cannot be used.
 pub(crate) fn is_ours(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data == OURS)
 }

@@ -26,15 +26,30 @@ pub(crate) struct Mirrored {
 #[derive(Clone, Debug)]
 pub(crate) struct ParamHeaders(pub Vec<(HeaderName, HeaderValue)>);
 
-/// The arguments that a schema marks. Err if a mark is where it must not be, or names no header.
-pub(crate) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, &'static str> {
+/// The reason why a mark in a schema cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum MarkError {
+    #[error("is at something that is no argument")]
+    NoArgument,
+    #[error("is at something that is no text, whole number or truth value")]
+    WrongType,
+    #[error("names no header")]
+    Unnamed,
+    #[error("names something that is no header")]
+    NoHeader,
+    #[error("names a header twice")]
+    Twice,
+}
+
+/// Returns the arguments that a schema marks.
+pub(crate) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, MarkError> {
     let mut found = Found::default();
     found.look(schema, Place::Root)?;
     Ok(found.mirrored)
 }
 
 impl ParamHeaders {
-    /// What a call with these arguments has. Arguments that are absent, or no plain value, have no header.
+    /// Returns the headers of a call with these arguments. Arguments that are absent, or no plain value, have no header.
     pub fn of(mirrored: &[Mirrored], arguments: &Map<String, Value>) -> Option<Self> {
         let headers = mirrored.iter().filter_map(|Mirrored { path, header }| {
             let (first, rest) = path.split_first()?;
@@ -50,7 +65,7 @@ impl ParamHeaders {
         (!headers.is_empty()).then_some(Self(headers))
     }
 
-    /// Those of a message that goes out with `headers`, if its revision has them.
+    /// Returns the headers of a message that goes out with `headers`, if its revision has them.
     pub fn with(
         message: &ClientJsonRpcMessage,
         headers: &HashMap<HeaderName, HeaderValue>,
@@ -78,12 +93,12 @@ fn wrapped(text: String) -> String {
     format!("{before}{}{after}", STANDARD.encode(text))
 }
 
-/// Where in a schema something is.
+/// A place in a schema.
 enum Place {
     Root,
     /// An argument, or one within it.
     Argument(Vec<String>),
-    /// Where no value of a call can be told from the schema alone.
+    /// A place whose values in a call cannot be told from the schema alone.
     Elsewhere,
 }
 
@@ -94,10 +109,10 @@ struct Found {
 }
 
 impl Found {
-    fn look(&mut self, schema: &Value, place: Place) -> Result<(), &'static str> {
+    fn look(&mut self, schema: &Value, place: Place) -> Result<(), MarkError> {
         let Some(object) = schema.as_object() else { return Ok(()) };
         if let Some(mark) = object.get(MARK) {
-            let Place::Argument(path) = &place else { return Err("is at something that is no argument") };
+            let Place::Argument(path) = &place else { return Err(MarkError::NoArgument) };
             self.take(mark, object.get("type"), path)?;
         }
         for (key, value) in object {
@@ -125,15 +140,15 @@ impl Found {
         Ok(())
     }
 
-    fn take(&mut self, mark: &Value, of_type: Option<&Value>, path: &[String]) -> Result<(), &'static str> {
+    fn take(&mut self, mark: &Value, of_type: Option<&Value>, path: &[String]) -> Result<(), MarkError> {
         if !matches!(of_type.and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
-            return Err("is at something that is no text, whole number or truth value");
+            return Err(MarkError::WrongType);
         }
-        let name = mark.as_str().filter(|name| !name.is_empty()).ok_or("names no header")?;
+        let name = mark.as_str().filter(|name| !name.is_empty()).ok_or(MarkError::Unnamed)?;
         let header = format!("mcp-param-{}", name.to_ascii_lowercase());
-        let header: HeaderName = header.parse().map_err(|_| "names something that is no header")?;
+        let header: HeaderName = header.parse().map_err(|_| MarkError::NoHeader)?;
         if !self.names.insert(name.to_ascii_lowercase()) {
-            return Err("names a header twice");
+            return Err(MarkError::Twice);
         }
         self.mirrored.push(Mirrored { path: path.to_vec(), header });
         Ok(())

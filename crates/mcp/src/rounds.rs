@@ -1,23 +1,22 @@
-//! Results that ask for something first (2026-07-28): whoever made the call is asked, and the request is made again with the
-//! answers.
+//! Results that ask for something first (2026-07-28): the caller is asked, and the request is made again with the answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pincer_json::Json;
+use pincer_json::{Json, JsonError};
 use rmcp::model::{ClientRequest, InputResponses};
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::asks::Asks;
+use crate::asks::{Asks, SamplingError};
 use crate::connection::{Connection, Failure};
 use crate::greeting::Greeting;
 use crate::inflight::Caller;
 use crate::settings::ServerSettings;
 
-/// How often a server may ask before it has to have a result.
+/// The most times that a server may ask before it must have a result.
 const MOST_ROUNDS: usize = 8;
 
 /// The type that a result states.
@@ -27,7 +26,7 @@ struct Kind {
     result_type: String,
 }
 
-/// What a server wants to know before it goes on.
+/// The input that a server needs before it goes on.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Needed {
@@ -43,6 +42,29 @@ struct Input {
     method: String,
     #[serde(default)]
     params: Value,
+}
+
+/// The reason why a server that asks for input gets none, as a sentence that begins behind its name.
+#[derive(Debug, thiserror::Error)]
+enum RoundError {
+    #[error("asked for input in a way that makes no sense ({0})")]
+    Senseless(#[source] JsonError),
+    #[error("asked for a model's answer, but {0}")]
+    NotSampled(#[from] SamplingError),
+    #[error("asked for `{0}`, which Pincer does not know")]
+    UnknownMethod(String),
+    #[error(transparent)]
+    Answer(#[from] serde_json::Error),
+    #[error("asked for input where none can be given")]
+    NoPlace,
+    #[error("asked for input more than {MOST_ROUNDS} times")]
+    TooMany,
+}
+
+impl From<RoundError> for Failure {
+    fn from(error: RoundError) -> Self {
+        Self::Lost(error.to_string())
+    }
 }
 
 /// Makes a request, as often as the server asks for more.
@@ -71,39 +93,34 @@ pub(crate) async fn request(
         if !result.to::<Kind>().is_ok_and(|kind| kind.result_type == "input_required") {
             return Ok(result);
         }
-        let needed = result
-            .to::<Needed>()
-            .map_err(|error| Failure::Lost(format!("asked for input in a way that makes no sense ({error})")))?;
+        let needed = result.to::<Needed>().map_err(RoundError::Senseless)?;
         let answers = tokio::select! {
             biased;
             () = abort.cancelled() => return Err(Failure::Aborted),
-            answers = answers(&asks, needed.input_requests) => answers.map_err(Failure::Lost)?,
+            answers = answers(&asks, needed.input_requests) => answers?,
         };
-        put(&mut request, answers, needed.request_state).map_err(Failure::Lost)?;
+        put(&mut request, answers, needed.request_state)?;
     }
-    Err(Failure::Lost(format!("asked for input more than {MOST_ROUNDS} times")))
+    Err(RoundError::TooMany.into())
 }
 
-/// One after the other: it is people who are asked.
-async fn answers(asks: &Asks<'_>, questions: BTreeMap<String, Input>) -> Result<InputResponses, String> {
+/// Asks the questions one after the other: people answer them.
+async fn answers(asks: &Asks<'_>, questions: BTreeMap<String, Input>) -> Result<InputResponses, RoundError> {
     let mut answers = InputResponses::new();
     for (key, Input { method, params }) in questions {
         let answer = match method.as_str() {
             "elicitation/create" => serde_json::to_value(asks.elicited(params).await),
             "roots/list" => serde_json::to_value(asks.roots()),
             // There is no way to say no to this but to give up the call.
-            "sampling/createMessage" => {
-                let sampled = asks.sampled(params).await;
-                serde_json::to_value(sampled.map_err(|why| format!("asked for a model's answer, but {why}"))?)
-            }
-            other => return Err(format!("asked for `{other}`, which Pincer does not know")),
+            "sampling/createMessage" => serde_json::to_value(asks.sampled(params).await?),
+            _ => return Err(RoundError::UnknownMethod(method)),
         };
-        answers.insert(key, answer.map_err(|error| error.to_string())?);
+        answers.insert(key, answer?);
     }
     Ok(answers)
 }
 
-fn put(request: &mut ClientRequest, answers: InputResponses, state: Option<String>) -> Result<(), String> {
+fn put(request: &mut ClientRequest, answers: InputResponses, state: Option<String>) -> Result<(), RoundError> {
     let (responses, request_state) = match request {
         ClientRequest::CallToolRequest(request) => {
             (&mut request.params.input_responses, &mut request.params.request_state)
@@ -114,7 +131,7 @@ fn put(request: &mut ClientRequest, answers: InputResponses, state: Option<Strin
         ClientRequest::ReadResourceRequest(request) => {
             (&mut request.params.input_responses, &mut request.params.request_state)
         }
-        _ => return Err("asked for input where none can be given".into()),
+        _ => return Err(RoundError::NoPlace),
     };
     *responses = Some(answers);
     *request_state = state;

@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::{Connection, ENDED, Failure};
+use crate::error::{ConnectError, Unavailable};
 use crate::greeting::Greeting;
 use crate::hiding::Hiding;
 use crate::listing::Listing;
@@ -40,9 +41,9 @@ const UNTIL_NEXT_TRY: Duration = Duration::from_millis(200);
 #[derive(Clone)]
 pub(crate) struct Host {
     pub hub: Hub,
-    /// Where listings, logs and tokens are kept.
+    /// The directory of listings, logs and tokens.
     pub state: Option<PathBuf>,
-    /// Where tools are registered, once it is there.
+    /// The door at which tools are registered, once it is there.
     pub door: Arc<OnceLock<Weak<Door>>>,
     /// Counts what has become known.
     pub changes: watch::Sender<u64>,
@@ -73,7 +74,7 @@ pub struct Server {
     /// The entries at the door, with the listing they were made of. Held while they are taken there, so that an older
     /// listing cannot overtake a newer one.
     registering: std::sync::Mutex<Option<Registered>>,
-    /// Cancelled, and replaced, when it is to end: whoever is connecting gives up.
+    /// Cancelled, and replaced, when it is to end: a task that is connecting gives up.
     ending: RwLock<CancellationToken>,
 }
 
@@ -104,7 +105,7 @@ pub struct Seen {
 /// How a server is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Health {
-    /// Nobody has needed it yet.
+    /// It has not been needed yet.
     #[default]
     Cold,
     /// It is being connected to.
@@ -136,17 +137,17 @@ impl Server {
         })
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.settings.name
     }
 
-    /// What the config says of it.
+    /// Returns its entry in the config.
     pub fn settings(&self) -> &ServerSettings {
         &self.settings
     }
 
-    /// What is known of it.
+    /// Returns what is known of it.
     pub fn seen(&self) -> Seen {
         self.seen.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -157,19 +158,19 @@ impl Server {
         seen.listing.is_none() && seen.health == Health::Connecting
     }
 
-    /// Says how it wants to be greeted, for those who know. Otherwise it is found out.
+    /// Sets how it is greeted first. Without that it is found out.
     pub async fn expect(&self, greeting: Greeting) {
         self.life.lock().await.greeting = greeting;
     }
 
     /// Asks it what it has, and starts it for that if need be.
-    pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Listing>, String> {
+    pub async fn refresh(self: &Arc<Self>) -> Result<Arc<Listing>, Unavailable> {
         let connection = self.connection(Purpose::List).await?;
         self.list(&connection).await
     }
 
     /// The same, unless it has fallen so often that it is not tried again yet.
-    async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, String> {
+    async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, Unavailable> {
         let connection = self.connection(Purpose::ListForCall).await?;
         self.list(&connection).await
     }
@@ -179,18 +180,18 @@ impl Server {
         let seen = self.seen();
         let down = matches!(seen.health, Health::Down(_));
         if seen.listing.is_none() && (wanted == Wanted::ByName || !down) {
-            // On a task of its own: it goes on when nobody waits for it any more.
+            // On a task of its own: it goes on when the wait is over.
             let _ = tokio::time::timeout(most, tokio::spawn(Arc::clone(self).try_again())).await;
         }
     }
 
-    /// A sentence that names the server.
+    /// Returns a sentence that begins with the name of the server.
     pub(crate) fn says(&self, what: &str) -> String {
         format!("the MCP server {} {what}", self.settings.name)
     }
 
-    /// The connection; a new one if there is none.
-    async fn connection(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, String> {
+    /// Returns the connection; a new one if there is none.
+    async fn connection(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, Unavailable> {
         let ending = self.ending.read().unwrap_or_else(PoisonError::into_inner).clone();
         tokio::select! {
             biased;
@@ -200,15 +201,15 @@ impl Server {
                         seen.health = Health::Cold;
                     }
                 });
-                Err(ENDED.into())
+                Err(Unavailable::Ended)
             }
             connection = self.connected(purpose) => connection,
         }
     }
 
-    async fn connected(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, String> {
+    async fn connected(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, Unavailable> {
         if let Some(why) = self.settings.config.unusable() {
-            return Err(why);
+            return Err(Unavailable::Unusable(why));
         }
         let mut life = self.life.lock().await;
         if let Some(connection) = life.running.take() {
@@ -223,7 +224,7 @@ impl Server {
         let wait = life.not_before.map_or(Duration::ZERO, |time| time.saturating_duration_since(Instant::now()));
         if purpose != Purpose::List && wait > WORTH_WAITING {
             let why = life.why.clone().unwrap_or_default();
-            return Err(format!("{why} (it is tried again in {} s)", wait.as_secs() + 1));
+            return Err(Unavailable::TriedLater { why, wait });
         }
         if purpose != Purpose::List {
             tokio::time::sleep(wait).await;
@@ -235,9 +236,12 @@ impl Server {
         });
         let began = Instant::now();
         let settings = self.resolved().await;
-        let opened = match &settings {
-            Ok(settings) => Connection::open(settings, &self.host, life.greeting).await,
-            Err(why) => Err(why.clone()),
+        let opened = match settings {
+            Ok(settings) => {
+                let opened = Connection::open(&settings, &self.host, life.greeting).await;
+                opened.map_err(|error| (error, settings))
+            }
+            Err(error) => Err((error, Arc::clone(&self.settings))),
         };
         match opened {
             Ok(connection) => {
@@ -252,28 +256,27 @@ impl Server {
                 tokio::spawn(Arc::clone(self).attend(Arc::clone(&connection), purpose));
                 Ok(connection)
             }
-            Err(why) => {
-                let settings = settings.unwrap_or_else(|_| Arc::clone(&self.settings));
-                let why = Hiding::of(&settings.config).text(&why);
+            Err((error, settings)) => {
+                let why = Hiding::of(&settings.config).text(&error.to_string());
                 self.fell(&mut life, why.clone());
                 self.down(&why);
-                Err(why)
+                Err(Unavailable::Unreachable(why))
             }
         }
     }
 
-    /// Its entry in the config, with secrets in place.
-    async fn resolved(&self) -> Result<Arc<ServerSettings>, String> {
+    /// Returns its entry in the config, with secrets in place.
+    async fn resolved(&self) -> Result<Arc<ServerSettings>, ConnectError> {
         if self.settings.config.unresolved.is_empty() {
             return Ok(Arc::clone(&self.settings));
         }
         let (settings, resolve) = (Arc::clone(&self.settings), Arc::clone(&self.host.resolve));
         let resolved = tokio::task::spawn_blocking(move || {
-            let resolve = resolve.get().ok_or("needs secrets, and there is nothing to look them up")?;
-            let config = resolve(&settings.config, settings.connect_timeout()).map_err(|error| error.to_string())?;
+            let resolve = resolve.get().ok_or(ConnectError::NoSecrets)?;
+            let config = resolve(&settings.config, settings.connect_timeout())?;
             Ok(Arc::new(ServerSettings { config, ..ServerSettings::clone(&settings) }))
         });
-        resolved.await.unwrap_or_else(|_| Err("needs secrets, which could not be looked up".into()))
+        resolved.await.unwrap_or(Err(ConnectError::SecretsLost))
     }
 
     /// The first time it is started again at once, then later and later.
@@ -289,14 +292,14 @@ impl Server {
         Outage::store(self.host.state.as_deref(), &self.settings, why);
     }
 
-    /// Stays with a connection: lists what is there as soon as it is, unless somebody else does, and again whenever it changes;
-    /// says so when it is over.
+    /// Attends a connection: lists what the server has as soon as it is there, unless another task does, and again whenever that
+    /// changes; notes when the connection is over.
     async fn attend(self: Arc<Self>, connection: Arc<Connection>, purpose: Purpose) {
         let (mut over, changed) = (connection.watch(), connection.changed());
         if purpose == Purpose::Call {
             let _ = self.list(&connection).await;
         }
-        // Held weakly from here on: nobody but the server itself keeps a connection alive.
+        // Held weakly from here on: only the server itself keeps a connection alive.
         let held = Arc::downgrade(&connection);
         drop(connection);
         loop {
@@ -324,7 +327,7 @@ impl Server {
         }
     }
 
-    async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, String> {
+    async fn list(&self, connection: &Connection) -> Result<Arc<Listing>, Unavailable> {
         let began = Instant::now();
         let listing = match self.listing(connection).await {
             Ok(listing) => Arc::new(listing),
@@ -344,7 +347,7 @@ impl Server {
                 if self.seen().listing.is_none() && !connection.is_ended() {
                     self.down(&why);
                 }
-                return Err(why);
+                return Err(Unavailable::Unlisted(why));
             }
         };
         let before = self.seen().listing;
@@ -381,7 +384,7 @@ impl Server {
         self.news.send_modify(|count| *count += 1);
     }
 
-    /// Told whenever something is known of it that was not.
+    /// Notifies when this server's state changes.
     pub(crate) fn news(&self) -> watch::Receiver<u64> {
         self.news.subscribe()
     }

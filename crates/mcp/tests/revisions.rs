@@ -189,7 +189,7 @@ async fn a_server_that_knows_no_discover_any_more_is_initialized() {
 async fn of_a_server_that_knows_neither_the_first_answer_is_told() {
     let heard = Heard::from(|_| Err((200, -32601))).await;
     let why = new_house(&heard).server().refresh().await.unwrap_err();
-    assert_eq!(why, "answered with error -32601: not with me");
+    assert_eq!(why.to_string(), "answered with error -32601: not with me");
     assert_eq!(heard.methods(), ["initialize", "server/discover"]);
 }
 
@@ -233,7 +233,7 @@ async fn a_program_that_ends_at_one_greeting_is_started_again_for_the_other() {
     }
     // To somebody who ends without a word before the first greeting, there is nothing more to say.
     let house = house(program("initialize", ""), Arc::new(tempfile::tempdir().unwrap()));
-    assert_eq!(house.server().refresh().await.unwrap_err(), "ended (exit status: 1)");
+    assert_eq!(house.server().refresh().await.unwrap_err().to_string(), "ended (exit status: 1)");
 }
 
 #[tokio::test]

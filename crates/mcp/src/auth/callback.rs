@@ -1,4 +1,4 @@
-//! Where the browser returns to: a listener on this machine that answers one question.
+//! The address to which the browser returns: a listener on this machine that answers one question.
 
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::form_urlencoded;
 
-use super::error::AuthError;
+use super::error::{AuthError, DeniedReason};
 use crate::http::excerpt;
 
 const PATH: &str = "/callback";
@@ -25,16 +25,16 @@ pub(super) struct Callback {
     port: u16,
 }
 
-/// What the browser brought.
+/// The code that the browser brought.
 pub(super) struct Returned {
     pub code: String,
     pub issuer: Option<String>,
 }
 
-/// What a request is to us.
+/// A request of a browser.
 enum Request {
-    /// The one we wait for: with a code, or with why there is none.
-    Return(Result<Returned, String>),
+    /// The one we wait for.
+    Return(Result<Returned, DeniedReason>),
     /// A return, but not of the login we have begun.
     Foreign,
     /// Anything else: browsers ask for icons.
@@ -50,13 +50,13 @@ impl Callback {
         Ok(Self { listener, port })
     }
 
-    /// The address to which the browser is sent back.
+    /// Returns the address to which the browser is sent back.
     pub fn address(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
-    /// Waits for the browser, for as long as it takes. Err is why there is no code.
-    pub async fn returned(self, state: &str) -> Result<Returned, String> {
+    /// Waits for the browser, for as long as it takes.
+    pub async fn returned(self, state: &str) -> Result<Returned, DeniedReason> {
         let mut visits = FuturesUnordered::new();
         loop {
             tokio::select! {
@@ -72,7 +72,7 @@ impl Callback {
 }
 
 /// Answers one connection. None if it is not the one we wait for.
-async fn visit(mut connection: TcpStream, state: &str) -> Option<Result<Returned, String>> {
+async fn visit(mut connection: TcpStream, state: &str) -> Option<Result<Returned, DeniedReason>> {
     let head = tokio::time::timeout(HEAD_PATIENCE, head(&mut connection)).await.ok()??;
     let request = understood(&head, state);
     let (status, text) = match &request {
@@ -103,7 +103,7 @@ async fn visit(mut connection: TcpStream, state: &str) -> Option<Result<Returned
     }
 }
 
-/// The head of a request, without its body. None if it is none.
+/// Reads the head of a request, without its body. None if it is none.
 async fn head(connection: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.windows(4).any(|end| end == b"\r\n\r\n") {
@@ -123,16 +123,16 @@ fn understood(head: &str, state: &str) -> Request {
     }
     let value =
         |name: &str| form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value);
-    // Without this, any page could have the browser log us in as somebody else.
+    // Without this, any page could have the browser log us in as another user.
     if value("state").as_deref() != Some(state) {
         return Request::Foreign;
     }
     if let Some(error) = value("error") {
         let about = value("error_description").map(|about| format!(" ({about})")).unwrap_or_default();
-        return Request::Return(Err(excerpt(&format!("{error}{about}"), EXCERPT_CHARS)));
+        return Request::Return(Err(DeniedReason::Said(excerpt(&format!("{error}{about}"), EXCERPT_CHARS))));
     }
     match value("code") {
         Some(code) => Request::Return(Ok(Returned { code: code.into_owned(), issuer: value("iss").map(Into::into) })),
-        None => Request::Return(Err("the browser came back without a code".into())),
+        None => Request::Return(Err(DeniedReason::NoCode)),
     }
 }

@@ -3,7 +3,20 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why somebody is not logged in.
+use crate::http::HttpError;
+
+/// The reason why the browser came back without a login.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeniedReason {
+    /// The server gave one.
+    #[error("{0}")]
+    Said(String),
+    /// There was no code.
+    #[error("the browser came back without a code")]
+    NoCode,
+}
+
+/// The reason why there is no login.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthError {
     /// A name that no server has.
@@ -61,12 +74,12 @@ pub enum AuthError {
         server: String,
     },
     /// The server cannot be asked.
-    #[error("`{server}` {reason}")]
+    #[error("`{server}` {source}")]
     Server {
         /// The server.
         server: String,
         /// What it did.
-        reason: String,
+        source: Box<HttpError>,
     },
     /// The server does not want logins.
     #[error("`{server}` does not say where to log in to it: it may need a token instead (`auth.token`), or nothing")]
@@ -115,7 +128,7 @@ pub enum AuthError {
         /// The server.
         server: String,
         /// Why.
-        reason: String,
+        reason: DeniedReason,
     },
     /// The browser did not return.
     #[error("nobody logged in to `{server}` within {seconds} seconds")]

@@ -121,7 +121,7 @@ async fn is_within(url: &Url) -> bool {
 async fn discovered(remote: &Remote, manager: &mut AuthorizationManager) -> Result<Found, AuthError> {
     let challenge = challenge(remote)
         .await
-        .map_err(|error| AuthError::Server { server: remote.name.clone(), reason: error.to_string() })?;
+        .map_err(|source| AuthError::Server { server: remote.name.clone(), source: Box::new(source) })?;
     let resolved = manager.resolve_metadata_from_challenge(challenge.as_deref()).await;
     let resolved = resolved.map_err(|error| discovery(remote, &error))?;
     if resolved.source == AuthorizationMetadataSource::LegacyEndpointFallback && challenge.is_none() {

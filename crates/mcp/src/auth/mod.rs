@@ -12,7 +12,7 @@ mod logins;
 mod refresh;
 mod tokens;
 
-pub use error::AuthError;
+pub use error::{AuthError, DeniedReason};
 pub use login::{LoggedIn, login};
 pub use logins::{LoginStatus, Logins, logout, status};
 pub(crate) use tokens::Tokens;

@@ -18,7 +18,7 @@ use crate::http::{Remote, builder};
 const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_BYTES: usize = 1 << 20;
 
-/// What came of it.
+/// The outcome of a refresh.
 pub(super) enum Refreshed {
     Granted(Granted),
     /// There will be no more tokens for this login.
@@ -30,7 +30,7 @@ pub(super) async fn refresh(remote: &Remote, stored: &Stored, token: &str) -> Re
     let failed = |reason: String| AuthError::Renew { server: remote.name.clone(), reason };
     let endpoint = Url::parse(&stored.token_endpoint).map_err(|_| failed("there is no address for it".into()))?;
     let client = builder(&endpoint)
-        // Nobody but the endpoint gets to see the token.
+        // Only the endpoint gets to see the token.
         .redirect(Policy::none())
         .connect_timeout(PATIENCE)
         .timeout(PATIENCE)
@@ -83,11 +83,20 @@ fn encoded(text: &str) -> String {
     byte_serialize(text.as_bytes()).collect()
 }
 
-async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, &'static str> {
+/// The reason why an answer cannot be read, as a sentence that begins behind the host.
+#[derive(Debug, thiserror::Error)]
+enum BodyError {
+    #[error("broke off its answer")]
+    BrokenOff(#[source] reqwest::Error),
+    #[error("answered too much")]
+    TooMuch,
+}
+
+async fn body(mut response: reqwest::Response) -> Result<Vec<u8>, BodyError> {
     let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| "broke off its answer")? {
+    while let Some(chunk) = response.chunk().await.map_err(BodyError::BrokenOff)? {
         if body.len() + chunk.len() > MOST_BYTES {
-            return Err("answered too much");
+            return Err(BodyError::TooMuch);
         }
         body.extend_from_slice(&chunk);
     }

@@ -69,7 +69,7 @@ impl Server {
             biased;
             () = abort.cancelled() => Err(Failure::Aborted),
             connection = connecting => match connection {
-                Ok(connection) => connection.map_err(Failure::Down),
+                Ok(connection) => connection.map_err(|error| Failure::Down(error.to_string())),
                 Err(_) => Err(Failure::Down("could not be connected to: this is a bug".into())),
             },
             () = tokio::time::sleep_until(deadline) => Err(Failure::Starting),

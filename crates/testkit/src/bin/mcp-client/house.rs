@@ -70,7 +70,7 @@ impl House {
         loop {
             match self.server()?.refresh().await {
                 Ok(_) => break,
-                Err(error) => self.oblige(error).await?,
+                Err(error) => self.oblige(error.to_string()).await?,
             }
         }
         // Sees to it that all of it is at the door.
