@@ -14,16 +14,17 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::{Incoming, MOST_MESSAGE_BYTES, Outgoing, RpcError, read};
+use crate::wire::{Incoming, MOST_MESSAGE_BYTES, Outgoing, RpcError, WireError, read};
 
-/// How long a process has to end when it is asked to.
+/// The time that a process has to end when it is asked to.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How much of what it wrote to standard error an error shows.
+/// The most bytes of its standard error that an error shows.
 const STDERR_BYTES: usize = 2000;
 const QUEUED_MESSAGES: usize = 64;
 
-/// Why a request has no answer: the process is over, and this is what it did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The reason why a request has no answer: the process is over, and this is what it did.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
 pub(crate) struct Broken(pub String);
 
 /// A running process.
@@ -56,15 +57,15 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody gets an answer any more.
+    /// Ends all requests without an answer.
     fn break_off(&self, why: String) {
         let mut state = self.lock();
         state.broken.get_or_insert(Broken(why));
-        // Whoever waits finds the other end gone, and then the reason.
+        // A request that waits finds the other end gone, and then the reason.
         state.waiting.clear();
     }
 
-    fn take(&self, message: Incoming) -> Result<(), String> {
+    fn take(&self, message: Incoming) -> Result<(), WireError> {
         let mut state = self.lock();
         match message {
             Incoming::Update { id, update } => {
@@ -81,7 +82,7 @@ impl Shared {
                     Ok(())
                 }
                 None if state.given_up.remove(&id) => Ok(()),
-                None => Err(format!("answered request {id}, which nobody has made or which had its answer")),
+                None => Err(WireError::Unasked(id)),
             },
         }
     }
@@ -99,12 +100,12 @@ impl Connection {
         Self { writer, shared, made: AtomicU64::new(1), end, over }
     }
 
-    /// Why it is over, if it is.
+    /// Returns why it is over, if it is.
     pub fn broken(&self) -> Option<Broken> {
         self.shared.lock().broken.clone()
     }
 
-    /// Makes a request and waits for its answer. If the future is dropped, the plugin is told that nobody waits any more.
+    /// Makes a request and waits for its answer. If the future is dropped, the plugin is told that its answer is not needed any more.
     pub async fn request(
         &self,
         method: &str,
@@ -176,7 +177,7 @@ async fn write_all(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Vec<u8>>)
     }
 }
 
-/// Stays with the process until it is over.
+/// Attends the process until it is over.
 async fn attend(mut group: Group, shared: Arc<Shared>, end: CancellationToken, over: watch::Sender<bool>) {
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let said = Arc::new(Mutex::new(VecDeque::new()));
@@ -184,9 +185,9 @@ async fn attend(mut group: Group, shared: Arc<Shared>, end: CancellationToken, o
     let why = tokio::select! {
         biased;
         () = end.cancelled() => "was ended".to_owned(),
-        why = converse(stdout, &shared) => match why {
-            Some(wrong) => wrong,
-            None => {
+        conversed = converse(stdout, &shared) => match conversed {
+            Err(error) => error.to_string(),
+            Ok(()) => {
                 // It has closed its output: it is about to end, or is of no more use.
                 let status = tokio::time::timeout(FAREWELL, group.child.wait()).await;
                 let _ = tokio::time::timeout(FAREWELL, listening).await;
@@ -206,21 +207,18 @@ fn ended(status: Option<ExitStatus>, said: &Mutex<VecDeque<u8>>) -> String {
     if said.trim().is_empty() { how } else { format!("{how} and said: {}", said.trim()) }
 }
 
-/// Reads messages until there are no more, or one is wrong: then what is.
-async fn converse(stdout: Option<ChildStdout>, shared: &Shared) -> Option<String> {
-    let mut reader = BufReader::with_capacity(64 << 10, stdout?);
+/// Reads messages until there are no more, or one cannot be used.
+async fn converse(stdout: Option<ChildStdout>, shared: &Shared) -> Result<(), WireError> {
+    let Some(stdout) = stdout else { return Ok(()) };
+    let mut reader = BufReader::with_capacity(64 << 10, stdout);
     let mut line = Vec::new();
     loop {
         line.clear();
         match next_line(&mut reader, &mut line).await {
             Line::Whole if line.trim_ascii().is_empty() => {}
-            Line::Whole => {
-                if let Err(wrong) = read(&line).and_then(|message| shared.take(message)) {
-                    return Some(wrong);
-                }
-            }
-            Line::TooLong => return Some(format!("wrote a message of more than {MOST_MESSAGE_BYTES} bytes")),
-            Line::End => return None,
+            Line::Whole => shared.take(read(&line)?)?,
+            Line::TooLong => return Err(WireError::TooLong),
+            Line::End => return Ok(()),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A plugin's process: started when it is needed, and again when it has fallen.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -17,9 +18,9 @@ use crate::connection::{Broken, Connection};
 use crate::wire::{PROTOCOL_VERSION, RpcError};
 use crate::{Found, Manifest};
 
-/// How long a process has to answer `initialize`.
+/// The time that a process has to answer `initialize`.
 const GREETING: Duration = Duration::from_secs(10);
-/// How long it takes to the second start after a fall; twice as long to each further one.
+/// The time before the second start after a fall; twice as long before each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const LONGEST_DELAY: Duration = Duration::from_secs(10);
 
@@ -49,7 +50,22 @@ struct State {
     not_before: Option<Instant>,
 }
 
-/// Why a request came to nothing.
+/// The reason why the process was not started, as a sentence that begins behind the plugin's name.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error("cannot be started ({command}): {source}")]
+    NotStarted { command: String, source: io::Error },
+    #[error("did not answer `initialize` within {} s", GREETING.as_secs())]
+    Late,
+    #[error(transparent)]
+    Over(#[from] Broken),
+    #[error("refused to start: {0}")]
+    Refused(String),
+    #[error("speaks protocol version {0}; {PROTOCOL_VERSION} is needed")]
+    Version(Value),
+}
+
+/// The reason why a request came to nothing.
 #[derive(Clone, Debug)]
 pub(crate) enum Failure {
     /// It could not be made.
@@ -71,13 +87,13 @@ impl From<Failure> for ToolError {
 }
 
 impl PluginProcess {
-    /// The process of a plugin. Nothing is started yet.
+    /// Returns the process of a plugin. Nothing is started yet.
     pub fn new(found: &Found, settings: PluginSettings) -> Arc<Self> {
         let Found { folder, manifest: Manifest { id, command, .. } } = found.clone();
         Arc::new(Self { id, folder, command, settings, state: Mutex::default(), falls: AtomicU32::new(0) })
     }
 
-    /// The plugin's id.
+    /// Returns the plugin's id.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -96,7 +112,7 @@ impl PluginProcess {
         params: Value,
         updates: Option<Arc<dyn UpdateSink>>,
     ) -> Result<Value, Failure> {
-        let connection = self.connection().await.map_err(|why| Failure::NotMade(self.says(&why)))?;
+        let connection = self.connection().await.map_err(|error| Failure::NotMade(self.says(&error.to_string())))?;
         match connection.request(method, params, updates).await {
             Ok(Ok(value)) => {
                 self.falls.store(0, Ordering::Relaxed);
@@ -116,13 +132,13 @@ impl PluginProcess {
         }
     }
 
-    /// A sentence that names the plugin.
+    /// Returns a sentence that begins with the name of the plugin.
     pub(crate) fn says(&self, what: &str) -> String {
         format!("the plugin {} {what}", self.id)
     }
 
-    /// The running process; a new one if there is none.
-    async fn connection(&self) -> Result<Arc<Connection>, String> {
+    /// Returns the running process; a new one if there is none.
+    async fn connection(&self) -> Result<Arc<Connection>, StartError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.running {
             if connection.broken().is_none() {
@@ -139,9 +155,9 @@ impl PluginProcess {
                 state.running = Some(Arc::clone(&connection));
                 Ok(connection)
             }
-            Err(why) => {
+            Err(error) => {
                 self.fell(&mut state);
-                Err(why)
+                Err(error)
             }
         }
     }
@@ -153,7 +169,7 @@ impl PluginProcess {
         state.not_before = Some(Instant::now() + delay.min(LONGEST_DELAY));
     }
 
-    async fn start(&self) -> Result<Arc<Connection>, String> {
+    async fn start(&self) -> Result<Arc<Connection>, StartError> {
         let mut words = self.command.clone();
         if let Some(program) = words.first_mut()
             && program.contains('/')
@@ -163,7 +179,8 @@ impl PluginProcess {
         let mut environment = clean_environment(&[]);
         environment.extend(self.settings.environment.clone());
         let start = Start { words: &words, directory: self.folder.clone(), environment, stdin: Stdio::piped() };
-        let group = Group::start(start).map_err(|error| format!("cannot be started ({}): {error}", words.join(" ")))?;
+        let not_started = |source| StartError::NotStarted { command: words.join(" "), source };
+        let group = Group::start(start).map_err(not_started)?;
         let connection = Arc::new(Connection::new(group));
         let hello = json!({
             "protocolVersion": PROTOCOL_VERSION,
@@ -173,29 +190,29 @@ impl PluginProcess {
         });
         let greeted = tokio::time::timeout(GREETING, connection.request("initialize", hello, None)).await;
         let answer = match greeted {
-            Err(_) => Err(format!("did not answer `initialize` within {} s", GREETING.as_secs())),
-            Ok(Err(Broken(why))) => Err(why),
-            Ok(Ok(Err(error))) => Err(format!("refused to start: {}", error.message)),
+            Err(_) => Err(StartError::Late),
+            Ok(Err(broken)) => Err(broken.into()),
+            Ok(Ok(Err(error))) => Err(StartError::Refused(error.message)),
             Ok(Ok(Ok(answer))) => Ok(answer),
         };
         let answer = match answer {
             Ok(answer) => answer,
-            Err(why) => {
+            Err(error) => {
                 connection.end().await;
-                return Err(why);
+                return Err(error);
             }
         };
-        // Whatever else it says of itself is not looked at: the manifest is what is trusted.
+        // Nothing else that it says of itself is looked at: the manifest is what is trusted.
         let version = &answer["protocolVersion"];
         if *version != PROTOCOL_VERSION {
             connection.end().await;
-            return Err(format!("speaks protocol version {version}; {PROTOCOL_VERSION} is needed"));
+            return Err(StartError::Version(version.clone()));
         }
         Ok(connection)
     }
 }
 
-/// A wrong answer: the call was made, and what came of it nobody knows.
+/// Returns the error of a wrong answer: the call was made, and its effect is unknown.
 pub(crate) fn wrong(message: String) -> ToolError {
     ToolError::unknown(message)
 }

@@ -10,7 +10,7 @@ pub(crate) const PROTOCOL_VERSION: u32 = 1;
 /// The longest message that is read.
 pub(crate) const MOST_MESSAGE_BYTES: usize = 16 << 20;
 
-/// What we send.
+/// A message to a plugin.
 #[derive(Serialize)]
 pub(crate) struct Outgoing<'a> {
     pub jsonrpc: &'static str,
@@ -37,7 +37,7 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What a plugin may send.
+/// A message of a plugin.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Incoming {
     /// The answer to a request.
@@ -57,7 +57,7 @@ pub(crate) struct RpcError {
 }
 
 impl RpcError {
-    /// As the door takes it. What a plugin does not say, nobody knows.
+    /// Returns the error as the door takes it. The effect is unknown unless the plugin states it.
     pub fn into_tool_error(self) -> ToolError {
         let effect = match self.data.get("effect").and_then(Value::as_str) {
             Some("none") => Effect::None,
@@ -88,34 +88,58 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     Value::deserialize(deserializer).map(Some)
 }
 
-/// Reads one line; what is wrong with it otherwise.
-pub(crate) fn read(line: &[u8]) -> Result<Incoming, String> {
+/// The reason why a message of a plugin cannot be used, as a sentence that begins behind its name.
+#[derive(Debug, PartialEq, thiserror::Error)]
+pub(crate) enum WireError {
+    #[error("wrote a message of more than {MOST_MESSAGE_BYTES} bytes")]
+    TooLong,
+    #[error("wrote a message of more than {MAX_NODES} JSON values and keys")]
+    TooManyNodes,
+    #[error("wrote something to its standard output that is not JSON-RPC: `{0}`")]
+    NotJsonRpc(String),
+    #[error("wrote a message that is not JSON-RPC 2.0: `{0}`")]
+    OtherVersion(String),
+    #[error("wrote a message that is neither an answer nor an update: `{0}`")]
+    Neither(String),
+    #[error("sent an update without the id of its call")]
+    UpdateWithoutId,
+    #[error("sent `{0}`, which a plugin may not")]
+    Forbidden(String),
+    #[error("answered with the id {0}, which is none of ours")]
+    ForeignId(Value),
+    #[error("answered request {0} with both or neither of a result and an error")]
+    Ambiguous(u64),
+    #[error("answered request {0}, which nobody has made or which had its answer")]
+    Unasked(u64),
+}
+
+/// Reads one line.
+pub(crate) fn read(line: &[u8]) -> Result<Incoming, WireError> {
     if has_too_many_nodes(line) {
-        return Err(format!("wrote a message of more than {MAX_NODES} JSON values and keys"));
+        return Err(WireError::TooManyNodes);
     }
     let shown = || String::from_utf8_lossy(line.trim_ascii()).chars().take(120).collect::<String>();
-    let message: Message = serde_json::from_slice(line)
-        .map_err(|_| format!("wrote something to its standard output that is not JSON-RPC: `{}`", shown()))?;
+    let message: Message = serde_json::from_slice(line).map_err(|_| WireError::NotJsonRpc(shown()))?;
     if message.jsonrpc != "2.0" {
-        return Err(format!("wrote a message that is not JSON-RPC 2.0: `{}`", shown()));
+        return Err(WireError::OtherVersion(shown()));
     }
     match message {
         Message { method: Some(method), id: None, params, .. } if method == "update" => {
             let id = params.get("id").and_then(Value::as_u64);
-            let id = id.ok_or_else(|| "sent an update without the id of its call".to_owned())?;
+            let id = id.ok_or(WireError::UpdateWithoutId)?;
             Ok(Incoming::Update { id, update: params.get("update").cloned().unwrap_or_default() })
         }
-        Message { method: Some(method), .. } => Err(format!("sent `{method}`, which a plugin may not")),
+        Message { method: Some(method), .. } => Err(WireError::Forbidden(method)),
         Message { id: Some(id), result, error, .. } => {
-            let id = id.as_u64().ok_or_else(|| format!("answered with the id {id}, which is none of ours"))?;
+            let id = id.as_u64().ok_or(WireError::ForeignId(id))?;
             let result = match (result, error) {
                 (Some(value), None) => Ok(value),
                 (None, Some(error)) => Err(error),
-                _ => return Err(format!("answered request {id} with both or neither of a result and an error")),
+                _ => return Err(WireError::Ambiguous(id)),
             };
             Ok(Incoming::Answer { id, result })
         }
-        _ => Err(format!("wrote a message that is neither an answer nor an update: `{}`", shown())),
+        _ => Err(WireError::Neither(shown())),
     }
 }
 
@@ -150,7 +174,7 @@ mod tests {
             (r#"{"jsonrpc":"2.0"}"#, "neither an answer nor an update"),
             (&format!("[{}1]", "1,".repeat(MAX_NODES)), "more than 1000000 JSON values"),
         ] {
-            let error = said(text).expect_err(told);
+            let error = said(text).expect_err(told).to_string();
             assert!(error.contains(told), "{error}");
         }
     }
