@@ -2,7 +2,9 @@
 
 use pincer_catalog::{Catalog, Source, ToolId};
 use pincer_sandbox::{Json, JsonError, Scope as GuestScope};
-use pincer_tools::{Arguments, Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
+use pincer_tools::{
+    Arguments, Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool, TooManyArguments,
+};
 use serde_json::Value;
 
 /// A namespace that a run has.
@@ -82,9 +84,8 @@ impl Visible {
         node
     }
 
-    /// The tool that the function at this path means, and its input for these arguments or what is wrong with them. `None` if
-    /// there is no function.
-    pub fn call(&self, path: &str, arguments: Vec<Option<Json>>) -> Option<Result<(String, Json), String>> {
+    /// Returns the tool of the function at this path, and its input for these arguments. `None` if there is no function.
+    pub fn call(&self, path: &str, arguments: Vec<Option<Json>>) -> Option<Result<(String, Json), TooManyArguments>> {
         let parts = path.split(PATH_SEPARATOR);
         let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
             Scope::Object(members) => members.get(part),
@@ -99,7 +100,7 @@ impl Visible {
                 let values: Result<Vec<Option<Value>>, JsonError> = values.collect();
                 match arrange.input(values.ok()?) {
                     Ok(input) => Some(Json::of(&input).ok()?),
-                    Err(wrong) => return Some(Err(wrong)),
+                    Err(error) => return Some(Err(error)),
                 }
             }
         };

@@ -184,7 +184,7 @@ impl Manifest {
         for (index, namespace) in self.namespaces.iter().enumerate() {
             let at = format!("namespaces[{index}]");
             match namespace.made() {
-                Err((path, why)) => wrong(format!("{at}.scope{path}"), why),
+                Err(ScopeError { path, wrong: why }) => wrong(format!("{at}.scope{path}"), why.to_string()),
                 Ok(made) => {
                     if let Err(error) = made.check(&names) {
                         wrong(at.clone(), error.to_string());
@@ -218,7 +218,7 @@ impl Manifest {
                     idempotent: tool.idempotent || tool.read_only,
                     sequential: tool.sequential,
                     direct_only: false,
-                    // Somebody has put the folder where plugins are taken from.
+                    // The user has put the folder where plugins are taken from.
                     trusted: true,
                 };
                 Some(entry)
@@ -228,8 +228,8 @@ impl Manifest {
 }
 
 impl ManifestNamespace {
-    /// As the door takes it; otherwise where in the scope something is wrong, and what.
-    pub(crate) fn made(&self) -> Result<Namespace, (String, String)> {
+    /// Returns the namespace as the door takes it.
+    pub(crate) fn made(&self) -> Result<Namespace, ScopeError> {
         let mut called = Vec::new();
         let mut members = BTreeMap::new();
         for (key, value) in &self.scope {
@@ -249,13 +249,32 @@ impl ManifestNamespace {
     }
 }
 
-fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, (String, String)> {
+/// A place in the scope of a namespace that is wrong.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {wrong}")]
+pub(crate) struct ScopeError {
+    path: String,
+    wrong: WrongScope,
+}
+
+/// The reason why a part of a scope cannot be used.
+#[derive(Debug, thiserror::Error)]
+enum WrongScope {
+    #[error("`$tool` must be the name of a tool")]
+    Tool,
+    #[error("`{0}` does not belong beside `$tool`: known is `args`")]
+    UnknownKey(String),
+    #[error("`args` must be a list of names of fields")]
+    Arguments,
+}
+
+fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, ScopeError> {
     match value {
         Value::Object(members) if members.contains_key("$tool") => {
-            let wrong = |why: &str| (path.to_owned(), why.to_owned());
-            let tool = members["$tool"].as_str().ok_or_else(|| wrong("`$tool` must be the name of a tool"))?;
+            let wrong = |wrong: WrongScope| ScopeError { path: path.to_owned(), wrong };
+            let tool = members["$tool"].as_str().ok_or_else(|| wrong(WrongScope::Tool))?;
             if let Some(other) = members.keys().find(|key| !["$tool", "args"].contains(&key.as_str())) {
-                return Err(wrong(&format!("`{other}` does not belong beside `$tool`: known is `args`")));
+                return Err(wrong(WrongScope::UnknownKey(other.clone())));
             }
             let arguments = match members.get("args") {
                 None => Arguments::First,
@@ -263,7 +282,7 @@ fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, (
                     let names: Option<Vec<String>> = names
                         .as_array()
                         .and_then(|names| names.iter().map(|name| name.as_str().map(str::to_owned)).collect());
-                    Arguments::Named(names.ok_or_else(|| wrong("`args` must be a list of names of fields"))?)
+                    Arguments::Named(names.ok_or_else(|| wrong(WrongScope::Arguments))?)
                 }
             };
             called.push(tool.to_owned());

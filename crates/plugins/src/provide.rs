@@ -105,17 +105,17 @@ struct PluginHook(Arc<PluginProcess>);
 impl BeforeHook for PluginHook {
     fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
         Box::pin(async move {
-            let event = serde_json::to_value(event).map_err(|error| HookError::Start(error.to_string()))?;
+            let event = serde_json::to_value(event).map_err(|error| HookError::Start(error.into()))?;
             let answer =
                 self.0.request("hook/before_tool_call", event, None).await.map_err(|failure| match failure {
-                    Failure::NotMade(why) => HookError::Start(why),
-                    Failure::Fell(why) => HookError::Answer(why),
-                    Failure::Refused(error) => HookError::Answer(error.message),
+                    Failure::NotMade(why) => HookError::Start(why.into()),
+                    Failure::Fell(why) => HookError::Answer(why.into()),
+                    Failure::Refused(error) => HookError::Answer(error.message.into()),
                 })?;
             if answer.is_null() {
                 return Ok(BeforeVerdict::default());
             }
-            serde_json::from_value(answer).map_err(|error| HookError::Answer(error.to_string()))
+            serde_json::from_value(answer).map_err(|error| HookError::Answer(error.into()))
         })
     }
 }

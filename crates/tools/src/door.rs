@@ -316,8 +316,8 @@ impl Door {
         };
         give_back(text.as_ref());
         let result = result.and_then(|value| {
-            checked(registered, value).map_err(|complaint| Failed {
-                error: CallError::new(ErrorCode::InvalidOutput, format!("{id} returned {complaint}")),
+            checked(registered, value).map_err(|error| Failed {
+                error: CallError::new(ErrorCode::InvalidOutput, format!("{id} returned {error}")),
                 effect: Effect::Done,
             })
         });

@@ -47,9 +47,11 @@ pub use escape::{is_hidden, one_line};
 pub use events::{Event, EventKind, EventSink};
 pub use fingerprint::{Fingerprint, fingerprint};
 pub use matcher::Matcher;
-pub use namespace::{Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool};
+pub use namespace::{
+    Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool, TooManyArguments,
+};
 pub use outcome::{CallError, ErrorCode, Outcome, recorded};
-pub use plugin::Plugin;
+pub use plugin::{Plugin, PluginError};
 pub use redact::{Redactor, clean_environment};
 pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;

@@ -183,8 +183,8 @@ impl fmt::Debug for Arguments {
 }
 
 impl Arguments {
-    /// Returns the input for these arguments, or what is wrong with them. `None` is one that was left out.
-    pub fn input(&self, mut arguments: Vec<Option<Value>>) -> Result<Value, String> {
+    /// Returns the input for these arguments. `None` is one that was left out.
+    pub fn input(&self, mut arguments: Vec<Option<Value>>) -> Result<Value, TooManyArguments> {
         while arguments.last().is_some_and(Option::is_none) {
             arguments.pop();
         }
@@ -198,8 +198,7 @@ impl Arguments {
                 Ok(arguments.into_iter().next().flatten().unwrap_or_default())
             }
             Self::Named(names) if arguments.len() > names.len() => {
-                let (most, given) = (names.len(), arguments.len());
-                Err(format!("takes {most} arguments ({}), and got {given}", names.join(", ")))
+                Err(TooManyArguments { names: names.clone(), given: arguments.len() })
             }
             Self::Named(names) => {
                 let given = names.iter().cloned().zip(arguments);
@@ -208,6 +207,16 @@ impl Arguments {
             Self::Mapped(map) => Ok(map(arguments.into_iter().map(Option::unwrap_or_default).collect())),
         }
     }
+}
+
+/// A function of a namespace was given more arguments than it has names for. The message goes on from the function.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("takes {} arguments ({}), and got {given}", names.len(), names.join(", "))]
+pub struct TooManyArguments {
+    /// The names of its arguments.
+    pub names: Vec<String>,
+    /// The number of arguments that it was given.
+    pub given: usize,
 }
 
 fn is_all_of_it(names: &[String], arguments: &[Option<Value>]) -> bool {

@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::hooks::{Hook, Observer};
 use crate::plugin::check_namespaces;
 use crate::schema::Checked;
-use crate::{Fingerprint, Namespace, Plugin, SchemaError, Server, ServerState, Tool, fingerprint};
+use crate::{Fingerprint, Namespace, Plugin, PluginError, SchemaError, Server, ServerState, Tool, fingerprint};
 
-/// Why something cannot be registered.
+/// The reason why something cannot be registered.
 #[derive(Debug, thiserror::Error)]
 pub enum RegisterError {
     /// There is one with this id.
@@ -32,12 +32,12 @@ pub enum RegisterError {
     #[error("the plugin {0} is registered already: take it back first")]
     PluginTwice(String),
     /// A plugin brings what is not its own.
-    #[error("the plugin {plugin} cannot be registered: {reason}")]
+    #[error("the plugin {plugin} cannot be registered: {source}")]
     Plugin {
         /// The plugin.
         plugin: String,
         /// What it does wrong.
-        reason: String,
+        source: PluginError,
     },
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn give_back(text: Option<&Json>) {
 }
 
 impl Given {
-    /// The text, and what is kept of the input until its tool runs.
+    /// Returns the text, and what is kept of the input until its tool runs.
     pub fn held(self) -> (Option<Json>, Payload) {
         let Self { text, value } = self;
         let held = match &text {
@@ -44,7 +44,7 @@ impl Given {
     }
 }
 
-/// An input as the journal has it.
+/// Returns an input as the journal has it.
 pub(crate) fn noted(input: &Payload) -> Arc<String> {
     match input {
         Payload::Text(text) => text.shared(),
@@ -52,30 +52,44 @@ pub(crate) fn noted(input: &Payload) -> Arc<String> {
     }
 }
 
-/// A tool's value as text, or what is wrong with it.
-pub(crate) fn checked(registered: &Registered, value: Payload) -> Result<Json, String> {
+/// The reason why the value of a tool is not passed on, as the end of a sentence: the tool returned…
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ValueError {
+    #[error("more than the {MOST_VALUE_BYTES} bytes that a value may have: ask it for less")]
+    TooLarge,
+    #[error("what it does not declare: {complaint}")]
+    Undeclared { complaint: String },
+    #[error("a value {}: ask it for less", JsonError::TooManyNodes)]
+    TooManyNodes,
+    #[error("a value that cannot be passed on: {0}")]
+    Json(#[source] JsonError),
+}
+
+impl From<JsonError> for ValueError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::TooManyNodes => Self::TooManyNodes,
+            error => Self::Json(error),
+        }
+    }
+}
+
+/// Returns the value of a tool as text.
+pub(crate) fn checked(registered: &Registered, value: Payload) -> Result<Json, ValueError> {
     let is_too_large = match &value {
         Payload::Text(text) => text.as_str().len() > MOST_VALUE_BYTES,
         Payload::Value(value) => is_larger(value, MOST_VALUE_BYTES),
     };
     if is_too_large {
-        return Err(format!("more than the {MOST_VALUE_BYTES} bytes that a value may have: ask it for less"));
+        return Err(ValueError::TooLarge);
     }
     if let Some(output) = &registered.output {
-        let value = value.as_value().map_err(refused)?;
+        let value = value.as_value()?;
         if let Some(complaint) = output.complaint(&value) {
-            return Err(format!("what it does not declare: {complaint}"));
+            return Err(ValueError::Undeclared { complaint });
         }
     }
-    value.into_text().map_err(refused)
-}
-
-/// Says why a value is not passed on.
-fn refused(error: JsonError) -> String {
-    match error {
-        JsonError::TooManyNodes => format!("a value {error}: ask it for less"),
-        error => format!("a value that cannot be passed on: {error}"),
-    }
+    Ok(value.into_text()?)
 }
 
 /// Returns whether a value has more than so many bytes as JSON. Stops counting there.

@@ -142,10 +142,10 @@ fn arguments_become_input() {
         (
             &named,
             vec![Some(json!(1)), Some(json!(2)), Some(json!(3))],
-            Err("takes 2 arguments (number, patch), and got 3".to_owned()),
+            Err("takes 2 arguments (number, patch), and got 3"),
         ),
     ] {
-        assert_eq!(arguments.input(given), expected);
+        assert_eq!(arguments.input(given).map_err(|error| error.to_string()), expected.map_err(str::to_owned));
     }
     let mapped = Arguments::Mapped(Arc::new(|arguments| json!({ "all": arguments })));
     assert_eq!(mapped.input(vec![None, Some(json!(1))]), Ok(json!({ "all": [null, 1] })));

@@ -33,7 +33,7 @@ impl BeforeHook for CommandHook {
 
 impl CommandHook {
     async fn ask(&self, event: &BeforeToolCall) -> Result<BeforeVerdict, HookError> {
-        let start = |error: std::io::Error| HookError::Start(error.to_string());
+        let start = |error: std::io::Error| HookError::Start(error.into());
         if self.command.is_empty() {
             return Err(HookError::Start("it has no command".into()));
         }
@@ -45,7 +45,7 @@ impl CommandHook {
         let start_it = Start { words: &self.command, directory: START.into(), environment, stdin: Stdio::piped() };
         // All of it ends when this future is dropped, which is what happens to a hook that is late.
         let mut group = Group::start(start_it).map_err(start)?;
-        let event = serde_json::to_vec(event).map_err(|error| HookError::Start(error.to_string()))?;
+        let event = serde_json::to_vec(event).map_err(|error| HookError::Start(error.into()))?;
         let mut stdin = group.child.stdin.take();
         // A hook need not read its input to have an opinion, so a closed pipe is no failure.
         let write = async move {
@@ -59,7 +59,7 @@ impl CommandHook {
         group.sweep();
         let (status, stdout, stderr) = (status.map_err(start)?, stdout.map_err(start)?, stderr.map_err(start)?);
         if stdout.len() as u64 > MOST_OUTPUT {
-            return Err(HookError::Answer(format!("it has more than {MOST_OUTPUT} bytes")));
+            return Err(HookError::Answer(format!("it has more than {MOST_OUTPUT} bytes").into()));
         }
         if !status.success() {
             let stderr = String::from_utf8_lossy(&stderr);
@@ -70,7 +70,7 @@ impl CommandHook {
             return Ok(BeforeVerdict::default());
         }
         let verdict: Option<BeforeVerdict> =
-            serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.to_string()))?;
+            serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.into()))?;
         Ok(verdict.unwrap_or_default())
     }
 }

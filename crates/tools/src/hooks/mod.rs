@@ -8,6 +8,7 @@
 mod after;
 mod command;
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,12 +118,12 @@ impl Standing {
     }
 }
 
-/// Why a hook could not be asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// The reason why a hook could not be asked.
+#[derive(Debug, thiserror::Error)]
 pub enum HookError {
     /// It could not be started.
     #[error("it cannot be started: {0}")]
-    Start(String),
+    Start(#[source] Box<dyn Error + Send + Sync>),
     /// It ended as a failure.
     #[error("it failed with {status}{}", if stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Failed {
@@ -133,10 +134,10 @@ pub enum HookError {
     },
     /// It said something else than a verdict.
     #[error("its answer is not a verdict: {0}")]
-    Answer(String),
+    Answer(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Somebody who has a say.
+/// A hook that has a say.
 pub trait BeforeHook: Send + Sync {
     /// Looks at a call that is about to be made.
     fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>>;
