@@ -60,17 +60,23 @@ impl Wrapped {
         Parsed { wrapped: self, result: Parser::new(allocator, &self.text, source_type).parse() }
     }
 
-    /// Whether a program that was made from this one is JavaScript.
+    /// Checks that a program that was made from another one is JavaScript.
     #[cfg(debug_assertions)]
-    pub(crate) fn is_javascript(&self) -> Result<(), String> {
+    pub(crate) fn is_javascript(&self) -> Result<(), NotJavaScript> {
         let allocator = Allocator::default();
         let parsed = self.parse(&allocator, Language::JavaScript);
         match parsed.body() {
             Some(_) if parsed.result.diagnostics.is_empty() => Ok(()),
-            _ => Err(format!("{:?}", parsed.result.diagnostics.first())),
+            _ => Err(NotJavaScript(parsed.result.diagnostics.first().map(|first| first.message.to_string()))),
         }
     }
 }
+
+/// The first error of a program that was made from another one.
+#[cfg(debug_assertions)]
+#[derive(Debug, thiserror::Error)]
+#[error("{0:?}")]
+pub(crate) struct NotJavaScript(Option<String>);
 
 /// What the parser made of a program.
 pub(crate) struct Parsed<'a> {

@@ -14,7 +14,7 @@ use crate::parse::Wrapped;
 use crate::place::{excerpt, place_at};
 use crate::shell;
 use crate::trailing::Trailing;
-use crate::typescript;
+use crate::typescript::{self, Refusal};
 
 /// The language a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -130,7 +130,7 @@ fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceErro
     let mut edits = match language {
         Language::JavaScript => Edits::default(),
         Language::TypeScript => typescript::strip(&wrapped, body, parsed.comments(), trailing)
-            .map_err(|(at, message)| SourceError::TypeScript(wrapped.diagnostic(at, message)))?,
+            .map_err(|Refusal { at, message }| SourceError::TypeScript(wrapped.diagnostic(at, message)))?,
     };
     if let Some(trailing) = trailing {
         trailing.edit(&mut edits);

@@ -29,8 +29,13 @@ pub fn typescript_preparations() -> u64 {
     PREPARATIONS.load(Ordering::Relaxed)
 }
 
-/// What cannot be done, and where.
-pub(crate) type Refusal = (u32, String);
+/// A part of a program that cannot be translated, and its place.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub(crate) struct Refusal {
+    pub at: u32,
+    pub message: String,
+}
 
 /// The changes that make JavaScript of a program. The statement of `trailing` goes on to be edited, so it is not ended.
 pub(crate) fn strip(

@@ -55,7 +55,7 @@ impl<'t> Strip<'t> {
     }
 
     pub(super) fn refuse(&mut self, at: u32, message: impl Into<String>) {
-        self.refusal.get_or_insert((at, message.into()));
+        self.refusal.get_or_insert(Refusal { at, message: message.into() });
     }
 
     pub(super) fn erase(&mut self, span: Span) {
