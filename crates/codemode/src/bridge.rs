@@ -89,7 +89,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
                 return Err(wrong("tools.call needs the id of a tool and an input: tools.call(id, { … })"));
             };
             let input = arguments.next().filter(|input| !input.is_null()).unwrap_or_else(Json::empty_object);
-            let entry = tools.find(&tool).map_err(|message| missing(&tool, &message, tools, known))?;
+            let entry = tools.find(&tool).map_err(|error| missing(&tool, &error.to_string(), tools, known))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Call)))
         }
         "namespace" => {
@@ -105,7 +105,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
             let (tool, input) = namespace
                 .call(&path, arguments.collect())
                 .ok_or_else(|| wrong(format!("{}.{} is not callable", namespace.global, shown())))?
-                .map_err(|why| wrong(format!("{}.{} {why}", namespace.global, shown())))?;
+                .map_err(|error| wrong(format!("{}.{} {error}", namespace.global, shown())))?;
             let missing = || missing(&tool, &format!("Unknown tool: {tool}."), tools, known);
             let entry = tools.catalog().get(&tool).ok_or_else(missing)?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
@@ -119,7 +119,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
             let missing = || missing(&id, &format!("Unknown tool: {id}. It has been taken back."), tools, known);
             let entry = entry.ok_or_else(missing)?;
             let input = tools.mcp().input(entry, arguments.collect());
-            let input = input.map_err(|message| wrong(message).with("toolId", id.as_str()))?;
+            let input = input.map_err(|error| wrong(error.to_string()).with("toolId", id.as_str()))?;
             Ok(Asked::Call(ToolCall::new(entry, input, Method::Namespace)))
         }
         mcp::API => {

@@ -228,7 +228,7 @@ impl Driver {
                 self.inner.counting.add(Counted::Describe, 1);
                 match self.scope.tools.mcp().api(server.as_deref(), tool.as_deref(), with_schema) {
                     Ok(api) => Json::of(&api).map_err(|error| bridge::unreadable(&error)),
-                    Err(message) => Err(bridge::unknown(tool.as_deref().unwrap_or_default(), &message)),
+                    Err(error) => Err(bridge::unknown(tool.as_deref().unwrap_or_default(), &error.to_string())),
                 }
             }
             Ok(Asked::Search { query, limit }) => {
@@ -242,8 +242,8 @@ impl Driver {
                 self.telemetry.describe_count += 1;
                 self.inner.counting.add(Counted::Describe, 1);
                 match self.scope.tools.describe(&tool) {
-                    Ok(described) => described.map_err(|error| bridge::unreadable(&error)),
-                    Err(message) => Err(bridge::unknown(&tool, &message)),
+                    Ok(described) => Json::of(&described).map_err(|error| bridge::unreadable(&error)),
+                    Err(error) => Err(bridge::unknown(&tool, &error.to_string())),
                 }
             }
         };

@@ -64,7 +64,7 @@ fn not_callable(callee: &Callee, tools: &RunTools) -> String {
         Some((root, path)) if root == "MCP" && !path.is_empty() => tools.mcp().meant(&path.join(".")),
         Some((root, [name])) if root == "tools" => Some(match tools.find(name) {
             Ok(entry) => format!("call it as tools.call(\"{}\", input)", entry.id),
-            Err(message) => message,
+            Err(error) => error.to_string(),
         }),
         _ => None,
     };

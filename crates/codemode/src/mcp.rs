@@ -53,8 +53,29 @@ struct McpServer {
     tools: BTreeMap<String, Arc<Entry>>,
     /// What else can be done with it: where it stands, and what it is.
     operations: Vec<([&'static str; 2], Arc<Entry>)>,
-    /// Made when somebody looks at it.
+    /// Made when a program looks at it.
     declared: OnceLock<Arc<str>>,
+}
+
+/// The reason why a program does not get what it asks a server for.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum McpError {
+    #[error("there is no MCP server {0} any more")]
+    NoServer(String),
+    #[error("the MCP server {server} has no tool {tool}: {hint}")]
+    NoTool { server: String, tool: String, hint: String },
+    #[error("{called} takes one object: {called}({{ … }})")]
+    NotOneObject { called: String },
+    #[error("{called} cannot take this input: it is too large")]
+    TooLarge { called: String },
+    #[error("{called} needs {missing}. Expected input: {expected}")]
+    Missing { called: String, missing: String, expected: String },
+}
+
+impl McpError {
+    fn no_server(name: &str) -> Self {
+        Self::NoServer(shortened(name, 100))
+    }
 }
 
 impl McpServers {
@@ -132,8 +153,8 @@ impl McpServers {
         )
     }
 
-    /// What `$api()` gives: of all servers, of one, or of one of its tools.
-    pub fn api(&self, server: Option<&str>, tool: Option<&str>, with_schema: bool) -> Result<Value, String> {
+    /// Returns what `$api()` gives: of all servers, of one, or of one of its tools.
+    pub fn api(&self, server: Option<&str>, tool: Option<&str>, with_schema: bool) -> Result<Value, McpError> {
         let Some(name) = server else {
             let servers: Vec<Value> = self.servers.iter().map(McpServer::shown).collect();
             let note = "Read API.read(\"mcp/SERVER.d.ts\"), or call MCP.SERVER.$api(), for the tools of one.";
@@ -142,12 +163,10 @@ impl McpServers {
             );
         };
         let server = self.servers.iter().find(|server| server.name == name);
-        server
-            .ok_or_else(|| format!("there is no MCP server {} any more", shortened(name, 100)))?
-            .api(tool, with_schema)
+        server.ok_or_else(|| McpError::no_server(name))?.api(tool, with_schema)
     }
 
-    /// Why there is no such tool of a server whose tools nobody knows.
+    /// Returns why there is no such tool of a server whose tools are not known.
     pub fn unknown(&self, server: &str, tool: &str) -> String {
         match self.servers.iter().find(|known| known.name == server) {
             Some(server) => match &server.state {
@@ -155,18 +174,18 @@ impl McpServers {
                 ServerState::Starting => {
                     format!("the MCP server {} is still starting: try again", server.name)
                 }
-                ServerState::Available => server.no_tool(tool),
+                ServerState::Available => server.no_tool(tool).to_string(),
             },
-            None => format!("there is no MCP server {} any more", shortened(server, 100)),
+            None => McpError::no_server(server).to_string(),
         }
     }
 
-    /// What a program probably meant that called `MCP.…` and found no function there.
+    /// Returns what a program probably meant that called `MCP.…` and found no function there.
     pub fn meant(&self, path: &str) -> Option<String> {
         let mut parts = path.split('.');
         let (identifier, tool) = (parts.next()?, parts.next());
         match self.servers.iter().find(|server| server.identifier == identifier) {
-            Some(server) => Some(server.no_tool(tool.unwrap_or(""))),
+            Some(server) => Some(server.no_tool(tool.unwrap_or("")).to_string()),
             None => {
                 let known: Vec<&str> = self.servers.iter().map(|server| server.identifier.as_str()).collect();
                 Some(format!("there is no MCP server {identifier}; there are: {}", known.join(", ")))
@@ -174,9 +193,8 @@ impl McpServers {
         }
     }
 
-    /// An input for a tool, out of what a program passed: one object or nothing, with the defaults of the schema filled in.
-    /// What is wrong with it otherwise, before anybody is bothered with it.
-    pub fn input(&self, entry: &Entry, arguments: Vec<Json>) -> Result<Json, String> {
+    /// Returns the input for a tool, out of what a program passed: one object or nothing, with the defaults of the schema filled in.
+    pub fn input(&self, entry: &Entry, arguments: Vec<Json>) -> Result<Json, McpError> {
         let called = || self.called(entry);
         let mut arguments = arguments.into_iter();
         let input = match (arguments.next(), arguments.next()) {
@@ -187,7 +205,7 @@ impl McpServers {
         };
         // Only its own members are looked at: what is in them stays text.
         let Ok(members) = serde_json::from_str::<BTreeMap<String, &RawValue>>(input.as_str()) else {
-            return Err(format!("{} takes one object: {}({{ … }})", called(), called()));
+            return Err(McpError::NotOneObject { called: called() });
         };
         let schema = &entry.input_schema;
         let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
@@ -202,14 +220,15 @@ impl McpServers {
             .collect();
         match &missing[..] {
             [] if defaults.is_empty() => Ok(input),
-            [] => input.with(defaults).ok_or_else(|| format!("{} cannot take this input: it is too large", called())),
+            [] => input.with(defaults).ok_or_else(|| McpError::TooLarge { called: called() }),
             missing => {
-                Err(format!("{} needs {}. Expected input: {}", called(), missing.join(" and "), declare::hint(schema)))
+                let (missing, expected) = (missing.join(" and "), declare::hint(schema));
+                Err(McpError::Missing { called: called(), missing, expected })
             }
         }
     }
 
-    /// How programs call a tool.
+    /// Returns how programs call a tool.
     fn called(&self, entry: &Entry) -> String {
         let server = self.servers.iter().find(|server| server.name == entry.id.owner());
         let found = server.and_then(|server| {
@@ -322,7 +341,7 @@ impl McpServer {
         state + &declare::namespace(&format!("MCP.{}", self.identifier), tools, result, &more)
     }
 
-    fn api(&self, tool: Option<&str>, with_schema: bool) -> Result<Value, String> {
+    fn api(&self, tool: Option<&str>, with_schema: bool) -> Result<Value, McpError> {
         let wanted = match tool {
             None => None,
             Some(asked) => {
@@ -361,18 +380,17 @@ impl McpServer {
         Ok(shown)
     }
 
-    fn no_tool(&self, asked: &str) -> String {
+    fn no_tool(&self, asked: &str) -> McpError {
         let names = self
             .tools
             .iter()
             .flat_map(|(name, entry)| [(name.clone(), name.clone()), (entry.id.name().to_owned(), name.clone())]);
         let near = nearest(asked, names, NEAR);
-        let asked = shortened(asked, 100);
-        let meant = match &near[..] {
+        let hint = match &near[..] {
             [] => format!("API.read(\"{}\") tells which there are", self.path()),
             near => format!("did you mean {}?", near.join(", ")),
         };
-        format!("the MCP server {} has no tool {asked}: {meant}", self.name)
+        McpError::NoTool { server: self.name.clone(), tool: shortened(asked, 100), hint }
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::names::unambiguous;
-use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, Source};
-use pincer_sandbox::{Json, JsonError, Library, Scope};
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, LookupError, Policy, Source, ToolId};
+use pincer_sandbox::{Json, Library, Scope};
 use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,9 +34,18 @@ pub struct RunTools {
     known: OnceLock<Arc<KnownTools>>,
 }
 
+/// The reason why `tools` does not reach a tool, for the program.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoTool {
+    #[error(transparent)]
+    Unknown(LookupError),
+    #[error("{0} belongs to an MCP server: call it as a function of MCP, see API.list(\"mcp\")")]
+    OfServer(ToolId),
+}
+
 /// An entry as `tools.describe` gives it.
 #[derive(Serialize)]
-struct Described<'e> {
+pub(crate) struct Described<'e> {
     #[serde(flatten)]
     entry: CompactEntry,
     parameters: &'e Value,
@@ -93,7 +102,7 @@ impl RunTools {
         &self.mcp
     }
 
-    /// The globals of a program, each by name.
+    /// Returns the names of a program's globals.
     pub(crate) fn globals(&self) -> impl Iterator<Item = &str> {
         GLOBALS.into_iter().chain(self.namespaces.iter().map(|namespace| namespace.global.as_str()))
     }
@@ -103,20 +112,19 @@ impl RunTools {
         index.search(query, limit).iter().map(|entry| CompactEntry::from(entry.as_ref())).collect()
     }
 
-    /// The entry with this id or name that `tools` reaches. What is wrong otherwise, for the program.
-    pub(crate) fn find(&self, asked: &str) -> Result<&Arc<Entry>, String> {
+    /// Returns the entry with this id or name that `tools` reaches.
+    pub(crate) fn find(&self, asked: &str) -> Result<&Arc<Entry>, NoTool> {
         self.own.find(asked).map_err(|error| match self.catalog.view().find(asked) {
-            Ok(entry) => {
-                format!("{} belongs to an MCP server: call it as a function of MCP, see API.list(\"mcp\")", entry.id)
-            }
-            Err(_) => error.to_string(),
+            Ok(entry) => NoTool::OfServer(entry.id.clone()),
+            Err(_) => NoTool::Unknown(error),
         })
     }
 
-    pub(crate) fn describe(&self, asked: &str) -> Result<Result<Json, JsonError>, String> {
+    /// Returns the entry with this id or name as `tools.describe` gives it.
+    pub(crate) fn describe(&self, asked: &str) -> Result<Described<'_>, NoTool> {
         let entry = self.find(asked)?;
         let (parameters, returns) = (&entry.input_schema, entry.output_schema.as_ref());
-        Ok(Json::of(&Described { entry: CompactEntry::from(entry.as_ref()), parameters, returns }))
+        Ok(Described { entry: CompactEntry::from(entry.as_ref()), parameters, returns })
     }
 
     fn all_tools(&self) -> Scope {
