@@ -3,9 +3,22 @@
 use std::io;
 use std::path::PathBuf;
 
-use pincer_config::EditError;
+use pincer_config::{EditError, Problems};
 
-/// Why a client's config was not read, or not changed.
+use crate::toml::TomlError;
+
+/// The reason why the text of a client's config cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum SyntaxError {
+    /// It is not JSON.
+    #[error(transparent)]
+    Json(Problems),
+    /// It is not TOML.
+    #[error(transparent)]
+    Toml(TomlError),
+}
+
+/// The reason why a client's config was not read, or not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The file cannot be read.
@@ -26,25 +39,25 @@ pub enum ClientError {
         #[source]
         source: io::Error,
     },
-    /// Somebody has said that this file is not to be written.
+    /// The file is marked as one that is not to be written.
     #[error("{} is read-only: make it writable, or paste the block by hand", file.display())]
     ReadOnly {
         /// Which.
         file: PathBuf,
     },
-    /// Somebody else wrote to the file meanwhile.
+    /// Another program wrote to the file meanwhile.
     #[error("{} was changed by another program meanwhile, and is left as it is: close that program, and try again", file.display())]
     Changed {
         /// Which.
         file: PathBuf,
     },
     /// The text is not what the file's name promises.
-    #[error("{}: {problem}", file.display())]
+    #[error("{}: {source}", file.display())]
     Syntax {
         /// Which.
         file: PathBuf,
         /// What is wrong, with line and column.
-        problem: String,
+        source: SyntaxError,
     },
     /// Where the servers should stand is something else.
     #[error("{}: {path} is not an object, so there are no servers to be found", file.display())]
@@ -60,7 +73,7 @@ pub enum ClientError {
         /// Which.
         file: PathBuf,
     },
-    /// Our name is taken by somebody else's server.
+    /// Another server has our name.
     #[error("{} has a server `{name}` that is not Pincer: give that another name first", file.display())]
     Taken {
         /// Which file.

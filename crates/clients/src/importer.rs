@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::file::read_text;
 use crate::parse::parse;
 use crate::secrets::{Vault, variable_name};
-use crate::server::{self, shortened};
+use crate::server::{self, ServerError, shortened};
 use crate::variables::{Input, Passing, Translator, literal};
 use crate::{ClientError, ClientFile, Format, Hidden, Secrets, Surroundings};
 
@@ -36,7 +36,7 @@ pub struct LeftOut {
     pub reason: Reason,
 }
 
-/// Why a server is not taken over.
+/// The reason why a server is not taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// It is Pincer.
@@ -46,8 +46,8 @@ pub enum Reason {
     #[error("it is the same as `{0}`, which was found before")]
     Same(String),
     /// It cannot be a server of ours.
-    #[error("{0}")]
-    Unusable(String),
+    #[error(transparent)]
+    Unusable(#[from] ServerError),
 }
 
 /// A variable that servers of our config name. As long as it is not set, those servers are down.
@@ -161,7 +161,7 @@ impl<'a> Importer<'a> {
         let (around, client) = (self.around, file.client);
         let (named, passed, remarks) = Default::default();
         let mut translator = Translator { client, around, inputs, named, passed, remarks };
-        let mut server = server::read(members, &mut translator).map_err(Reason::Unusable)?;
+        let mut server = server::read(members, &mut translator)?;
         let Translator { named, passed, remarks, .. } = translator;
         server::seen_from(&mut server, &self.around.directory, file.reach);
         let wanted = server_name(name_there);

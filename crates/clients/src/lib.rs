@@ -38,10 +38,12 @@ mod toml;
 mod variables;
 
 pub use client::{Client, ClientFile, Format, Reach, Surroundings, System, files_of, known_files, recognise};
-pub use error::ClientError;
+pub use error::{ClientError, SyntaxError};
 pub use file::{read_text, replace_file};
 pub use importer::{Found, Importer, LeftOut, Needed, Reading, Reason};
 pub use install::{Change, Installed, Replace, install, preview};
 pub use launch::{Launch, OUR_NAME, block};
 pub use secrets::{Hidden, Secrets};
+pub use server::ServerError;
+pub use toml::TomlError;
 pub use variables::Passing;

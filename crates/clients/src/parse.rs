@@ -2,19 +2,16 @@
 
 use std::path::Path;
 
-use pincer_config::{EditError, edit};
+use pincer_config::edit;
 use serde_json::Value;
 
-use crate::{ClientError, Format, toml};
+use crate::{ClientError, Format, SyntaxError, toml};
 
-/// What a text says. An empty one says nothing, which is no mistake.
+/// Reads the text of a client's config. An empty one says nothing, which is no mistake.
 pub(crate) fn parse(file: &Path, format: Format, text: &str) -> Result<Value, ClientError> {
     let read = match format {
-        Format::Json => edit::value(text).map_err(|error| match error {
-            EditError::Wrong(problems) => problems.to_string(),
-            other => other.to_string(),
-        }),
-        Format::Toml => toml::value(text),
+        Format::Json => edit::value(text).map_err(SyntaxError::Json),
+        Format::Toml => toml::value(text).map_err(SyntaxError::Toml),
     };
-    read.map_err(|problem| ClientError::Syntax { file: file.to_owned(), problem })
+    read.map_err(|source| ClientError::Syntax { file: file.to_owned(), source })
 }

@@ -12,9 +12,43 @@ use serde_json::{Map, Value};
 use crate::Reach;
 use crate::variables::{Translator, is_name};
 
-/// Reads one server; an error says why it cannot be one of ours.
-pub(crate) fn read(members: &Value, translator: &mut Translator<'_>) -> Result<McpServer, String> {
-    let members = members.as_object().ok_or("it is not an object")?;
+/// The reason why a server of a client cannot be one of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServerError {
+    /// It is no object.
+    #[error("it is not an object")]
+    NotAnObject,
+    /// A key has a value of the wrong kind.
+    #[error("its `{key}` is not {expected}")]
+    Wrong {
+        /// The key.
+        key: String,
+        /// The kind of value that it should have.
+        expected: &'static str,
+    },
+    /// A key must name a variable.
+    #[error("`{key}` does not name a variable")]
+    NoVariable {
+        /// The key.
+        key: String,
+    },
+    /// Its type is not known.
+    #[error("its type `{0}` is not known to Pincer")]
+    UnknownType(String),
+    /// It cannot be reached in any way.
+    #[error("it has neither a `command` nor a `url`")]
+    NoWay,
+    /// Its address is none of the web.
+    #[error("its `url` does not begin with http:// or https://")]
+    Url,
+    /// There is no program to start.
+    #[error("its `command` is empty")]
+    EmptyCommand,
+}
+
+/// Reads one server.
+pub(crate) fn read(members: &Value, translator: &mut Translator<'_>) -> Result<McpServer, ServerError> {
+    let members = members.as_object().ok_or(ServerError::NotAnObject)?;
     let mut draft = Draft { server: McpServer::default(), kind: Kind::Unsaid, translator };
     for (key, value) in members {
         draft.member(key, value)?;
@@ -22,7 +56,7 @@ pub(crate) fn read(members: &Value, translator: &mut Translator<'_>) -> Result<M
     draft.finished()
 }
 
-/// Whether a server is Pincer itself: it would start itself, and so on for ever.
+/// Returns whether a server is Pincer itself: it would start itself, and so on for ever.
 pub(crate) fn is_pincer(members: &Value) -> bool {
     let command = members.get("command").and_then(Value::as_str).unwrap_or_default();
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default().to_ascii_lowercase();
@@ -46,7 +80,7 @@ struct Draft<'d, 'a> {
 }
 
 impl Draft<'_, '_> {
-    fn member(&mut self, key: &str, value: &Value) -> Result<(), String> {
+    fn member(&mut self, key: &str, value: &Value) -> Result<(), ServerError> {
         match key {
             // Nothing said is nothing wrong.
             _ if value.is_null() => {}
@@ -64,7 +98,7 @@ impl Draft<'_, '_> {
             "env_vars" => self.passed_on(key, value)?,
             "bearer_token_env_var" => {
                 let name = value.as_str().filter(|name| is_name(name));
-                let name = name.ok_or_else(|| format!("`{key}` does not name a variable"))?;
+                let name = name.ok_or_else(|| ServerError::NoVariable { key: key.to_owned() })?;
                 self.server.auth.token = Some(self.reference(name));
             }
             "bearer_token" => self.server.auth.token = Some(self.needed(key, value)?),
@@ -95,11 +129,11 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// What only the whole server can say.
-    fn finished(mut self) -> Result<McpServer, String> {
+    /// Checks what only the whole server can say.
+    fn finished(mut self) -> Result<McpServer, ServerError> {
         let server = &mut self.server;
         match (&server.command, &server.url, self.kind) {
-            (None, None, _) => return Err("it has neither a `command` nor a `url`".into()),
+            (None, None, _) => return Err(ServerError::NoWay),
             (Some(_), Some(_), Kind::Address(_)) => {
                 server.command = None;
                 self.translator.remark("`command` is left out: the `type` is that of a `url`");
@@ -123,22 +157,22 @@ impl Draft<'_, '_> {
         }
         let url = server.url.as_deref().unwrap_or("https://");
         if !["http://", "https://", "${"].iter().any(|start| url.starts_with(start)) {
-            return Err("its `url` does not begin with http:// or https://".into());
+            return Err(ServerError::Url);
         }
         if server.command.as_ref().is_some_and(|command| command.trim().is_empty()) {
-            return Err("its `command` is empty".into());
+            return Err(ServerError::EmptyCommand);
         }
         Ok(self.server)
     }
 
-    fn kind(&mut self, key: &str, value: &Value) -> Result<Kind, String> {
+    fn kind(&mut self, key: &str, value: &Value) -> Result<Kind, ServerError> {
         let word = value.as_str().ok_or_else(|| wrong(key, "a string"))?;
         match word.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
             "stdio" | "local" => Ok(Kind::Program),
             "http" => Ok(Kind::Address(McpTransport::Http)),
             "streamablehttp" => Ok(Kind::Address(McpTransport::StreamableHttp)),
             "sse" => Ok(Kind::Address(McpTransport::Sse)),
-            _ => Err(format!("its type `{}` is not known to Pincer", shortened(word))),
+            _ => Err(ServerError::UnknownType(shortened(word))),
         }
     }
 
@@ -151,18 +185,18 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn needed(&mut self, key: &str, value: &Value) -> Result<String, String> {
+    fn needed(&mut self, key: &str, value: &Value) -> Result<String, ServerError> {
         let text = value.as_str().ok_or_else(|| wrong(key, "a string"))?;
         Ok(self.translator.text(text))
     }
 
     /// A list without one of its items would mean something else, so each must be right.
-    fn list(&mut self, key: &str, value: &Value) -> Result<Vec<String>, String> {
+    fn list(&mut self, key: &str, value: &Value) -> Result<Vec<String>, ServerError> {
         let items = value.as_array().ok_or_else(|| wrong(key, "a list"))?;
         items.iter().map(|item| self.text(item).ok_or_else(|| wrong(key, "a list of strings"))).collect()
     }
 
-    fn texts(&mut self, key: &str, value: &Value) -> Result<BTreeMap<String, String>, String> {
+    fn texts(&mut self, key: &str, value: &Value) -> Result<BTreeMap<String, String>, ServerError> {
         let mut texts = BTreeMap::new();
         for (name, value) in object(key, value)? {
             match self.text(value) {
@@ -178,7 +212,7 @@ impl Draft<'_, '_> {
         format!("${{{name}}}")
     }
 
-    fn headers_of_variables(&mut self, key: &str, value: &Value) -> Result<(), String> {
+    fn headers_of_variables(&mut self, key: &str, value: &Value) -> Result<(), ServerError> {
         for (header, variable) in object(key, value)? {
             match variable.as_str().filter(|name| is_name(name)) {
                 Some(name) => {
@@ -194,8 +228,8 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    /// Variables that the server is to have as they are.
-    fn passed_on(&mut self, key: &str, value: &Value) -> Result<(), String> {
+    /// Passes variables on to the server as they are.
+    fn passed_on(&mut self, key: &str, value: &Value) -> Result<(), ServerError> {
         for item in value.as_array().ok_or_else(|| wrong(key, "a list"))? {
             match item.as_str().or_else(|| item.get("name")?.as_str()).filter(|name| is_name(name)) {
                 Some(name) => {
@@ -216,7 +250,7 @@ impl Draft<'_, '_> {
         }
     }
 
-    fn duration(&mut self, key: &str, value: &Value, unit: f64, most: u64) -> Result<u64, String> {
+    fn duration(&mut self, key: &str, value: &Value, unit: f64, most: u64) -> Result<u64, ServerError> {
         const LEAST: u64 = 100;
         let number = value.as_f64().filter(|number| number.is_finite() && *number >= 0.0);
         let wanted = number.ok_or_else(|| wrong(key, "a number"))? * unit;
@@ -229,7 +263,7 @@ impl Draft<'_, '_> {
     }
 
     /// Claude Code's `oauth`, Cursor's `auth`.
-    fn auth(&mut self, key: &str, value: &Value) -> Result<(), String> {
+    fn auth(&mut self, key: &str, value: &Value) -> Result<(), ServerError> {
         for (inner, value) in object(key, value)? {
             let path = format!("{key}.{inner}");
             match inner.as_str() {
@@ -245,7 +279,7 @@ impl Draft<'_, '_> {
         Ok(())
     }
 
-    fn scopes(&mut self, key: &str, value: &Value) -> Result<Vec<String>, String> {
+    fn scopes(&mut self, key: &str, value: &Value) -> Result<Vec<String>, ServerError> {
         match value.as_str() {
             Some(words) => Ok(words.split_whitespace().map(|word| self.translator.text(word)).collect()),
             None => self.list(key, value),
@@ -253,7 +287,7 @@ impl Draft<'_, '_> {
     }
 }
 
-/// Sets where a server starts: a project's in the project, as the client starts it, and every other whose arguments have relative
+/// Sets the directory in which a server starts: a project's in the project, as the client starts it, and every other whose arguments have relative
 /// paths. Only what plainly is such a path counts.
 pub(crate) fn seen_from(server: &mut McpServer, directory: &Path, reach: Reach) {
     if server.command.is_none() {
@@ -273,15 +307,15 @@ pub(crate) fn seen_from(server: &mut McpServer, directory: &Path, reach: Reach) 
     }
 }
 
-fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>, String> {
+fn object<'v>(key: &str, value: &'v Value) -> Result<&'v Map<String, Value>, ServerError> {
     value.as_object().ok_or_else(|| wrong(key, "an object"))
 }
 
-fn wrong(key: &str, expected: &str) -> String {
-    format!("its `{key}` is not {expected}")
+fn wrong(key: &str, expected: &'static str) -> ServerError {
+    ServerError::Wrong { key: key.to_owned(), expected }
 }
 
-/// Others choose these words: they are shown, so they are short and of one line.
+/// Returns words of a client's config as they are shown: short, and on one line.
 pub(crate) fn shortened(text: &str) -> String {
     const MOST: usize = 60;
     let shown: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST).collect();

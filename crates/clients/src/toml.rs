@@ -3,8 +3,17 @@
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, Value as Toml};
 
-/// What a text says, or what is wrong with it, with line and column.
-pub(crate) fn value(text: &str) -> Result<Value, String> {
+/// A text that is not TOML.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: this is not TOML: {reason}")]
+pub struct TomlError {
+    line: usize,
+    column: usize,
+    reason: String,
+}
+
+/// Reads a text.
+pub(crate) fn value(text: &str) -> Result<Value, TomlError> {
     Ok(table_value(document(text)?.as_table()))
 }
 
@@ -35,23 +44,20 @@ pub(crate) fn changed(text: &str, key: &str, out: &[&str], name: &str, to: &Map<
     Some(like(text, &document.to_string()))
 }
 
-/// A block to paste.
+/// Returns a block to paste.
 pub(crate) fn block(key: &str, name: &str, to: &Map<String, Value>) -> String {
     changed("", key, &[], name, to).unwrap_or_default().trim_start().to_owned()
 }
 
-fn document(text: &str) -> Result<DocumentMut, String> {
+fn document(text: &str) -> Result<DocumentMut, TomlError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let place = |at: usize| {
+    // The parser knows how deep it may go.
+    text.parse::<DocumentMut>().map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
         let before = text.get(..at).unwrap_or(text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        format!("line {line}, column {column}")
-    };
-    // The parser knows how deep it may go.
-    text.parse::<DocumentMut>().map_err(|error| {
-        let reason = error.message().trim().replace('\n', "; ");
-        format!("{}: this is not TOML: {reason}", place(error.span().map_or(0, |span| span.start)))
+        TomlError { line, column, reason: error.message().trim().replace('\n', "; ") }
     })
 }
 
@@ -109,7 +115,7 @@ fn toml_value(value: &Value) -> Toml {
         Value::Array(items) => Toml::Array(items.iter().map(toml_value).collect::<Array>()),
         Value::Object(members) => Toml::InlineTable(inline_table(members)),
         Value::String(text) => text.as_str().into(),
-        // TOML has no null, and nobody gives us one.
+        // TOML has no null, and no value here is one.
         Value::Null => "".into(),
     }
 }

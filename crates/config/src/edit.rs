@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use crate::layout::{self, Kind, Member, Object};
 use crate::read::loose;
 use crate::render::Style;
-use crate::{EditError, Keys};
+use crate::{EditError, Keys, Problems};
 
-/// The value of a JSON5 text; an object without members if there is nothing in it but comments. Of a key that stands twice the last
-/// counts.
-pub fn value(text: &str) -> Result<Value, EditError> {
-    if is_blank(text) { Ok(Value::Object(Map::new())) } else { Ok(loose(text)?) }
+/// Returns the value of a JSON5 text; an object without members if there is nothing in it but comments. Of a key that stands twice
+/// the last counts.
+pub fn value(text: &str) -> Result<Value, Problems> {
+    if is_blank(text) { Ok(Value::Object(Map::new())) } else { loose(text) }
 }
 
 /// Sets the member at a path of keys, and makes the objects on the way if they are not there.
