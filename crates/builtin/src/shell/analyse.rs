@@ -2,7 +2,7 @@
 //!
 //! This reads the plain part of the shell's language: words, quotes, and commands joined by `&&`, `||`, `;`, `|`, `&` and line
 //! breaks. Everything that could run something else (substitutions, here-documents, groups, keywords), or write a file, makes
-//! the command opaque: then nobody's list can match it. Erring here only means asking once more.
+//! the command opaque: then no list can match it. Erring here only means asking once more.
 
 use super::programs::Argument;
 
@@ -11,25 +11,67 @@ use super::programs::Argument;
 pub(super) enum Analysis {
     /// The words of each command in the chain.
     Segments(Vec<Vec<Argument>>),
-    /// What it runs cannot be told; why.
-    Opaque(&'static str),
+    /// It cannot be told what it runs.
+    Opaque(OpaqueReason),
 }
 
-/// Words that change how what follows is read.
+/// The reason why it cannot be told what a command runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum OpaqueReason {
+    #[error("it is empty")]
+    Empty,
+    #[error("it has a subshell")]
+    Subshell,
+    #[error("it has a comment")]
+    Comment,
+    #[error("it writes to a file")]
+    WritesFile,
+    #[error("it has a case")]
+    Case,
+    #[error("it redirects in an unusual way")]
+    UnusualRedirection,
+    #[error("it has a here-document")]
+    HereDocument,
+    #[error("it has a process substitution")]
+    ProcessSubstitution,
+    #[error("it redirects to a file")]
+    FileRedirection,
+    #[error("a quote is not closed")]
+    OpenQuote,
+    #[error("it ends with a backslash")]
+    TrailingBackslash,
+    #[error("it has a command substitution")]
+    CommandSubstitution,
+    #[error("it has a control character")]
+    ControlCharacter,
+    #[error("it has an expansion that may do more")]
+    Expansion,
+    #[error("it has an unusual quote")]
+    UnusualQuote,
+    #[error("what it runs depends on an expansion")]
+    ExpandedProgram,
+    #[error("it has a keyword of the shell")]
+    Keyword,
+    #[error("it sets variables")]
+    Assignment,
+    /// The shell joins such lines before it reads them: `$`, a continuation and `(` are a substitution.
+    #[error("a line is continued on the next")]
+    ContinuedLine,
+}
+
+/// Words that change how the words after them are read.
 const KEYWORDS: [&str; 20] = [
     "if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "select", "function",
     "time", "coproc", "[[", "!", "{", "}",
 ];
-/// The shell joins such lines before it reads them: `$`, a continuation and `(` are a substitution.
-const CONTINUED: &str = "a line is continued on the next";
-/// Where output may go without being asked.
+/// Targets that output may go to without a question.
 const HARMLESS_TARGETS: [&str; 3] = ["/dev/null", "&1", "&2"];
 
 pub(super) fn analyse(command: &str) -> Analysis {
     match Reader::new(command).segments() {
-        Ok(segments) if segments.is_empty() => Analysis::Opaque("it is empty"),
+        Ok(segments) if segments.is_empty() => Analysis::Opaque(OpaqueReason::Empty),
         Ok(segments) => Analysis::Segments(segments),
-        Err(why) => Analysis::Opaque(why),
+        Err(reason) => Analysis::Opaque(reason),
     }
 }
 
@@ -67,7 +109,7 @@ impl Reader {
         Self { chars: command.chars().collect(), at: 0, has_operators: false }
     }
 
-    fn segments(&mut self) -> Result<Vec<Vec<Argument>>, &'static str> {
+    fn segments(&mut self) -> Result<Vec<Vec<Argument>>, OpaqueReason> {
         let mut segments = Vec::new();
         let mut words: Vec<Argument> = Vec::new();
         loop {
@@ -83,8 +125,8 @@ impl Reader {
                     }
                 }
                 Some('>' | '<') => self.redirection()?,
-                Some('(' | ')') => return Err("it has a subshell"),
-                Some('#') => return Err("it has a comment"),
+                Some('(' | ')') => return Err(OpaqueReason::Subshell),
+                Some('#') => return Err(OpaqueReason::Comment),
                 Some(_) => {
                     let word = self.word()?;
                     let number = word.text.len() == 1 && word.text.chars().all(|c| c.is_ascii_digit()) && !word.quoted;
@@ -112,31 +154,31 @@ impl Reader {
         self.chars.get(self.at).copied()
     }
 
-    fn operator(&mut self) -> Result<(), &'static str> {
+    fn operator(&mut self) -> Result<(), OpaqueReason> {
         self.has_operators = true;
         let first = self.peek();
         self.at += 1;
         let second = self.peek();
         match (first, second) {
             (Some('&'), Some('&')) | (Some('|'), Some('|')) => self.at += 1,
-            (Some('&'), Some('>')) => return Err("it writes to a file"),
-            (Some(';'), Some(';' | '&')) => return Err("it has a case"),
-            (Some('|'), Some('&')) => return Err("it redirects in an unusual way"),
+            (Some('&'), Some('>')) => return Err(OpaqueReason::WritesFile),
+            (Some(';'), Some(';' | '&')) => return Err(OpaqueReason::Case),
+            (Some('|'), Some('&')) => return Err(OpaqueReason::UnusualRedirection),
             _ => {}
         }
         Ok(())
     }
 
     /// `>/dev/null`, `2>&1` and `</dev/null`; nothing else.
-    fn redirection(&mut self) -> Result<(), &'static str> {
+    fn redirection(&mut self) -> Result<(), OpaqueReason> {
         self.has_operators = true;
         let sign = self.peek();
         self.at += 1;
         match (sign, self.peek()) {
-            (Some('<'), Some('<')) => return Err("it has a here-document"),
-            (_, Some('(')) => return Err("it has a process substitution"),
+            (Some('<'), Some('<')) => return Err(OpaqueReason::HereDocument),
+            (_, Some('(')) => return Err(OpaqueReason::ProcessSubstitution),
             (Some('>'), Some('>')) => self.at += 1,
-            (_, Some('>' | '<' | '|')) => return Err("it redirects in an unusual way"),
+            (_, Some('>' | '<' | '|')) => return Err(OpaqueReason::UnusualRedirection),
             _ => {}
         }
         let target = if self.peek() == Some('&') {
@@ -148,14 +190,14 @@ impl Reader {
             }
             let word = self.word()?;
             if word.changes {
-                return Err("it redirects to a file");
+                return Err(OpaqueReason::FileRedirection);
             }
             word.text
         };
-        if HARMLESS_TARGETS.contains(&target.as_str()) { Ok(()) } else { Err("it redirects to a file") }
+        if HARMLESS_TARGETS.contains(&target.as_str()) { Ok(()) } else { Err(OpaqueReason::FileRedirection) }
     }
 
-    fn word(&mut self) -> Result<Word, &'static str> {
+    fn word(&mut self) -> Result<Word, OpaqueReason> {
         let mut word = Word::default();
         while let Some(c) = self.peek() {
             match c {
@@ -165,7 +207,7 @@ impl Reader {
                     word.quoted = true;
                     loop {
                         match self.peek() {
-                            None => return Err("a quote is not closed"),
+                            None => return Err(OpaqueReason::OpenQuote),
                             Some('\'') => break,
                             Some(c) => word.text.push(c),
                         }
@@ -178,15 +220,15 @@ impl Reader {
                     self.at += 1;
                     word.quoted = true;
                     match self.peek() {
-                        None => return Err("it ends with a backslash"),
-                        Some('\n') => return Err(CONTINUED),
+                        None => return Err(OpaqueReason::TrailingBackslash),
+                        Some('\n') => return Err(OpaqueReason::ContinuedLine),
                         Some(c) => word.text.push(c),
                     }
                     self.at += 1;
                 }
-                '`' => return Err("it has a command substitution"),
+                '`' => return Err(OpaqueReason::CommandSubstitution),
                 '$' => self.expansion(&mut word)?,
-                '\0' | '\r' => return Err("it has a control character"),
+                '\0' | '\r' => return Err(OpaqueReason::ControlCharacter),
                 '*' | '?' | '[' | '{' | '~' => {
                     word.changes = true;
                     word.text.push(c);
@@ -201,14 +243,14 @@ impl Reader {
         Ok(word)
     }
 
-    fn double_quoted(&mut self, word: &mut Word) -> Result<(), &'static str> {
+    fn double_quoted(&mut self, word: &mut Word) -> Result<(), OpaqueReason> {
         self.at += 1;
         word.quoted = true;
         loop {
             match self.peek() {
-                None => return Err("a quote is not closed"),
+                None => return Err(OpaqueReason::OpenQuote),
                 Some('"') => break,
-                Some('`') => return Err("it has a command substitution"),
+                Some('`') => return Err(OpaqueReason::CommandSubstitution),
                 Some('$') => {
                     self.expansion(word)?;
                     continue;
@@ -216,8 +258,8 @@ impl Reader {
                 Some('\\') => {
                     self.at += 1;
                     match self.peek() {
-                        None => return Err("a quote is not closed"),
-                        Some('\n') => return Err(CONTINUED),
+                        None => return Err(OpaqueReason::OpenQuote),
+                        Some('\n') => return Err(OpaqueReason::ContinuedLine),
                         Some(c @ ('"' | '\\' | '$' | '`')) => word.text.push(c),
                         Some(c) => word.text.extend(['\\', c]),
                     }
@@ -231,18 +273,18 @@ impl Reader {
     }
 
     /// `$NAME` and `${NAME}` stand for a value; everything else behind `$` can run something.
-    fn expansion(&mut self, word: &mut Word) -> Result<(), &'static str> {
+    fn expansion(&mut self, word: &mut Word) -> Result<(), OpaqueReason> {
         self.at += 1;
         match self.peek() {
-            Some('(') => Err("it has a command substitution"),
+            Some('(') => Err(OpaqueReason::CommandSubstitution),
             // Some shells compute what follows, and what is computed can run something.
-            Some('[') => Err("it has an expansion that may do more"),
-            Some('\'' | '"') => Err("it has an unusual quote"),
+            Some('[') => Err(OpaqueReason::Expansion),
+            Some('\'' | '"') => Err(OpaqueReason::UnusualQuote),
             Some('{') => {
                 let rest: String = self.chars[self.at + 1..].iter().take_while(|c| **c != '}').collect();
                 let plain = !rest.is_empty() && rest.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
                 if !plain {
-                    return Err("it has an expansion that may do more");
+                    return Err(OpaqueReason::Expansion);
                 }
                 word.changes = true;
                 word.text.push('$');
@@ -262,19 +304,19 @@ impl Reader {
     }
 }
 
-/// The first word is what is run: it must be plain.
-fn first(word: &Word) -> Result<(), &'static str> {
+/// Checks that the first word, which is run, is plain.
+fn first(word: &Word) -> Result<(), OpaqueReason> {
     if word.changes {
-        return Err("what it runs depends on an expansion");
+        return Err(OpaqueReason::ExpandedProgram);
     }
     if !word.quoted && KEYWORDS.contains(&word.text.as_str()) {
-        return Err("it has a keyword of the shell");
+        return Err(OpaqueReason::Keyword);
     }
     let assigned = word.text.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim_end_matches('+');
         !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
     });
-    if assigned { Err("it sets variables") } else { Ok(()) }
+    if assigned { Err(OpaqueReason::Assignment) } else { Ok(()) }
 }
 
 #[cfg(test)]
