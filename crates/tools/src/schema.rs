@@ -17,29 +17,29 @@ pub(crate) struct Checked {
     schema: Value,
 }
 
-/// A schema that is none.
+/// The reason why a value is no JSON Schema.
 #[derive(Debug, thiserror::Error)]
 #[error("not a JSON Schema: {0}")]
-pub struct SchemaError(String);
+pub struct SchemaError(#[source] Box<jsonschema::ValidationError<'static>>);
 
-/// Whether a value is a JSON Schema that values can be checked with.
+/// Checks that a value is a JSON Schema that values can be checked with.
 pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     Checked::new(schema).map(drop)
 }
 
 impl Checked {
     pub fn new(schema: &Value) -> Result<Self, SchemaError> {
-        let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(error.to_string()))?;
+        let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(Box::new(error)))?;
         Ok(Self { validator, schema: schema.clone() })
     }
 
-    /// Ready to check with, if it can be: somebody else's schema may be none, point elsewhere, or take longer than anybody
-    /// would wait. Then the values are for their owner to check.
+    /// Returns a schema of a server ready to check with, if it can be: it may be none, point elsewhere, or take too long. Then the
+    /// values are for the server to check.
     pub fn of_stranger(schema: &Value) -> Option<Self> {
         affordable(schema).then(|| Self::new(schema).ok()).flatten()
     }
 
-    /// What is wrong with a value, in a sentence; nothing if it fits.
+    /// Returns what is wrong with a value, in a sentence; nothing if it fits.
     pub fn complaint(&self, value: &Value) -> Option<String> {
         let wrong: Vec<String> = self
             .validator
