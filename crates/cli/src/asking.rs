@@ -12,13 +12,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::print::{chain, note, streamed};
 
-/// Whether somebody is at the terminal who can be asked.
+/// Returns whether there is a terminal, at which a person can be asked.
 pub(crate) fn somebody_is_here() -> bool {
     stdin().is_terminal() && stderr().is_terminal()
 }
 
-/// The next line that is typed. One thread reads for all questions: one that is answered elsewhere must not take the answer to the
-/// next.
+/// Returns the next line that is typed. One thread reads for all questions: one that is answered elsewhere must not take the answer
+/// to the next.
 async fn next_line() -> Option<String> {
     static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
     let lines = LINES.get_or_init(|| {

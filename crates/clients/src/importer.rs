@@ -266,7 +266,7 @@ fn same_name(name: &str, wanted: &str) -> bool {
     name.strip_prefix(&wanted).is_some_and(|rest| rest.is_empty() || is_number(rest))
 }
 
-/// Whether a secret is where none is replaced: nobody can tell which part of an argument is one.
+/// Returns whether a secret is where none is replaced: it cannot be told which part of an argument is one.
 fn shows_secret(server: &McpServer) -> bool {
     // `--api-key=…`, `?token=…`, `Authorization: …`.
     let is_named = |text: &str| {

@@ -287,8 +287,8 @@ impl Draft<'_, '_> {
     }
 }
 
-/// Sets the directory in which a server starts: a project's in the project, as the client starts it, and every other whose arguments have relative
-/// paths. Only what plainly is such a path counts.
+/// Sets the directory in which a server starts: a project's in the project, as the client starts it, and every other whose
+/// arguments have relative paths. Only what plainly is such a path counts.
 pub(crate) fn seen_from(server: &mut McpServer, directory: &Path, reach: Reach) {
     if server.command.is_none() {
         return;

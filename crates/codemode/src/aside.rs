@@ -46,7 +46,7 @@ pub(crate) struct Aside {
     output_spent: usize,
 }
 
-/// Why a cell is no bytes.
+/// The reason why a cell is no bytes.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AsideError {
     #[error(transparent)]
@@ -96,7 +96,7 @@ impl Home {
 }
 
 impl CodeMode {
-    /// A place for a live cell, when there is one. If there will be none in time, that is told at once.
+    /// Waits for a place for a live cell. If there will be none in time, it fails at once.
     pub(crate) async fn place(
         &self,
         scope: &RunScope,

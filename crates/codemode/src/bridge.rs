@@ -1,5 +1,4 @@
-//! What a program asks for, out of what the sandbox hands over; and the errors it gets for an answer. All of it is the word of
-//! a hostile program.
+//! Reads the requests of a program, and makes the errors it gets for an answer. All of a request is the word of a hostile program.
 
 use std::time::Instant;
 
@@ -35,7 +34,7 @@ pub(crate) struct ToolCall {
     pub flags: Flags,
 }
 
-/// By which way a tool is called.
+/// The way by which a tool is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Method {
@@ -147,7 +146,7 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
     }
 }
 
-/// The arguments of a request, each as text: those of a call may be large, and only pass through.
+/// Returns the arguments of a request, each as text: those of a call may be large, and only pass through.
 fn items(request: &Request) -> Result<Vec<Json>, Fault> {
     request.args.items().ok_or_else(|| wrong("the arguments cannot be read"))
 }
@@ -162,12 +161,12 @@ fn wrong(message: impl Into<String>) -> Fault {
     Fault::new("TypeError", message).with("code", "invalid_input").with("effect", "none")
 }
 
-/// A value that cannot be handed to the program.
+/// Reports a value that cannot be handed to the program.
 pub(crate) fn unreadable(error: &pincer_sandbox::JsonError) -> Fault {
     Fault::new("Error", format!("the value cannot be passed on: {error}"))
 }
 
-/// A tool that this run does not have, or no longer.
+/// Reports a tool that this run does not have, or no longer.
 fn missing(tool: &str, message: &str, tools: &RunTools, known: &KnownTools) -> Fault {
     match known.get(tool) {
         Some(_) if tools.catalog().get(tool).is_none() => gone(tool),
@@ -175,7 +174,7 @@ fn missing(tool: &str, message: &str, tools: &RunTools, known: &KnownTools) -> F
     }
 }
 
-/// A tool that was there when the program began.
+/// Reports a tool that was there when the program began.
 pub(crate) fn gone(tool: &str) -> Fault {
     unknown(tool, &format!("{tool} is no longer available: it was removed or denied since this program began"))
 }
@@ -185,7 +184,7 @@ pub(crate) fn unknown(tool: &str, message: &str) -> Fault {
     fault(tool, &error, Effect::None)
 }
 
-/// A failed call as its program gets it.
+/// Returns a failed call as its program gets it.
 pub(crate) fn fault(tool: &str, error: &CallError, effect: Effect) -> Fault {
     let code = serde_json::to_value(error.code).unwrap_or_default();
     let effect = serde_json::to_value(effect).unwrap_or_default();
@@ -195,7 +194,7 @@ pub(crate) fn fault(tool: &str, error: &CallError, effect: Effect) -> Fault {
         .with("effect", effect)
 }
 
-/// A call whose process ended in the middle of it, as its program gets it.
+/// Reports a call whose process ended in the middle of it.
 pub(crate) fn interrupted(tool: &str) -> Fault {
     let message = format!("{tool} was interrupted; it may or may not have run. Check before you retry.");
     Fault::new("ToolError", message).with("code", "interrupted").with("toolId", tool).with("effect", "unknown")
@@ -227,7 +226,7 @@ pub(crate) fn recorded(run: &RunId, call: &StoredCall, outcome: Option<&str>) ->
     }
 }
 
-/// What `yield_control` resolves to.
+/// Returns the value that `yield_control` resolves to.
 pub(crate) fn yielded(reason: Option<&str>) -> Json {
     let mut value = serde_json::json!({ "status": "yielded" });
     if let Some(reason) = reason {

@@ -82,7 +82,7 @@ impl CodeMode {
         Self { inner: Arc::new(inner) }
     }
 
-    /// What all runs of this process took together.
+    /// Returns the figures of all runs of this process together.
     pub fn counters(&self) -> Counters {
         self.inner.counting.read()
     }
@@ -199,7 +199,7 @@ impl CodeMode {
         }
     }
 
-    /// Drives a run on a task of its own, and tells everybody who waits for it what came of it.
+    /// Drives a run on a task of its own, and tells its result to all callers that wait for it.
     async fn driven(
         &self,
         id: RunId,
@@ -240,7 +240,7 @@ impl CodeMode {
         joined(result).await
     }
 
-    /// From a program to its first result.
+    /// Runs a program to its first result.
     pub(crate) async fn begin(&self, begun: Begun) -> Driven {
         let Begun { scope, input, record, mut telemetry, abort, is_admitted } = begun;
         telemetry.durability = Some(scope.settings.durability);
@@ -334,7 +334,7 @@ impl CodeMode {
         driver.drive().await
     }
 
-    /// The input after the hooks had their say, and the question that they want asked.
+    /// Returns the input that the hooks leave, and the question that they want asked.
     async fn admitted(
         &self,
         scope: &RunScope,
@@ -361,7 +361,7 @@ impl CodeMode {
         Ok((input, asking))
     }
 
-    /// The text that the engine runs. A long one takes a while to read.
+    /// Returns the text that the engine runs. A long one is read on a thread that may block.
     async fn prepared(&self, input: &ExecInput, scope: &RunScope) -> Result<Prepared, RunError> {
         const LONG: usize = 16 << 10;
         if input.code.len() < LONG {
@@ -426,7 +426,7 @@ impl Drop for Entry<'_> {
     }
 }
 
-/// What a run took before it began.
+/// Returns the figures of a run before it begins.
 pub(crate) fn telemetry(scope: &RunScope, execs: u32) -> Telemetry {
     let catalog = scope.tools.catalog();
     Telemetry {
@@ -438,7 +438,7 @@ pub(crate) fn telemetry(scope: &RunScope, execs: u32) -> Telemetry {
     }
 }
 
-/// The result that somebody else works on.
+/// Waits for the result of a run that another task drives.
 async fn joined(mut result: watch::Receiver<Option<CodeModeResult>>) -> CodeModeResult {
     match result.wait_for(Option::is_some).await.map(|result| result.clone()) {
         Ok(Some(result)) => result,

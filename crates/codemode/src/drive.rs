@@ -1,4 +1,4 @@
-//! The way of one program through one `exec` or `wait`: turns of its cell, and between them what it asked for.
+//! Drives one program through one `exec` or `wait`: turns of its cell, and between them the calls it asked for.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ use crate::telemetry::{Counted, Telemetry, milliseconds};
 use crate::threads::{Company, Ran};
 use crate::timers::Timers;
 
-/// A program that had its last answer within this time is expected to have the next one so soon too, and is stayed awake for.
+/// If the previous answer came within this time, the driver polls for as long before it sleeps.
 const SOON: Duration = Duration::from_micros(500);
-/// After so long a program that goes on and on lets the other tasks of its worker have their turns.
+/// The time after which a program that does not wait lets the other tasks of its worker have their turns.
 const BREATH: Duration = Duration::from_millis(1);
-/// How often calls that another process makes are looked up.
+/// The time between two look-ups of calls that another process makes.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 /// How often it looks whether those processes are alive: the death of one changes nothing in the store.
 const LOOK_ALIVE: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ pub(crate) struct Driver {
     pub inner: Arc<Inner>,
     pub scope: RunScope,
     pub record: RunRecord,
-    /// What its author wrote, in the `exec` that began it.
+    /// The author's text, in the `exec` that began it.
     pub source: Option<String>,
     pub positions: Positions,
     /// Its cell.
@@ -49,7 +49,7 @@ pub(crate) struct Driver {
     pub flights: Flights,
     pub timers: Timers,
     pub yields: Vec<StoredYield>,
-    /// What the cell gets in its next turn.
+    /// The answers that the cell gets in its next turn.
     pub answers: Vec<Answer>,
     /// Answers that have arrived, each with its time, before they are put in order for the cell.
     pub arrived: Vec<(Instant, Answer)>,
@@ -273,7 +273,7 @@ impl Driver {
                 return Ok(Next::Park);
             }
             if for_people {
-                // Questions may be older than the caller who waits now.
+                // Questions may be older than the caller that waits now.
                 self.flights.questions().iter().for_each(|question| self.scope.listener.asked(question));
             }
             let until = self.deadline - margin(&self.scope.settings);
@@ -285,14 +285,14 @@ impl Driver {
         }
     }
 
-    /// A program that always has something to do next is suspended too when its time is over.
+    /// Returns a turn, or a park when the time is over: a program that always has something to do is suspended too.
     fn turn_or_park(&self) -> Next {
         let late = Instant::now() >= self.deadline - margin(&self.scope.settings) / 2;
         if late { Next::Park } else { Next::CellTurn }
     }
 
-    /// Whether nothing goes on before a person answers. One who has answered just now is not waited for: the news is on its
-    /// way.
+    /// Returns whether nothing goes on before a person answers. A question whose answer is stored already is not waited for: the news
+    /// of it is on its way.
     async fn only_people_can_help(&mut self) -> Result<bool, RunError> {
         if !self.flights.only_people_can_help() {
             return Ok(false);
@@ -373,7 +373,7 @@ impl Driver {
         self.arrived.push(bridge::arrival(&self.record.id, settled));
     }
 
-    /// The moment of a store time, as far back as this machine can tell.
+    /// Returns the moment of a store time, as far back as this machine can tell.
     pub fn moment(&self, at: Millis) -> Instant {
         let ago = Duration::from_millis(u64::try_from(self.inner.now() - at).unwrap_or(0));
         let now = Instant::now();

@@ -79,7 +79,7 @@ impl McpError {
 }
 
 impl McpServers {
-    /// Those with tools in `view`, and those of which nobody knows the tools and that the policy does not rule out.
+    /// Takes the servers with tools in `view`, and those whose tools are not known and that the policy does not rule out.
     pub fn new(mut states: BTreeMap<String, ServerState>, view: &Catalog, policy: &Policy) -> Self {
         let mut by_owner: BTreeMap<&str, Vec<&Arc<Entry>>> = BTreeMap::new();
         for entry in view.iter().filter(|entry| entry.id.source() == Source::Mcp) {

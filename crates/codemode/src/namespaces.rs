@@ -17,7 +17,8 @@ pub(crate) struct Visible {
     scope: Scope,
 }
 
-/// Those whose tools are all there and the plugin's own, and what is wrong with those that are left out though they are.
+/// Returns the namespaces whose tools are all there and the plugin's own, and the errors of those that are left out although they
+/// are.
 pub(crate) fn visible(
     registered: Vec<(String, Namespace)>,
     catalog: &Catalog,
@@ -44,7 +45,7 @@ pub(crate) fn visible(
     (there, refused)
 }
 
-/// The tool that a call of a namespace means, for tests of what a broken bridge could ask for.
+/// Returns the tool that a call of a namespace means, for tests of what a broken bridge could ask for.
 #[doc(hidden)]
 pub fn resolve_namespace_call(tools: &crate::RunTools, id: &str, path: &str) -> Option<String> {
     let namespace = tools.namespaces().iter().find(|namespace| namespace.id == id)?;
@@ -56,7 +57,7 @@ fn id_of(plugin: &str, tool: &str) -> Option<String> {
 }
 
 impl Visible {
-    /// As programs get it. A function knows the namespace and where in it it stands.
+    /// Returns the namespace as programs get it. A function knows the namespace and its place in it.
     pub fn guest_scope(&self) -> GuestScope {
         self.node(&self.scope, &mut Vec::new())
     }

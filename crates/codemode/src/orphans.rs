@@ -55,7 +55,7 @@ pub(crate) fn may_begin_again(calls: &[Call]) -> bool {
     calls.iter().all(|call| call.repeat == Repeat::Pure)
 }
 
-/// The end of a run that cannot be continued, with what it had done.
+/// Reports the end of a run that cannot be continued, with what it had done.
 pub(crate) fn lost(run: &Run, calls: &[Call]) -> RunError {
     let why = match run.power_cut {
         true => "the machine went down while this program ran, so what it did last may not have been stored",
@@ -89,7 +89,7 @@ fn ended(why: &str, calls: &[Call]) -> RunError {
     RunError::failed(ErrorCode::Aborted, error)
 }
 
-/// A result as it is stored.
+/// Returns a result as it is stored.
 pub(crate) fn written(result: &CodeModeResult) -> String {
     serde_json::to_string(result).unwrap_or_else(|_| "null".into())
 }

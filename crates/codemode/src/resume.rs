@@ -1,4 +1,4 @@
-//! Continuing a run: whose it is, where it stands, and what has become of its calls.
+//! Continues a run: checks its owner, restores its state, and finds what has become of its calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -146,7 +146,7 @@ impl CodeMode {
         }
     }
 
-    /// It could not be continued now, through no fault of its own, and is as it was.
+    /// Reports a run that could not be continued now, through no fault of its own, and is as it was.
     fn not_continued(&self, run: &Run, error: RunError, scope: &RunScope, flights: Option<Flights>) -> Driven {
         let after = flights.map_or(After::Nothing, After::Parked);
         (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
@@ -171,7 +171,7 @@ impl CodeMode {
         }
     }
 
-    /// Another process drives it, and has not come to an end before our deadline.
+    /// Reports a run that another process drives, and that has not ended before our deadline.
     async fn still_running(&self, run: &Run, scope: &RunScope) -> CodeModeResult {
         let calls = self.inner.store.calls(&run.id).await.unwrap_or_default();
         let pending = calls.iter().filter(|call| call.state == CallState::Dispatched).map(shown).collect();
@@ -277,7 +277,7 @@ impl CodeMode {
         driver.go_on().await
     }
 
-    /// It could not be continued now, and waits again.
+    /// Gives back a run that could not be continued now: it waits again.
     fn given_back(
         &self,
         run: &Run,
@@ -294,7 +294,7 @@ impl CodeMode {
         (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }
 
-    /// The tools as the program knows them: those that it began with, and those that have come since.
+    /// Returns the tools as the program knows them: those that it began with, and those that have come since.
     async fn known_tools(&self, run: &Run, fence: Fence, stored: Option<&str>, scope: &RunScope) -> Arc<KnownTools> {
         let current = scope.tools.known();
         if run.tools.as_deref() == Some(current.hash()) {
@@ -395,7 +395,7 @@ impl CodeMode {
     }
 }
 
-/// A run that has been claimed, and for whom.
+/// A run that has been claimed, and its scope.
 struct Claimed {
     scope: RunScope,
     run: Run,

@@ -64,7 +64,7 @@ pub(crate) struct RunRecord {
 }
 
 impl RunRecord {
-    /// A run that is not stored.
+    /// Returns a run that is not stored.
     pub fn fresh(key: Option<Key>) -> Self {
         let id = format!("cm_{}", Uuid::now_v7()).into();
         let (fence, covered) = (None, None);
@@ -175,12 +175,12 @@ impl Driver {
         run.cover(self.record.covered.unwrap_or(0));
     }
 
-    /// Whether a call that may change something ends the use of the stored checkpoint, instead of needing one.
+    /// Returns whether a call that may change something ends the use of the stored checkpoint, instead of needing one.
     fn retires(&self) -> bool {
         self.record.too_large || self.scope.settings.durability == Durability::Parked
     }
 
-    /// Whether a call waits that needs a checkpoint first.
+    /// Returns whether a call waits that needs a checkpoint first.
     pub fn is_uncovered(&mut self) -> bool {
         let uncovered = self.flights.any_uncovered(self.record.covered.unwrap_or(0));
         if uncovered && self.retires() {
@@ -203,7 +203,7 @@ impl Driver {
         Ok(())
     }
 
-    /// Where the program stands, as it is stored beside its cell.
+    /// Returns the state of the program that is stored beside its cell.
     fn frontier(&mut self) -> Frontier {
         self.collect();
         Frontier::new(
@@ -406,7 +406,7 @@ impl Driver {
         match store.finish_run(&self.record.id, fence, state, written, store.now(), safety).await {
             // Without a run there is nothing to end.
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
-            // It was aborted or taken over meanwhile: nobody may go by what was done since.
+            // It was aborted or taken over meanwhile: what was done since does not count.
             Err(error @ StoreError::Fenced { .. }) => {
                 let (output, telemetry) = (result.output().to_vec(), result.telemetry().clone());
                 let error = format!("code mode execution aborted: {}", told(&error));
@@ -420,7 +420,7 @@ impl Driver {
         }
     }
 
-    /// Answers the pending yields: the caller who continues the program has been told of them.
+    /// Answers the pending yields: the caller that continues the program has been told of them.
     pub fn answer_yields(&mut self) {
         for pending in std::mem::take(&mut self.yields) {
             self.answers.push(Answer::value(pending.id, crate::bridge::yielded(pending.reason.as_deref())));

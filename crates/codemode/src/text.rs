@@ -41,7 +41,7 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
     })
 }
 
-/// A program in a Markdown fence, as models like to write it, with the fence blanked: the lines stay where they are.
+/// Blanks the Markdown fence around a program, as models like to write it: the lines stay where they are.
 pub(crate) fn without_fence(code: &str) -> Cow<'_, str> {
     const FENCE: &str = "```";
     let text = code.trim();
@@ -56,7 +56,7 @@ pub(crate) fn without_fence(code: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a text that is no JavaScript has the looks of TypeScript. Only for a hint: nothing is parsed.
+/// Returns whether a text that is no JavaScript looks like TypeScript. Only for a hint: nothing is parsed.
 fn looks_like_typescript(code: &str) -> bool {
     const SIGNS: [&str; 14] = [
         ": string",

@@ -54,7 +54,7 @@ pub(crate) struct Described<'e> {
 }
 
 impl RunTools {
-    /// What `policy` leaves of `catalog`, and the namespaces at the door that need nothing else. `context` is for namespaces
+    /// Takes what `policy` leaves of `catalog`, and the namespaces at the door that need nothing else. `context` is for namespaces
     /// that are made for each run.
     pub fn new(door: &Door, catalog: &Catalog, policy: &Policy, context: &Context) -> Self {
         let catalog = RunCatalog::new(catalog, policy);
@@ -70,22 +70,22 @@ impl RunTools {
         Self { catalog, own, functions, namespaces, refused, index: OnceLock::new(), mcp, known: OnceLock::new() }
     }
 
-    /// All tools of the run.
+    /// Returns all tools of the run.
     pub fn catalog(&self) -> &Catalog {
         self.catalog.view()
     }
 
-    /// What is wrong with the namespaces that were left out.
+    /// Returns the errors of the namespaces that were left out.
     pub fn refused_namespaces(&self) -> &[NamespaceError] {
         &self.refused
     }
 
-    /// All tools of the run, as the door wants them.
+    /// Returns all tools of the run as the door wants them.
     pub fn at_the_door(&self) -> &RunCatalog {
         &self.catalog
     }
 
-    /// The fingerprints of all of them.
+    /// Returns the fingerprints of all of them.
     pub(crate) fn known(&self) -> &Arc<KnownTools> {
         self.known.get_or_init(|| Arc::new(KnownTools::of(self.catalog())))
     }

@@ -14,16 +14,16 @@ use rmcp::service::{Peer, PeerRequestOptions, RequestContext};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// How long a person has. Whoever does not answer in this time has gone.
+/// The time that a person has to answer. After that the client is taken to be gone.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// What a client can be asked for in the middle of a request. Those of the latest revision cannot: there a server asks nothing.
+/// Returns what a client can be asked for in the middle of a request: nothing in the latest revision, where a server asks nothing.
 pub(crate) fn can(request: &RequestContext<RoleServer>) -> Option<ClientCapabilities> {
     let asked = request.protocol_version().is_none_or(|version| version.has_initialize());
     if asked { request.client_capabilities() } else { None }
 }
 
-/// Whether a client can ask its user to fill in a form.
+/// Returns whether a client can ask its user to fill in a form.
 pub(crate) fn can_ask(client: Option<&ClientCapabilities>) -> bool {
     let Some(elicitation) = client.and_then(|client| client.elicitation.as_ref()) else { return false };
     // Clients of earlier revisions say nothing of forms and mean them.
@@ -47,7 +47,7 @@ pub(crate) async fn approve(
         ElicitationAction::Accept => {
             choices.iter().find(|(name, _)| Some(name.as_str()) == chosen).map_or(Answer::Deny, |(_, answer)| *answer)
         }
-        // Whoever closes the question has not said yes.
+        // A question that is closed is not a yes.
         _ => Answer::Deny,
     };
     door.answer(&approval.id, decision, "mcp").await.is_ok()
@@ -87,7 +87,7 @@ async fn elicit(
     }
 }
 
-/// What a client says to a request, if it says anything in time. The request is taken back when `stop` says so.
+/// Returns the client's answer to a request, if it answers in time. The request is taken back when `stop` says so.
 async fn answer(peer: &Peer<RoleServer>, request: ServerRequest, stop: &CancellationToken) -> Option<ClientResult> {
     let options = PeerRequestOptions::with_timeout(PATIENCE);
     let mut handle = peer.send_cancellable_request(request, options).await.ok()?;
@@ -110,7 +110,7 @@ pub(crate) enum Naming {
     AsSent,
 }
 
-/// Asks the client for what a tool of a server wants of it. The person is told who asks.
+/// Asks the client for what a tool of a server wants of it. The person is told which server asks.
 pub(crate) async fn pass(
     peer: &Peer<RoleServer>,
     client: Option<&ClientCapabilities>,

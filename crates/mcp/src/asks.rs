@@ -1,4 +1,4 @@
-//! What servers ask of us, whether in a request of their own or in place of a result.
+//! Answers to what servers ask for, whether in a request of their own or in place of a result.
 #![expect(deprecated, reason = "servers of today ask for roots and samples, whatever comes later")]
 
 use std::sync::Arc;
@@ -47,8 +47,8 @@ impl Asks<'_> {
         answer.ok_or(SamplingError::NoClient)
     }
 
-    /// Returns the directories that the config names for the server, and no others: a server that is told of one may forget those it was
-    /// started for.
+    /// Returns the directories that the config names for the server, and no others: a server that is told of one may forget those
+    /// it was started for.
     pub fn roots(&self) -> ListRootsResult {
         ListRootsResult::new(self.settings.roots.iter().map(|root| Root::new(file_uri(root))).collect())
     }
@@ -60,7 +60,7 @@ impl Asks<'_> {
     }
 }
 
-/// A path as servers want it. What is not plain is written as `%XX`.
+/// Returns a path as servers want it. Characters that are not plain are written as `%XX`.
 fn file_uri(path: &std::path::Path) -> String {
     let mut uri = String::from("file://");
     for byte in path.to_string_lossy().bytes() {

@@ -38,7 +38,7 @@ pub(crate) struct Handler {
     pub changed: Arc<Notify>,
     /// The connection is over.
     pub closed: CancellationToken,
-    /// One for each question that somebody thinks about.
+    /// One for each question that waits for its answer.
     questions: Semaphore,
 }
 
@@ -60,7 +60,7 @@ impl Handler {
         self.hub.tell(&self.settings.name, told);
     }
 
-    /// Whoever made the call that the server is at work on can be asked, if they are not asked too much already.
+    /// Returns the caller that the server is at work for, to be asked if it is not asked too much already.
     async fn asking(&self, context: &RequestContext<RoleClient>) -> Asking<'_> {
         let answerer = self.in_flight.asked(origin(context).as_ref()).await;
         let (caller, over, one) = match (answerer, self.questions.try_acquire()) {
@@ -70,7 +70,7 @@ impl Handler {
         Asking { asks: Asks { settings: &self.settings, caller }, over, _one: one }
     }
 
-    /// Until nobody wants the answer any more.
+    /// Waits until the answer is not wanted any more.
     async fn taken_back(&self, asking: &Asking<'_>, context: &RequestContext<RoleClient>) {
         tokio::select! {
             () = asking.over.cancelled() => {}
@@ -81,7 +81,7 @@ impl Handler {
     }
 }
 
-/// Somebody who is asked on behalf of a server.
+/// A caller that is asked on behalf of a server.
 struct Asking<'a> {
     asks: Asks<'a>,
     /// The call is over, and its questions with it.
@@ -89,7 +89,7 @@ struct Asking<'a> {
     _one: Option<SemaphorePermit<'a>>,
 }
 
-/// The request of ours with which one of the server came, where the wire tells.
+/// Returns the request of ours with which one of the server came, where the wire tells.
 fn origin(context: &RequestContext<RoleClient>) -> Option<RequestId> {
     match context.extensions.get::<InboundStreamOrigin>() {
         Some(InboundStreamOrigin::OutboundRequest(id)) => Some(id.clone()),
@@ -193,7 +193,7 @@ fn value(params: &impl Serialize) -> Value {
     serde_json::to_value(params).unwrap_or_default()
 }
 
-/// As it stands in the file: the level, who says it, and what.
+/// Returns a line as it stands in the file: the level, the logger, and the message.
 fn log_line(line: &Value) -> String {
     let text = |key: &str| match &line[key] {
         Value::Null => String::new(),
@@ -204,7 +204,7 @@ fn log_line(line: &Value) -> String {
     format!("[{}] {logger}{}\n", text("level"), text("data"))
 }
 
-/// A line of a log that can be kept for those who are slow to read it.
+/// Returns a line of a log that can be kept for slow readers.
 fn brief(mut line: Value) -> Value {
     if let Some(members) = line.as_object_mut() {
         for member in members.values_mut() {

@@ -382,7 +382,7 @@ where
             message = self.next() => message,
         };
         if message.is_none() {
-            // Whoever still writes to it would do so for ever.
+            // A task that still writes to it would do so for ever.
             closed.cancel();
         }
         message

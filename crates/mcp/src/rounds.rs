@@ -82,7 +82,7 @@ pub(crate) async fn request(
     }
     let asks = Asks { settings, caller: caller.as_ref().map(|caller| Arc::clone(&caller.updates)) };
     for round in 0..=MOST_ROUNDS {
-        // People who are asked in between take their time.
+        // A question to a person in between takes its time.
         let most = if round == 0 { left } else { settings.call_timeout() };
         let made = connection.request(request.clone(), most, caller.clone(), abort).await;
         let result = match made {

@@ -169,7 +169,7 @@ impl Server {
         self.list(&connection).await
     }
 
-    /// The same, unless it has fallen so often that it is not tried again yet.
+    /// Like `refresh`, unless it has fallen so often that it is not tried again yet.
     async fn try_again(self: Arc<Self>) -> Result<Arc<Listing>, Unavailable> {
         let connection = self.connection(Purpose::ListForCall).await?;
         self.list(&connection).await
@@ -279,7 +279,7 @@ impl Server {
         resolved.await.unwrap_or(Err(ConnectError::SecretsLost))
     }
 
-    /// The first time it is started again at once, then later and later.
+    /// Notes a fall, and when it may be started again: the first time at once, then later and later.
     fn fell(&self, life: &mut Life, why: String) {
         let falls = self.falls.fetch_add(1, Ordering::Relaxed);
         let delay = if falls == 0 { Duration::ZERO } else { FIRST_DELAY * 2_u32.saturating_pow((falls - 1).min(10)) };
@@ -407,7 +407,7 @@ impl Server {
         door.set_server(pincer_tools::Server { name: self.name().to_owned(), state, tools });
     }
 
-    /// What it has now is at the door.
+    /// Notes that the tools it has now are at the door.
     pub(crate) fn changed(&self) {
         self.host.changes.send_modify(|count| *count += 1);
     }

@@ -1,4 +1,4 @@
-//! Leases as file locks: the system takes a lock back when its process ends, however it ends.
+//! This process as an owner of runs, for as long as it holds a lock that the system takes back when it ends, however it ends.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io;

@@ -1,4 +1,4 @@
-//! Asking a person before a call is made, and waiting for the answer.
+//! Asks a person before a call is made, and waits for the answer.
 
 use std::time::Duration;
 
@@ -16,10 +16,10 @@ use crate::hooks::{ApprovalDemand, Standing};
 use crate::telling::Teller;
 use crate::{Answer, Call, Context, ErrorCode, EventKind, Fingerprint, UpdateSink};
 
-/// How often a question is looked up that another process may have answered.
+/// The time between two look-ups of a question that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// What a person is asked.
+/// A question to a person.
 pub(crate) struct Question<'a> {
     pub tool: String,
     pub fingerprint: Fingerprint,
@@ -29,7 +29,7 @@ pub(crate) struct Question<'a> {
     pub standing: &'a Standing,
 }
 
-/// How a question was settled.
+/// The way in which a question was settled.
 pub(crate) enum Settled {
     /// By its answer, its time, or because it was withdrawn.
     As(ApprovalState),

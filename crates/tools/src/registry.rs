@@ -53,7 +53,7 @@ pub(crate) struct Registered {
 /// The schema that inputs are checked with. In a box: few of the tools of strangers are ever called.
 enum Input {
     Known(Box<Checked>),
-    /// Of somebody else: looked at when it is first needed, and not used if it cannot be.
+    /// Of a server: looked at when it is first needed, and not used if it cannot be.
     Stranger(OnceLock<Option<Box<Checked>>>),
 }
 
@@ -69,7 +69,7 @@ impl Registered {
         Ok(Self { entry, tool, input: Input::Known(input), output, fingerprint: OnceLock::new() })
     }
 
-    /// A tool of somebody else: its schemas are never an error of ours.
+    /// Returns a tool of a server: its schemas are never an error of ours.
     fn of_stranger(entry: Arc<Entry>, tool: Arc<dyn Tool>) -> Self {
         let input = Input::Stranger(OnceLock::new());
         Self { entry, tool, input, output: None, fingerprint: OnceLock::new() }
@@ -80,7 +80,7 @@ impl Registered {
         *self.fingerprint.get_or_init(|| fingerprint(&self.entry))
     }
 
-    /// What its input is checked with, if it can be.
+    /// Returns the schema that its input is checked with, if it can be.
     pub fn input(&self) -> Option<&Checked> {
         match &self.input {
             Input::Known(checked) => Some(checked),
@@ -183,12 +183,12 @@ impl Registry {
         self.servers.insert(name, state);
     }
 
-    /// The MCP servers, by name.
+    /// Returns the MCP servers, by name.
     pub fn servers(&self) -> &BTreeMap<String, ServerState> {
         &self.servers
     }
 
-    /// Differs whenever something else is registered.
+    /// Returns a number that differs whenever something else is registered.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -235,7 +235,7 @@ impl Registry {
         self.observers.iter().map(|observer| &observer.it)
     }
 
-    /// The namespaces, each with the plugin it belongs to.
+    /// Returns the namespaces, each with the plugin it belongs to.
     pub fn namespaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
         self.namespaces.iter().filter_map(|namespace| Some((namespace.plugin.as_deref()?, &namespace.it)))
     }

@@ -308,8 +308,8 @@ impl Program {
         })
     }
 
-    /// Names the program by the path it was found at and by the file that is there: of a program with many names, each is another, and a link that is
-    /// changed is another too.
+    /// Names the program by the path it was found at and by the file that is there: of a program with many names, each is another,
+    /// and a link that is changed is another too.
     fn known_as(&self) -> String {
         match self.found == self.real {
             true => self.found.display().to_string(),

@@ -131,7 +131,7 @@ impl WebFetch {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = Client::builder()
             .user_agent(concat!("pincer/", env!("CARGO_PKG_VERSION")))
-            // A proxy would connect to an address that nobody here has checked.
+            // A proxy would connect to an address that is not checked here.
             .no_proxy()
             .redirect(Policy::none())
             .referer(false)

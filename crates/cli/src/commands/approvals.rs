@@ -1,4 +1,4 @@
-//! `pincer approvals`: what waits for a person, and what a person has granted. Works while the call waits elsewhere.
+//! `pincer approvals`: the open questions, and the grants. Works while the call waits elsewhere.
 
 use std::env;
 use std::fmt::Display;
@@ -13,7 +13,7 @@ use crate::refused::{Refused, report};
 use crate::usage::{ApprovalsArguments, ApprovalsCommand, PlaceArguments};
 use crate::{FAILED, WRONG_USAGE, state};
 
-/// How much is shown of what a grant is for.
+/// The most characters that are shown of a grant.
 const MOST_SHOWN: usize = 400;
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
@@ -23,7 +23,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8
     report(shown, arguments.json)
 }
 
-/// What to print, for programs and for people.
+/// Returns what to print, for programs and for people.
 fn act(store: &SqliteStore, command: &ApprovalsCommand) -> Result<(Value, String), Refused> {
     match command {
         ApprovalsCommand::List => {

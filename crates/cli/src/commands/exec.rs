@@ -149,7 +149,7 @@ fn worker_lets_go(worker: Worker, code: u8) -> bool {
     }
 }
 
-/// The result, and whether somebody at the keyboard did not want to wait for it.
+/// Returns the result, and whether a person at the keyboard did not want to wait for it.
 async fn tend(
     ready: &Ready,
     scope: &RunScope,
@@ -270,7 +270,7 @@ fn read(file: &Path) -> Result<String, String> {
     })
 }
 
-/// A result that is not about a run.
+/// Shows a result that is not about a run.
 pub(crate) fn show_refused(result: &CodeModeResult, json: bool) {
     print(result, json, |_| String::new());
 }
@@ -308,7 +308,7 @@ fn print(result: &CodeModeResult, json: bool, told: impl Fn(&Waiting) -> String)
     }
 }
 
-/// What a suspended program waits for, and how to go on.
+/// Returns what a suspended program waits for, and how to go on.
 fn told(waiting: &Waiting, store: &SqliteStore) -> String {
     let mut text = match waiting.reason {
         WaitReason::Yield => "the program has yielded".to_owned(),

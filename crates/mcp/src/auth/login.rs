@@ -145,7 +145,7 @@ async fn discovered(remote: &Remote, manager: &mut AuthorizationManager) -> Resu
     Ok(Found { metadata, source: resolved.source })
 }
 
-/// What the server says to somebody it does not know. Some say it only to the messages of the protocol.
+/// Returns the challenge of the server to a client it does not know. Some send it only to messages of the protocol.
 async fn challenge(remote: &Remote) -> Result<Option<String>, HttpError> {
     let http = HttpClient::new(remote, None)?;
     let call = match remote.speaks {
@@ -193,7 +193,7 @@ async fn client(
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let registered = manager.register_client(CLIENT_NAME, address, &scopes).await;
     registered.map_err(|error| match found.source {
-        // Nobody has said that one can register there.
+        // The server has not said that one can register there.
         AuthorizationMetadataSource::LegacyEndpointFallback => AuthError::NotOffered { server: remote.name.clone() },
         _ => AuthError::Register { server: remote.name.clone(), reason: short(&error.to_string()) },
     })

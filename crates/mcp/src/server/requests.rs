@@ -50,14 +50,14 @@ impl Server {
         made
     }
 
-    /// The connection, if there is one and nothing is being done about it.
+    /// Returns the connection, if there is one and nothing is being done about it.
     fn running(&self) -> Option<Arc<Connection>> {
         let life = self.life.try_lock().ok()?;
         life.running.as_ref().filter(|connection| connection.over().is_none()).cloned()
     }
 
-    /// The connection, or a new one if it is there by then. The time that a call may take is not the server's to start in: it goes
-    /// on starting when the call is given up, so that a later call finds it.
+    /// Returns the connection, or a new one if it is there by then. The time that a call may take is not the server's to start in:
+    /// it goes on starting when the call is given up, so that a later call finds it.
     async fn connection_by(
         self: &Arc<Self>,
         deadline: Instant,

@@ -1,4 +1,4 @@
-//! Hooks: others who have a say before a tool is called, or want to know what came of it.
+//! Hooks: code that has a say before a tool is called, or is told of its outcome.
 //!
 //! All that match are asked, those with the highest priority first. What they say is merged: a block ends the matter; the input
 //! may be rewritten, each by the next; a question to a person may be demanded, and from then on the input is what that person
