@@ -1,0 +1,7 @@
+//! Everything of this crate that can be tested beside other tests of one process. What changes the process itself has files of its
+//! own: `orphans.rs` and `whole.rs`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod groups;
+mod paths;
+mod peer;
