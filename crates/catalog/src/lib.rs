@@ -28,11 +28,13 @@ pub mod declare;
 mod entry;
 pub mod names;
 mod near;
+mod operation;
 mod policy;
 mod search;
 
 pub use catalog::{Catalog, CompactEntry, DuplicateTool, LookupError};
 pub use entry::{Entry, Flags, IdError, Source, ToolId};
 pub use near::{nearest, shortened};
+pub use operation::Operation;
 pub use policy::{Explanation, Layer, Policy, PolicyError, Profile, Reason, Rules, Selector, Step, is_glob_match};
 pub use search::Index;

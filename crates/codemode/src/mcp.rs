@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::names::camel_names;
-use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId, declare, nearest, shortened};
+use pincer_catalog::{Catalog, Entry, Operation, Policy, Source, ToolId, declare, nearest, shortened};
 use pincer_sandbox::{File, Json, Scope};
-use pincer_tools::{OPERATIONS, ServerState};
+use pincer_tools::ServerState;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -241,6 +241,18 @@ impl McpServers {
     }
 }
 
+/// Returns where programs find an operation of a server.
+fn place(operation: Operation) -> [&'static str; 2] {
+    match operation {
+        Operation::ListResources => ["resources", "list"],
+        Operation::ListTemplates => ["resources", "templates"],
+        Operation::ReadResource => ["resources", "read"],
+        Operation::ListPrompts => ["prompts", "list"],
+        Operation::GetPrompt => ["prompts", "get"],
+        Operation::Complete => ["prompts", "complete"],
+    }
+}
+
 /// Whether a policy could leave a tool of this server.
 fn may_have(policy: &Policy, server: &str) -> bool {
     ToolId::new(Source::Mcp, server, "*").is_ok_and(|id| policy.admits(&Entry::new(id, "")))
@@ -248,8 +260,7 @@ fn may_have(policy: &Policy, server: &str) -> bool {
 
 impl McpServer {
     fn new(identifier: String, name: &str, state: &ServerState, entries: Vec<&Arc<Entry>>) -> Self {
-        let operation =
-            |entry: &Entry| OPERATIONS.iter().find(|(known, _)| *known == entry.id.name()).map(|(_, path)| *path);
+        let operation = |entry: &Entry| Operation::named(entry.id.name()).map(place);
         let (operations, tools): (Vec<&Arc<Entry>>, Vec<_>) =
             entries.into_iter().partition(|entry| operation(entry).is_some());
         let names: Vec<&str> = tools.iter().map(|entry| entry.id.name()).collect();

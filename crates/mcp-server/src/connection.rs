@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pincer_mcp::Operation;
+use pincer_catalog::Operation;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams, CompleteResult,
     ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams,

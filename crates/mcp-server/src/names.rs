@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pincer_catalog::{Entry, Source};
-use pincer_tools::OPERATIONS;
+use pincer_catalog::{Entry, Operation, Source};
 
 /// What separates a server from its tool where the tool's own name is not enough.
 const SEPARATOR: &str = "__";
@@ -54,7 +53,7 @@ pub(crate) fn keeps(entry: &Entry) -> Keeps {
 
 /// Whether an entry is a tool, and not something else that a server does.
 pub(crate) fn is_tool(entry: &Entry) -> bool {
-    entry.id.source() != Source::Mcp || !OPERATIONS.iter().any(|(name, _)| *name == entry.id.name())
+    entry.id.source() != Source::Mcp || Operation::named(entry.id.name()).is_none()
 }
 
 #[cfg(test)]

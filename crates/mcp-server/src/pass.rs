@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use pincer_catalog::{Source, ToolId};
-use pincer_mcp::{Operation, Server};
+use pincer_catalog::{Operation, Source, ToolId};
+use pincer_mcp::Server;
 use rmcp::RoleServer;
 use rmcp::model::ErrorData;
 use rmcp::service::RequestContext;

@@ -59,4 +59,3 @@ pub use server::{Health, Resolve, Seen, Server};
 pub use servers::{Places, Servers};
 pub use settings::ServerSettings;
 pub use told::{Notice, Told};
-pub use tool::Operation;

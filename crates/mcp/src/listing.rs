@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use pincer_catalog::Operation;
 use pincer_json::{Json, JsonError};
 use pincer_process::give_memory_back;
-use pincer_tools::OPERATIONS;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, ServerPeerInfo};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -175,7 +175,7 @@ impl Tools {
             let (name, bytes) = (tool.name.clone(), tool.text.as_str().len());
             if self.names.contains(&name) {
                 self.twice += 1;
-            } else if OPERATIONS.iter().any(|(operation, _)| *operation == name) {
+            } else if Operation::named(&name).is_some() {
                 self.posing += 1;
             } else if bytes > MOST_TOOL_BYTES {
                 self.large += 1;

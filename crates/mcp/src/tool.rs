@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_catalog::{Entry, Flags, Source, ToolId};
+use pincer_catalog::{Entry, Flags, Operation, Source, ToolId};
 use pincer_json::Json;
 use pincer_tools::{BoxFuture, Payload, Tool, ToolCall, ToolError};
 use rmcp::model::{
@@ -22,47 +22,17 @@ use crate::settings::ServerSettings;
 /// How much longer the door waits than the call may take, so that the server is named when it is late.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// What can be done with a server besides calling its tools. Each is a tool at the door, so that policy, hooks and the journal
-/// hold for it too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
-    /// `resources.list()`
-    ListResources,
-    /// `resources.templates()`
-    ListTemplates,
-    /// `resources.read({ uri })`
-    ReadResource,
-    /// `prompts.list()`
-    ListPrompts,
-    /// `prompts.get({ name, arguments })`
-    GetPrompt,
-    /// `prompts.complete({ ref, argument })`
-    Complete,
+/// What an operation is to a server.
+trait AtServer: Sized {
+    /// Returns whether a server says that it can do this.
+    fn is_offered(self, listing: &Listing) -> bool;
+    /// Makes its catalog entry.
+    fn entry(self, id: ToolId) -> Entry;
+    /// Makes the request of a call.
+    fn request(self, input: Value) -> Result<ClientRequest, ToolError>;
 }
 
-impl Operation {
-    /// All of them.
-    pub const ALL: [Self; 6] = [
-        Self::ListResources,
-        Self::ListTemplates,
-        Self::ReadResource,
-        Self::ListPrompts,
-        Self::GetPrompt,
-        Self::Complete,
-    ];
-
-    /// Its name, in ids: `mcp:docs:resources/read`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ListResources => "resources/list",
-            Self::ListTemplates => "resources/templates/list",
-            Self::ReadResource => "resources/read",
-            Self::ListPrompts => "prompts/list",
-            Self::GetPrompt => "prompts/get",
-            Self::Complete => "completion/complete",
-        }
-    }
-
+impl AtServer for Operation {
     fn is_offered(self, listing: &Listing) -> bool {
         let can = &listing.info.capabilities;
         match self {
@@ -158,8 +128,7 @@ pub(crate) fn registered(server: &Arc<Server>, entries: &[Arc<Entry>]) -> Vec<(A
     let timeout = server.settings().call_timeout() + MARGIN;
     let tool = |entry: &Arc<Entry>| {
         // No tool of a listing has the name of an operation.
-        let operation = Operation::ALL.into_iter().find(|operation| operation.name() == entry.id.name());
-        let what = operation.map_or_else(
+        let what = Operation::named(entry.id.name()).map_or_else(
             || {
                 let mirrored = mirrored(&entry.input_schema).unwrap_or_default();
                 What::Tool { name: entry.id.name().to_owned(), mirrored }

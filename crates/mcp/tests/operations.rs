@@ -4,8 +4,7 @@
 mod common;
 
 use common::{is_private, program, setup, text};
-use pincer_mcp::Operation;
-use pincer_tools::{Effect, ErrorCode, OPERATIONS};
+use pincer_tools::{Effect, ErrorCode};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,9 +103,4 @@ async fn what_a_server_says_for_its_log_is_in_its_log() {
         .await;
     assert!(is_private(&house.path("state/logs/mcp/good.log")));
     house.end().await;
-}
-
-#[test]
-fn operations_are_called_the_same_everywhere() {
-    assert_eq!(Operation::ALL.map(Operation::name), OPERATIONS.map(|(name, _)| name));
 }

@@ -57,6 +57,6 @@ pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;
 pub use run_owner::{RunOwner, SyncNext};
 pub use schema::{SchemaError, check_schema};
-pub use server::{OPERATIONS, Server, ServerState};
+pub use server::{Server, ServerState};
 pub use tool::{BoxFuture, Effect, FnTool, Request, Tool, ToolCall, ToolError, UpdateSink};
 pub use unwound::Unwound;

@@ -16,16 +16,6 @@ pub struct Server {
     pub tools: Vec<(Arc<Entry>, Arc<dyn Tool>)>,
 }
 
-/// What can be done with an MCP server besides calling its tools: the names in ids, and where programs find them.
-pub const OPERATIONS: [(&str, [&str; 2]); 6] = [
-    ("resources/list", ["resources", "list"]),
-    ("resources/templates/list", ["resources", "templates"]),
-    ("resources/read", ["resources", "read"]),
-    ("prompts/list", ["prompts", "list"]),
-    ("prompts/get", ["prompts", "get"]),
-    ("completion/complete", ["prompts", "complete"]),
-];
-
 /// How an MCP server is. A server that is not there may still have tools: those it had when it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerState {
