@@ -66,6 +66,95 @@ const RESERVED: [&str; 59] = [
     "yield",
 ];
 
+/// Globals of every program that are ours.
+const OURS: [&str; 15] = [
+    "ALL_TOOLS",
+    "API",
+    "MCP",
+    "TextDecoder",
+    "TextEncoder",
+    "atob",
+    "btoa",
+    "console",
+    "json",
+    "namespaces",
+    "structuredClone",
+    "text",
+    "tools",
+    "unwrap",
+    "yield_control",
+];
+/// Globals of the language and of the engine.
+const ECMASCRIPT: [&str; 66] = [
+    "AggregateError",
+    "Array",
+    "ArrayBuffer",
+    "AsyncDisposableStack",
+    "Atomics",
+    "BigInt",
+    "BigInt64Array",
+    "BigUint64Array",
+    "Boolean",
+    "DOMException",
+    "DataView",
+    "Date",
+    "DisposableStack",
+    "Error",
+    "EvalError",
+    "FinalizationRegistry",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Function",
+    "Infinity",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "InternalError",
+    "Iterator",
+    "JSON",
+    "Map",
+    "Math",
+    "NaN",
+    "Number",
+    "Object",
+    "Promise",
+    "Proxy",
+    "RangeError",
+    "ReferenceError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "SharedArrayBuffer",
+    "String",
+    "SuppressedError",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "WeakMap",
+    "WeakRef",
+    "WeakSet",
+    "clearTimeout",
+    "decodeURI",
+    "decodeURIComponent",
+    "encodeURI",
+    "encodeURIComponent",
+    "escape",
+    "globalThis",
+    "isFinite",
+    "isNaN",
+    "parseFloat",
+    "parseInt",
+    "setTimeout",
+    "unescape",
+];
+/// Keys that would reach a prototype.
+const UNSAFE_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
 /// Whether guest code can write `name` after a dot or as a variable, and nothing else is meant by it.
 pub fn is_identifier(name: &str) -> bool {
     let mut letters = name.chars();
@@ -76,6 +165,16 @@ pub fn is_identifier(name: &str) -> bool {
 /// Whether it means something else already: a word of the language, a name of prototypes, or one of ours.
 pub fn is_reserved(name: &str) -> bool {
     RESERVED.binary_search(&name).is_ok() || name.starts_with("__")
+}
+
+/// Whether an object that a program gets may have this name: nothing else is called that.
+pub fn is_free_global(name: &str) -> bool {
+    is_identifier(name) && !is_reserved(name) && !OURS.contains(&name) && !ECMASCRIPT.contains(&name)
+}
+
+/// Whether an object that a program gets may have a member of this name: it reaches no prototype.
+pub fn is_safe_key(key: &str) -> bool {
+    !UNSAFE_KEYS.contains(&key)
 }
 
 /// A tool's name as a function of `tools`: what cannot stand in a name becomes `_`. `None` if nothing usable is left.
@@ -150,6 +249,25 @@ mod tests {
     #[test]
     fn the_list_can_be_searched() {
         assert!(RESERVED.is_sorted());
+    }
+
+    #[test]
+    fn globals_that_are_there_are_not_free() {
+        for (name, expected) in [
+            ("shop", true),
+            ("$shop_2", true),
+            ("MCP", false),
+            ("yield_control", false),
+            ("Promise", false),
+            ("globalThis", false),
+            ("class", false),
+            ("__shop", false),
+            ("my-shop", false),
+            ("", false),
+        ] {
+            assert_eq!(is_free_global(name), expected, "{name}");
+        }
+        assert!(is_safe_key("shop") && !is_safe_key("__proto__"));
     }
 
     #[test]

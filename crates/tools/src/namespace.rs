@@ -6,100 +6,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
-use pincer_catalog::names::{is_identifier, is_reserved};
+use pincer_catalog::names::{is_free_global, is_safe_key};
 use serde_json::{Map, Value};
 
 use crate::Context;
 
-/// Globals of a program that no namespace may take.
-const TAKEN: [&str; 15] = [
-    "ALL_TOOLS",
-    "API",
-    "MCP",
-    "TextDecoder",
-    "TextEncoder",
-    "atob",
-    "btoa",
-    "console",
-    "json",
-    "namespaces",
-    "structuredClone",
-    "text",
-    "tools",
-    "unwrap",
-    "yield_control",
-];
-/// Globals of the language and of the engine.
-const ECMASCRIPT: [&str; 66] = [
-    "AggregateError",
-    "Array",
-    "ArrayBuffer",
-    "AsyncDisposableStack",
-    "Atomics",
-    "BigInt",
-    "BigInt64Array",
-    "BigUint64Array",
-    "Boolean",
-    "DOMException",
-    "DataView",
-    "Date",
-    "DisposableStack",
-    "Error",
-    "EvalError",
-    "FinalizationRegistry",
-    "Float16Array",
-    "Float32Array",
-    "Float64Array",
-    "Function",
-    "Infinity",
-    "Int16Array",
-    "Int32Array",
-    "Int8Array",
-    "InternalError",
-    "Iterator",
-    "JSON",
-    "Map",
-    "Math",
-    "NaN",
-    "Number",
-    "Object",
-    "Promise",
-    "Proxy",
-    "RangeError",
-    "ReferenceError",
-    "Reflect",
-    "RegExp",
-    "Set",
-    "SharedArrayBuffer",
-    "String",
-    "SuppressedError",
-    "Symbol",
-    "SyntaxError",
-    "TypeError",
-    "URIError",
-    "Uint16Array",
-    "Uint32Array",
-    "Uint8Array",
-    "Uint8ClampedArray",
-    "WeakMap",
-    "WeakRef",
-    "WeakSet",
-    "clearTimeout",
-    "decodeURI",
-    "decodeURIComponent",
-    "encodeURI",
-    "encodeURIComponent",
-    "escape",
-    "globalThis",
-    "isFinite",
-    "isNaN",
-    "parseFloat",
-    "parseInt",
-    "setTimeout",
-    "unescape",
-];
-/// Keys that would reach a prototype.
-const UNSAFE_KEYS: [&str; 3] = ["__proto__", "constructor", "prototype"];
 /// Between the parts of a path where it is one text.
 pub const PATH_SEPARATOR: char = '\0';
 
@@ -276,8 +187,7 @@ impl Namespace {
     /// Checks all that can be checked before there is a run.
     pub fn check(&self, own: &HashSet<&str>) -> Result<(), NamespaceError> {
         let global = &self.global;
-        let reserved = TAKEN.contains(&global.as_str()) || ECMASCRIPT.contains(&global.as_str());
-        if !is_identifier(global) || is_reserved(global) || reserved {
+        if !is_free_global(global) {
             return Err(NamespaceError::Global(global.clone()));
         }
         if self.id.is_empty() {
@@ -342,7 +252,7 @@ impl Namespace {
     }
 
     fn check_key(&self, key: &str) -> Result<(), NamespaceError> {
-        if key.is_empty() || key.contains(PATH_SEPARATOR) || UNSAFE_KEYS.contains(&key) {
+        if key.is_empty() || key.contains(PATH_SEPARATOR) || !is_safe_key(key) {
             return Err(NamespaceError::Key { namespace: self.id.clone(), key: key.into() });
         }
         Ok(())
