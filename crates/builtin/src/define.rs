@@ -29,6 +29,8 @@ pub(crate) trait Core: Send + Sync + 'static {
     const NAME: &'static str;
     const LABEL: &'static str;
     const DESCRIPTION: &'static str;
+    /// What programs of other environments use for the same.
+    const INSTEAD_OF: &'static [&'static str] = &[];
     type Input: DeserializeOwned + JsonSchema + Send;
     type Output: Serialize + JsonSchema;
 
@@ -60,6 +62,7 @@ pub(crate) fn entry<T: Core>() -> Result<Entry, IdError> {
     entry.input_schema = schema::<T::Input>(Contract::Deserialize);
     entry.output_schema = Some(schema::<T::Output>(Contract::Serialize));
     entry.flags = T::flags();
+    entry.instead_of = T::INSTEAD_OF;
     Ok(entry)
 }
 

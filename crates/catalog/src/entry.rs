@@ -184,6 +184,9 @@ pub struct Entry {
     pub output_schema: Option<Value>,
     /// What may be assumed of it.
     pub flags: Flags,
+    /// What programs of other environments use for the same: `fetch`, `fs`, or `sh` for a command line. A program that tries one of
+    /// these is told of this tool.
+    pub instead_of: &'static [&'static str],
 }
 
 impl Entry {
@@ -191,6 +194,6 @@ impl Entry {
     pub fn new(id: ToolId, description: impl Into<String>) -> Self {
         let input_schema = serde_json::json!({ "type": "object" });
         let (description, flags) = (description.into(), Flags::default());
-        Self { id, label: None, description, input_schema, output_schema: None, flags }
+        Self { id, label: None, description, input_schema, output_schema: None, flags, instead_of: &[] }
     }
 }

@@ -270,6 +270,19 @@ fn what_is_wrong_before_a_program_runs_is_a_result_too() {
 }
 
 #[test]
+fn a_program_that_uses_what_is_elsewhere_is_told_of_the_tool() {
+    let home = Home::with("{}");
+    for (code, says) in [
+        ("return await fetch('https://example.com')", "there is no `fetch` here; use tools.web_fetch"),
+        ("return fs.readFileSync('x')", "there is no `fs` here; use tools.read"),
+        ("return child_process.exec('ls')", "there is no `child_process` here; use tools.exec"),
+    ] {
+        let (_, failed) = home.json(&["exec", "--json", "-e", code]);
+        assert!(failed["error"].as_str().is_some_and(|error| error.contains(says)), "{code}: {failed}");
+    }
+}
+
+#[test]
 fn somebody_at_the_keyboard_ends_the_program_and_the_system_has_it_suspended() {
     let home = Home::with(FREE);
     let mut running = start(&home, &["exec", "--json", "--timeout-ms", "60000", "-e", SLOW]);

@@ -7,15 +7,8 @@ use pincer_source::{Callee, callees_at};
 use crate::positions::Positions;
 use crate::tools::RunTools;
 
-/// Names of the web and of Node that programs expect, and what there is instead.
-const ELSEWHERE: [(&str, &str); 6] = [
-    ("fetch", "web_fetch"),
-    ("XMLHttpRequest", "web_fetch"),
-    ("fs", "read"),
-    ("child_process", "exec"),
-    ("require", "search"),
-    ("process", "search"),
-];
+/// Names of the web and of Node that programs expect.
+const ELSEWHERE: [&str; 6] = ["fetch", "XMLHttpRequest", "fs", "child_process", "require", "process"];
 
 /// A longer callee is cut in a message.
 const MOST_CALLEE: usize = 100;
@@ -73,13 +66,16 @@ fn not_callable(callee: &Callee, tools: &RunTools) -> String {
 }
 
 fn undefined(name: &str, tools: &RunTools) -> Option<String> {
-    let function = |name: &str| tools.functions().contains_key(name);
-    if function(name) {
+    let function = |id: &str| tools.functions().iter().find(|(_, known)| *known == id).map(|(function, _)| function);
+    if tools.functions().contains_key(name) {
         return Some(format!("did you mean tools.{name}?"));
     }
-    let (_, instead) = ELSEWHERE.iter().find(|(known, _)| *known == name)?;
-    match function(instead) {
-        true => Some(format!("there is no `{name}` here; use tools.{instead}")),
-        false => Some(format!("there is no `{name}` here; tools.search(\"…\") finds what there is")),
+    if !ELSEWHERE.contains(&name) {
+        return None;
     }
+    let instead = tools.instead_of(name).and_then(|entry| function(&entry.id.to_string()));
+    Some(match instead {
+        Some(instead) => format!("there is no `{name}` here; use tools.{instead}"),
+        None => format!("there is no `{name}` here; tools.search(\"…\") finds what there is"),
+    })
 }

@@ -77,14 +77,14 @@ fn looks_like_typescript(code: &str) -> bool {
     SIGNS.iter().any(|sign| code.contains(sign))
 }
 
-/// The tool that runs commands.
-const SHELL: &str = "openclaw:core:exec";
+/// What a tool stands for that runs command lines.
+const SHELL: &str = "sh";
 
 fn shell(command: &str, scope: &RunScope) -> String {
-    let how = match scope.tools.catalog().get(SHELL) {
-        Some(_) => {
-            let command = serde_json::Value::from(command);
-            format!("a command is run by the tool {SHELL}: await tools.call(\"{SHELL}\", {{ command: {command} }})")
+    let how = match scope.tools.instead_of(SHELL) {
+        Some(tool) => {
+            let (id, command) = (&tool.id, serde_json::Value::from(command));
+            format!("a command is run by the tool {id}: await tools.call(\"{id}\", {{ command: {command} }})")
         }
         None => "this run has no tool that runs commands".into(),
     };

@@ -90,6 +90,11 @@ impl RunTools {
         self.known.get_or_init(|| Arc::new(KnownTools::of(self.catalog())))
     }
 
+    /// Returns the tool that does what programs of other environments use `name` for.
+    pub(crate) fn instead_of(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.catalog().iter().find(|entry| entry.instead_of.contains(&name))
+    }
+
     pub(crate) fn functions(&self) -> &BTreeMap<String, String> {
         &self.functions
     }

@@ -67,6 +67,7 @@ impl Core for Read {
     const DESCRIPTION: &'static str = "Read a text file of the workspace. Gives up to 2000 lines or 48 KB at a time; when `next` is \
         present there is more: call again with `cursor: next`. Use `offset` and `limit` to read around a line that grep found. \
         Refuses binary files and says what they are.";
+    const INSTEAD_OF: &'static [&'static str] = &["fs"];
     type Input = ReadInput;
     type Output = ReadOutput;
 

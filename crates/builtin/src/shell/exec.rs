@@ -161,6 +161,7 @@ impl Core for Exec {
     const DESCRIPTION: &'static str = "Run a shell command in the workspace and return its exit code and output. A person may be asked \
         first: a single plain command is asked about least. Use it for builds, tests, git and other programs; for files prefer read, edit, find and grep. Set `background` for what \
         does not end by itself. Everything the command has started ends with it.";
+    const INSTEAD_OF: &'static [&'static str] = &["child_process", "sh"];
     type Input = ExecInput;
     type Output = ExecOutput;
 
