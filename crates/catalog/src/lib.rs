@@ -31,10 +31,12 @@ mod near;
 mod operation;
 mod policy;
 mod search;
+mod text;
 
 pub use catalog::{Catalog, CompactEntry, DuplicateTool, LookupError};
 pub use entry::{Entry, Flags, IdError, Source, ToolId};
-pub use near::{nearest, shortened};
+pub use near::nearest;
 pub use operation::Operation;
 pub use policy::{Explanation, Layer, Policy, PolicyError, Profile, Reason, Rules, Selector, Step, is_glob_match};
 pub use search::Index;
+pub use text::shortened;

@@ -28,14 +28,6 @@ pub fn nearest(asked: &str, known: impl IntoIterator<Item = (String, String)>, m
     values
 }
 
-/// A text of at most `most` characters, with `…` where it was cut.
-pub fn shortened(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
-}
-
 /// Edits between two words (insert, delete, replace, swap neighbours), if at most `allowed`.
 fn distance(a: &str, b: &str, allowed: usize) -> Option<usize> {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());

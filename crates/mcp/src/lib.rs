@@ -26,6 +26,7 @@
 mod addressee;
 mod asks;
 mod auth;
+mod clock;
 mod connection;
 mod error;
 mod greeting;

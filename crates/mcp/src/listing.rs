@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use pincer_catalog::Operation;
 use pincer_json::{Json, JsonError};
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::clock::unix_millis;
 use crate::connection::{Connection, Failure};
 use crate::greeting::Greeting;
 use crate::limits::{MOST_LISTING_BYTES, MOST_NAME_CHARS, MOST_PAGES, MOST_TOOL_BYTES, MOST_TOOLS};
@@ -85,7 +86,7 @@ impl Listing {
         if settings.transport() != "stdio" && Greeting::of(&info) == Greeting::Discover {
             tools.drop_misleading();
         }
-        let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let at = unix_millis();
         let remarks = tools.remarks();
         if tools.bytes > LARGE_LISTING_BYTES {
             give_memory_back();

@@ -1,10 +1,10 @@
 //! That a server was down a moment ago, for processes that are over in a moment themselves: they need not wait for it again.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::clock::unix_millis;
 use crate::private::private_directory;
 use crate::settings::ServerSettings;
 
@@ -24,14 +24,14 @@ impl Outage {
     pub fn stored(state: &Path, settings: &ServerSettings) -> Option<Self> {
         let text = std::fs::read(file(state, &settings.name)).ok()?;
         let outage: Self = serde_json::from_slice(&text).ok()?;
-        let fresh = now().checked_sub(outage.at).is_some_and(|age| age < REMEMBERED_MS);
+        let fresh = unix_millis().checked_sub(outage.at).is_some_and(|age| age < REMEMBERED_MS);
         (fresh && outage.digest == settings.digest()).then_some(outage)
     }
 
     /// Notes it, as far as that can be done.
     pub fn store(state: Option<&Path>, settings: &ServerSettings, reason: &str) {
         let Some(state) = state else { return };
-        let outage = Self { digest: settings.digest(), at: now(), reason: reason.to_owned() };
+        let outage = Self { digest: settings.digest(), at: unix_millis(), reason: reason.to_owned() };
         let file = file(state, &settings.name);
         let stored = || -> std::io::Result<()> {
             let directory = file.parent().unwrap_or(state);
@@ -55,8 +55,4 @@ impl Outage {
 
 fn file(state: &Path, server: &str) -> PathBuf {
     state.join("mcp").join(format!("{server}.down.json"))
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64
 }

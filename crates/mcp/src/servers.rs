@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use pincer_catalog::Entry;
 use pincer_config::keys::{Mcp, McpSampling};
@@ -12,6 +12,7 @@ use pincer_tools::Door;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
+use crate::clock::unix_millis;
 use crate::mention::{Mention, mentioned};
 use crate::server::{Host, Resolve, Server, Wanted};
 use crate::settings::{Apart, ServerSettings};
@@ -130,7 +131,7 @@ impl Servers {
 
     /// Begins to ask those that nobody has heard of, or not for a day. Returns at once.
     pub fn warm_up(&self) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        let now = unix_millis();
         for server in self.servers.values() {
             let fresh = server.seen().listing.is_some_and(|listing| now.saturating_sub(listing.at) < STALE_MS);
             if !fresh {

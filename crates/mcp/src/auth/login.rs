@@ -12,7 +12,8 @@ use tracing::subscriber::NoSubscriber;
 use super::answer::Granted;
 use super::callback::{Callback, EXCERPT_CHARS, Returned};
 use super::error::AuthError;
-use super::logins::{Logins, SecretIn, Stored, now};
+use super::logins::{Logins, SecretIn, Stored};
+use crate::clock::unix_seconds;
 use crate::http::{Call, HttpClient, HttpError, Proof, Remote, Speaks, excerpt};
 
 const CLIENT_NAME: &str = "Pincer";
@@ -67,7 +68,7 @@ pub async fn login(remote: &Remote, logins: &Logins, on_url: impl FnOnce(&str)) 
         wanted: Vec::new(),
         access_token: granted.access_token,
         refresh_token: granted.refresh_token,
-        received: now(),
+        received: unix_seconds(),
         lifetime: granted.expires_in,
     };
     let _lock = logins.lock(&remote.name).await?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answer::Granted;
 use super::error::AuthError;
+use crate::clock::unix_seconds;
 use crate::http::Remote;
 use crate::private::private_directory;
 
@@ -132,7 +133,7 @@ impl Stored {
         if let Some(scope) = granted.scope {
             stored.scopes = scope.split_whitespace().map(str::to_owned).collect();
         }
-        (stored.received, stored.lifetime) = (now(), granted.expires_in);
+        (stored.received, stored.lifetime) = (unix_seconds(), granted.expires_in);
         stored
     }
 
@@ -141,19 +142,15 @@ impl Stored {
     }
 
     pub fn is_over(&self) -> bool {
-        self.lifetime.is_some_and(|lifetime| now() >= self.received.saturating_add(lifetime))
+        self.lifetime.is_some_and(|lifetime| unix_seconds() >= self.received.saturating_add(lifetime))
     }
 
     /// Whether it is time for a new token.
     pub fn is_due(&self) -> bool {
         self.lifetime.is_some_and(|lifetime| {
-            now() >= self.received.saturating_add(lifetime).saturating_sub(MARGIN.min(lifetime / 2))
+            unix_seconds() >= self.received.saturating_add(lifetime).saturating_sub(MARGIN.min(lifetime / 2))
         })
     }
-}
-
-pub(super) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 /// Held while a login is changed. Ends when it is dropped, or with the process.
