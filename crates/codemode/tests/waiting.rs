@@ -3,11 +3,11 @@
 
 mod common;
 
-use common::{code_of, house, says};
+use common::{House, code_of, house, says};
 use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
 use pincer_config::keys::CodeModeFields;
-use pincer_store::{ApprovalState, Approvals, Journal, Page, RunId, Runs, Snapshots};
-use pincer_tools::Answer;
+use pincer_store::{ApprovalState, Approvals, Journal, Page, RunId, RunState, Runs, Snapshots};
+use pincer_tools::{Answer, EventKind};
 use serde_json::{Value, json};
 
 const SLOW: &str = "text('before'); const name = await tools.gate({ name: 'slow' }); text('after'); return name";
@@ -245,6 +245,24 @@ async fn expiry_and_a_timeout_end_what_goes_on_and_keep_nothing() {
     settled(run.id.clone()).await;
 }
 
+/// Runs a program, aborts it so many steps of the runtime after something has happened, and returns its result.
+async fn aborted_after(house: &House, code: &'static str, has_happened: impl Fn() -> bool, steps: usize) -> Value {
+    let scope = house.scope();
+    let (mode, asked) = (house.mode.clone(), scope.clone());
+    let running = tokio::spawn(async move { mode.exec(&asked, pincer_codemode::ExecInput::javascript(code)).await });
+    while !has_happened() {
+        assert!(!running.is_finished(), "{code} has ended by itself");
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..steps {
+        tokio::task::yield_now().await;
+    }
+    scope.context.abort.cancel();
+    let result = serde_json::to_value(running.await.unwrap()).unwrap();
+    assert_eq!(code_of(&result), "aborted", "{code}: {result}");
+    result
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_abort_ends_the_program_its_calls_and_its_questions() {
     let house = house();
@@ -256,16 +274,20 @@ async fn an_abort_ends_the_program_its_calls_and_its_questions() {
     assert_eq!(house.mode.abort_session(&"main".into()).await.unwrap(), 1);
     assert_eq!(house.store.approval(&question).await.unwrap().state, ApprovalState::Cancelled);
     assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
-    // Running, in the guest or in a tool.
-    for code in ["for (;;) {}", "await tools.gate({ name: 'never' })"] {
-        let scope = house.scope();
-        let (mode, asked) = (house.mode.clone(), scope.clone());
-        let running =
-            tokio::spawn(async move { mode.exec(&asked, pincer_codemode::ExecInput::javascript(code)).await });
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        scope.context.abort.cancel();
-        let result = serde_json::to_value(running.await.unwrap()).unwrap();
-        assert_eq!(code_of(&result), "aborted", "{code}: {result}");
+    // Running, in a tool.
+    aborted_after(&house, "await tools.gate({ name: 'inside' })", || house.gates.has_come("inside"), 0).await;
+    // Running, in the guest. Nothing but its output says that a program is there: an abort that was too early is tried again later.
+    let has_looked = || house.events.lock().unwrap().iter().any(|event| matches!(event.what, EventKind::End { .. }));
+    let code = "await tools.look({}); text('in the guest'); for (;;) {}";
+    let mut later = 0;
+    loop {
+        house.events.lock().unwrap().clear();
+        let result = aborted_after(&house, code, has_looked, later).await;
+        if result["output"] == json!([{ "type": "text", "text": "in the guest" }]) {
+            break;
+        }
+        assert!(later < 1000, "the program has never been in the guest: {result}");
+        later += 1;
     }
     assert!(house.store.runs(None).await.unwrap().iter().all(|run| run.state == pincer_store::RunState::Aborted));
 }
@@ -277,13 +299,18 @@ async fn two_waits_on_one_run_get_the_same_result_of_one_execution() {
     let waiting = house.exec_in(&scope, "await tools.gate({ name: 'slow' }); return await tools.count({})").await;
     let neighbour = house.neighbour();
     let scope = house.scope();
-    let (here, also, there) = tokio::join!(
+    let (here, also, there, ()) = tokio::join!(
         async { house.wait_in(&scope, &waiting).await },
         async { house.wait_in(&scope, &waiting).await },
+        async { neighbour.wait_in(&scope, &waiting).await },
+        // The program goes on when all of them wait for it, and one of them has it.
         async {
-            tokio::time::sleep(std::time::Duration::from_millis(60)).await;
+            let run = waiting["runId"].as_str().unwrap();
+            let are_there = || house.mode.counters().waits == 2 && neighbour.mode.counters().waits == 1;
+            while !are_there() || house.store.run(&run.into()).await.unwrap().state != RunState::Running {
+                tokio::task::yield_now().await;
+            }
             house.gates.open("slow");
-            neighbour.wait_in(&scope, &waiting).await
         },
     );
     assert_eq!((&here["value"], &also["value"], &there["value"]), (&json!(1), &json!(1), &json!(1)));

@@ -45,6 +45,11 @@ impl Gates {
     pub fn open(&self, name: &str) {
         self.gate(name).add_permits(1);
     }
+
+    /// Whether a call has come to a gate, or a test has opened it.
+    pub fn has_come(&self, name: &str) -> bool {
+        self.0.lock().expect("gates").contains_key(name)
+    }
 }
 
 pub struct House {
