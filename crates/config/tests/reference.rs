@@ -1,4 +1,6 @@
 //! The published schema and the page of all keys are what the types say. `PINCER_DOCS_WRITE=1` writes them.
+//!
+//! Not in `it`: a variable makes it write files.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

@@ -1,4 +1,6 @@
 //! The cache on disk: used when it is sound, made again when it is damaged, never trusted when others could have written it.
+//!
+//! Not in `it`: it starts this test program again, by the names of its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

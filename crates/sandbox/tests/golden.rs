@@ -6,6 +6,8 @@
 //! ```text
 //! PINCER_GOLDEN_WRITE=1 cargo test -p pincer-sandbox --test golden
 //! ```
+//!
+//! Not in `it`: the command above names it.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

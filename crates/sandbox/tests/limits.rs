@@ -1,4 +1,6 @@
 //! Every limit is real, is the host's, and hurts nobody but the cell that passes it.
+//!
+//! Not in `it`: it starts this test program again, and counts the memory of the process.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

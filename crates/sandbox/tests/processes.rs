@@ -1,6 +1,8 @@
 //! Across processes: the image is the same everywhere, and a snapshot made in one continues in another.
 //!
 //! The other process is this test binary again, running one of the tests named `child_…`, which do nothing on their own.
+//!
+//! Not in `it`: it starts this test program again, by the names of its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod common;

@@ -1,0 +1,4 @@
+//! The config file: one program for all tests that can be beside others. Linking takes longer than most of them.
+
+mod config;
+mod edit;

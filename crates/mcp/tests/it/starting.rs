@@ -1,0 +1,91 @@
+//! Servers that take long to start: the time of a call, or of a program, covers that too.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::time::{Duration, Instant};
+
+use crate::common::{House, program, setup, with_liar, within};
+use pincer_mcp::Health;
+use pincer_tools::{Effect, ServerState};
+use serde_json::json;
+
+/// Far from what these servers may take to start.
+const SOON: Duration = Duration::from_secs(10);
+
+fn health(house: &House, server: &str) -> Health {
+    house.servers.get(server).unwrap().seen().health
+}
+
+/// How the door has a server.
+fn state(house: &House, server: &str) -> ServerState {
+    house.door.servers().get(server).unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_goes_on() {
+    let script = "[ -e slow ] && sleep 4; exec \"$@\"";
+    let more = json!({ "timeoutMs": 300, "connectTimeoutMs": 60_000, "cwd": "." });
+    let house = setup().shell("late", script, &[&program("mcp-fixture"), "stdio"], more).open().asked().await;
+    house.servers.get("late").unwrap().end().await;
+    std::fs::write(house.path("slow"), "").unwrap();
+    let began = Instant::now();
+    let outcome = house.call("mcp:late:test_simple_text", json!({})).await;
+    let error = outcome.result.unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(
+        error.message,
+        "the MCP server late is still starting: it was not there within 300 ms. Call it again, or raise its `timeoutMs`"
+    );
+    assert_eq!((outcome.effect, health(&house, "late")), (Effect::None, Health::Connecting));
+    house.until(|house| health(house, "late") == Health::Up).await;
+    house.text("mcp:late:test_simple_text", json!({})).await;
+    assert_eq!(house.pids("late").len(), 2, "it was started once for both calls");
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_a_call_is_what_its_start_has_left() {
+    let script = "[ -e slow ] && sleep 3; exec \"$@\"";
+    let more = json!({ "timeoutMs": 5000, "connectTimeoutMs": 60_000, "cwd": "." });
+    let words = [&*program("mcp-liar"), "silent"];
+    let house = setup().shell("late", script, &words, more).open().asked().await;
+    house.servers.get("late").unwrap().end().await;
+    std::fs::write(house.path("slow"), "").unwrap();
+    let began = Instant::now();
+    let error = house.error("mcp:late:echo", json!({})).await;
+    assert!(error.message.starts_with("the MCP server late did not answer within 5000 ms"), "{error}");
+    let took = began.elapsed();
+    assert!(took >= Duration::from_millis(4900) && took < Duration::from_millis(7500), "{took:?}");
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_waits_for_a_start_within_its_own_time() {
+    let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300_000 }));
+    for (code, left_of_it) in
+        [("return await MCP.liar.echo({})", 100), ("return await API.list('mcp')", 100), ("return 1", 1000)]
+    {
+        let began = Instant::now();
+        let left = within(house.servers.ready_for(code, Duration::from_secs(1))).await;
+        let took = began.elapsed();
+        assert!(took < SOON, "{code}: {took:?}");
+        assert_eq!(left, Duration::from_millis(left_of_it), "{code}");
+    }
+    assert_eq!(state(&house, "liar"), ServerState::Starting, "it is not down");
+    assert!(house.servers.get("liar").unwrap().is_starting());
+    house.is_unharmed().await;
+    // Servers that are known take nothing.
+    let left = house.servers.ready_for("MCP.good.testSimpleText()", SOON).await;
+    assert!(left > SOON / 2, "{left:?}");
+    house.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_server_is_waited_for_as_long_as_a_call_of_it_may_take() {
+    let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300_000, "timeoutMs": 500 }));
+    let began = Instant::now();
+    within(house.servers.ready_with(house.servers.get("liar").unwrap())).await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    within(house.servers.ready()).await;
+    assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
+    house.end().await;
+}

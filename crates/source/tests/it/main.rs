@@ -1,0 +1,9 @@
+//! Texts of models, and the programs that they become: one program for all tests that can be beside others. Linking takes longer than most of them.
+
+mod any_input;
+mod hostile;
+mod modules;
+mod positions;
+mod shell;
+mod trailing;
+mod typescript;
