@@ -49,7 +49,7 @@ pub(crate) fn reported<R: Serialize>(
     measuring: impl Future<Output = Outcome<R>>,
     show: impl FnOnce(&R),
 ) -> u8 {
-    let measured = crate::runtime::small().map_err(Into::into).and_then(|runtime| runtime.block_on(measuring));
+    let measured = crate::tokio_runtime::small().map_err(Into::into).and_then(|runtime| runtime.block_on(measuring));
     match measured {
         Ok(report) if json => line(&serde_json::to_string(&report).unwrap_or_default()),
         Ok(report) => show(&report),

@@ -20,7 +20,7 @@ use crate::assembly::Assembly;
 use crate::codemode::user;
 use crate::interrupt::Interruptions;
 use crate::print::{chain, line, note, streamed};
-use crate::runtime::RuntimeError;
+use crate::tokio_runtime::StartError;
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, state};
 
 /// What was asked for.
@@ -48,7 +48,7 @@ pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json
             return WRONG_USAGE;
         }
     };
-    let started = crate::runtime::small().and_then(|runtime| Ok((runtime, reporter()?)));
+    let started = crate::tokio_runtime::small().and_then(|runtime| Ok((runtime, reporter()?)));
     let (runtime, (report_update, reporting)) = match started {
         Ok(started) => started,
         Err(error) => {
@@ -152,7 +152,7 @@ async fn attend(
 
 /// Shows what a tool reports, as it comes, on a thread of its own: whoever reads it may be slow, or have stopped. What cannot be
 /// shown in time is left out.
-fn reporter() -> Result<(SyncSender<Value>, JoinHandle<()>), RuntimeError> {
+fn reporter() -> Result<(SyncSender<Value>, JoinHandle<()>), StartError> {
     let (tell, updates) = sync_channel::<Value>(256);
     let show = move || {
         for update in updates {
@@ -163,7 +163,7 @@ fn reporter() -> Result<(SyncSender<Value>, JoinHandle<()>), RuntimeError> {
         }
     };
     let showing = thread::Builder::new().spawn(show);
-    Ok((tell, showing.map_err(|error| RuntimeError::NoThread { reason: error.to_string() })?))
+    Ok((tell, showing.map_err(|error| StartError::NoThread { reason: error.to_string() })?))
 }
 
 fn report(ended: Ended, json: bool) -> u8 {

@@ -70,7 +70,7 @@ fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Wor
         let clamped = said.clamp(*least, *most);
         note(&format!("warning: --timeout-ms {said} is not within {least} to {most}: {clamped} is used"));
     }
-    let runtime = match crate::runtime::small() {
+    let runtime = match crate::tokio_runtime::small() {
         Ok(runtime) => runtime,
         Err(error) => {
             show_refused(&CodeModeResult::refused(ErrorCode::RuntimeUnavailable, chain(&error)), arguments.json);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::assembly::Assembly;
 use crate::codemode::config_scope;
 use crate::print::{chain, line, note};
-use crate::runtime::RuntimeError;
+use crate::tokio_runtime::StartError;
 use crate::usage::{PlaceArguments, ToolsArguments, ToolsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, commands, settings, state};
 
@@ -73,14 +73,14 @@ fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<(Assembly
 
 /// Asks the MCP servers of which nobody knows what they have, and says which are down. If all is about one tool, only whoever has
 /// it is asked.
-fn know(servers: &Servers, about: Option<&str>) -> Result<(), RuntimeError> {
+fn know(servers: &Servers, about: Option<&str>) -> Result<(), StartError> {
     let id = about.and_then(|tool| tool.parse::<ToolId>().ok());
     let only = id.filter(|id| id.source() == Source::Mcp).and_then(|id| servers.get(id.owner()));
     let concerned = || servers.iter().filter(|server| only.is_none_or(|only| Arc::ptr_eq(only, server)));
     if concerned().all(|server| server.seen().listing.is_some()) {
         return Ok(());
     }
-    let runtime = crate::runtime::small()?;
+    let runtime = crate::tokio_runtime::small()?;
     runtime.block_on(async {
         match only {
             Some(only) => servers.ready_with(only).await,

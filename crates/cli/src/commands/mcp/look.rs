@@ -143,7 +143,7 @@ pub(super) fn servers(places: &PlaceArguments) -> Result<(Loaded, Servers), u8> 
 }
 
 pub(super) fn blocking<T>(work: impl Future<Output = T>) -> Result<T, u8> {
-    let runtime = crate::runtime::small();
+    let runtime = crate::tokio_runtime::small();
     runtime.map(|runtime| runtime.block_on(work)).map_err(|error| {
         note(&format!("error: nothing can be asked: {}", chain(&error)));
         FAILED

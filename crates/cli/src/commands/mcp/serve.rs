@@ -32,7 +32,8 @@ const HEAP_PARTS: u8 = 4;
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
     pincer_process::limit_heap_parts(HEAP_PARTS);
-    let runtime = if arguments.http.is_some() { crate::runtime::large() } else { crate::runtime::for_stdio() };
+    let runtime =
+        if arguments.http.is_some() { crate::tokio_runtime::large() } else { crate::tokio_runtime::for_stdio() };
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {

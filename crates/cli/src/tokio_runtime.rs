@@ -23,14 +23,14 @@ const KEEP_ONE: Duration = Duration::from_secs(3);
 
 /// Why there is no runtime.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum RuntimeError {
+pub(crate) enum StartError {
     #[error("the async runtime cannot be set up")]
     Setup(#[source] io::Error),
     #[error("no thread can be started ({reason}): {PROCESS_LIMIT}")]
     NoThread { reason: String },
 }
 
-impl RuntimeError {
+impl StartError {
     /// The text of tokio's panic.
     fn of_panic(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
@@ -41,27 +41,27 @@ impl RuntimeError {
 
 /// For a command that one person waits for. One worker is enough: what computes or blocks has threads of its own, and tasks that
 /// only wake each other up do not have to wake a thread up too.
-pub(crate) fn small() -> Result<Runtime, RuntimeError> {
+pub(crate) fn small() -> Result<Runtime, StartError> {
     one_worker(1)
 }
 
 /// Like [`small`], for one client at standard input and output: each of them can keep a thread for as long as the client likes.
-pub(crate) fn for_stdio() -> Result<Runtime, RuntimeError> {
+pub(crate) fn for_stdio() -> Result<Runtime, StartError> {
     one_worker(3)
 }
 
 /// For a server of many clients: a worker for each processor.
-pub(crate) fn large() -> Result<Runtime, RuntimeError> {
+pub(crate) fn large() -> Result<Runtime, StartError> {
     // When tokio panics in the middle of this, it waits while it unwinds for the workers that have started, and nothing tells
     // those to end. So this happens on a thread of its own, which is left behind then.
     let (tell, told) = channel();
     let panicked = tell.clone();
-    let hook = move |panic: &PanicHookInfo<'_>| drop(panicked.send(Err(RuntimeError::of_panic(panic.payload()))));
+    let hook = move |panic: &PanicHookInfo<'_>| drop(panicked.send(Err(StartError::of_panic(panic.payload()))));
     let runtime = with_hook(hook, || {
         let building =
             thread::Builder::new().spawn(move || tell.send(build(&mut Builder::new_multi_thread(), 1, IDLE)));
-        building.map_err(|error| RuntimeError::NoThread { reason: error.to_string() })?;
-        told.recv().unwrap_or_else(|error| Err(RuntimeError::NoThread { reason: error.to_string() }))
+        building.map_err(|error| StartError::NoThread { reason: error.to_string() })?;
+        told.recv().unwrap_or_else(|error| Err(StartError::NoThread { reason: error.to_string() }))
     })?;
     runtime.spawn(async {
         loop {
@@ -72,10 +72,10 @@ pub(crate) fn large() -> Result<Runtime, RuntimeError> {
     Ok(runtime)
 }
 
-fn one_worker(blocking: usize) -> Result<Runtime, RuntimeError> {
+fn one_worker(blocking: usize) -> Result<Runtime, StartError> {
     let build = || build(Builder::new_multi_thread().worker_threads(1), blocking, KEPT);
     let built = with_hook(|_| (), || catch_unwind(AssertUnwindSafe(build)));
-    built.unwrap_or_else(|panic| Err(RuntimeError::of_panic(panic.as_ref())))
+    built.unwrap_or_else(|panic| Err(StartError::of_panic(panic.as_ref())))
 }
 
 /// Does something during which panics are told to `hook` alone. tokio starts the threads of a runtime, and panics if it cannot:
@@ -90,8 +90,8 @@ fn with_hook<T>(hook: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static, work:
 
 /// Builds a runtime that has `blocking` threads for work that blocks, and keeps idle ones for so long. Panics if the system
 /// starts none.
-fn build(builder: &mut Builder, blocking: usize, keep: Duration) -> Result<Runtime, RuntimeError> {
-    let runtime = builder.enable_all().thread_keep_alive(keep).build().map_err(RuntimeError::Setup)?;
+fn build(builder: &mut Builder, blocking: usize, keep: Duration) -> Result<Runtime, StartError> {
+    let runtime = builder.enable_all().thread_keep_alive(keep).build().map_err(StartError::Setup)?;
     match reserve(&runtime, blocking) {
         Ok(()) => Ok(runtime),
         Err(error) => {
@@ -103,7 +103,7 @@ fn build(builder: &mut Builder, blocking: usize, keep: Duration) -> Result<Runti
 }
 
 /// Waits until all workers run, and so many threads for work that blocks.
-fn reserve(runtime: &Runtime, blocking: usize) -> Result<(), RuntimeError> {
+fn reserve(runtime: &Runtime, blocking: usize) -> Result<(), StartError> {
     let (here, arrivals) = channel();
     let mut held = Vec::new();
     for _ in 0..blocking {
@@ -127,7 +127,7 @@ fn reserve(runtime: &Runtime, blocking: usize) -> Result<(), RuntimeError> {
         match thread::Builder::new().spawn(|| ()) {
             Ok(_) => refused_since = None,
             Err(error) if refused_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE => {
-                return Err(RuntimeError::NoThread { reason: error.to_string() });
+                return Err(StartError::NoThread { reason: error.to_string() });
             }
             Err(_) => {}
         }
