@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
+pub(crate) use pincer_process::{peak_bytes_of, resident_bytes, resident_bytes_of};
 use serde::Serialize;
 
 use crate::cells::Outcome;
@@ -17,30 +18,9 @@ pub(crate) struct Summary {
     pub p95: f64,
 }
 
-/// What this process has in memory; 0 where the system does not tell.
-pub(crate) fn resident_bytes() -> usize {
-    resident_bytes_of(std::process::id())
-}
-
-/// The same of another process.
-pub(crate) fn resident_bytes_of(pid: u32) -> usize {
-    status_bytes(pid, "VmRSS:")
-}
-
-/// Returns the most that a process had in memory since [`forget_peak_of`]; 0 where the system does not tell.
-pub(crate) fn peak_bytes_of(pid: u32) -> usize {
-    status_bytes(pid, "VmHWM:")
-}
-
 /// Sets the peak of a process to what it has in memory now.
 pub(crate) fn forget_peak_of(pid: u32) -> std::io::Result<()> {
     fs::write(format!("/proc/{pid}/clear_refs"), "5")
-}
-
-fn status_bytes(pid: u32, figure: &str) -> usize {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(figure));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
 }
 
 /// Runs a benchmark, prints its report, and returns the exit code.

@@ -1,4 +1,4 @@
-//! The heap of this process: how many parts it has, and giving memory back to the system.
+//! The heap of this process: how many parts it has, giving memory back to the system, and how much processes have.
 #![allow(unsafe_code, reason = "the only way to talk to the allocator of the C library")]
 
 /// Limits the parts (arenas) of the heap. glibc gives eight for each processor to threads, and each keeps what was once used in
@@ -35,6 +35,27 @@ pub fn give_memory_back() {
     }
 }
 
+/// Returns the bytes that this process has in memory; 0 where the system does not tell.
+pub fn resident_bytes() -> usize {
+    resident_bytes_of(std::process::id())
+}
+
+/// Returns the bytes that a process has in memory; 0 where the system does not tell.
+pub fn resident_bytes_of(pid: u32) -> usize {
+    status_bytes(pid, "VmRSS:")
+}
+
+/// Returns the most bytes that a process had in memory since its peak was last reset; 0 where the system does not tell.
+pub fn peak_bytes_of(pid: u32) -> usize {
+    status_bytes(pid, "VmHWM:")
+}
+
+fn status_bytes(pid: u32, figure: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(figure));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<usize>().ok()).unwrap_or(0) * 1024
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,13 +69,6 @@ mod tests {
         assert!(some.iter().all(|(n, bytes)| bytes.iter().all(|byte| *byte == *n as u8)));
     }
 
-    /// Resident memory in kilobytes.
-    fn resident() -> usize {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
-    }
-
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn what_was_freed_is_given_back_and_what_is_in_use_stays() {
@@ -62,9 +76,10 @@ mod tests {
         // Every thousandth stays, so that nothing is given back by itself.
         let kept: Vec<Vec<u8>> = small.iter_mut().step_by(1000).map(std::mem::take).collect();
         drop(small);
-        let before = resident();
+        let before = resident_bytes();
         give_memory_back();
-        assert!(before - resident() > 20_000, "{before} kB before, {} after", resident());
+        let after = resident_bytes();
+        assert!(before - after > 20 << 20, "{before} bytes before, {after} after");
         assert!(kept.iter().enumerate().all(|(n, bytes)| bytes == &vec![(n * 1000) as u8; 100]));
     }
 }

@@ -17,7 +17,9 @@ pub use anchor::{anchored, anchored_line, holds, real};
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
 pub use group::{Group, PROCESS_LIMIT, Start};
-pub use heap::{give_memory_back, keep_no_large_blocks, limit_heap_parts};
+pub use heap::{
+    give_memory_back, keep_no_large_blocks, limit_heap_parts, peak_bytes_of, resident_bytes, resident_bytes_of,
+};
 pub use keeper::{Front, Half, Worker, split};
 pub use open_files::{keep_inherited_files, raise_open_files};
 pub use peer::{Peer, peer};
