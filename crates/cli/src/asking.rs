@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 use std::thread;
 
 use pincer_process::PROCESS_LIMIT;
+use pincer_runtime::Runtime;
 use pincer_store::Approval;
-use pincer_tools::{Answer, ApprovalRequest, Door};
+use pincer_tools::{Answer, ApprovalRequest};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
@@ -40,7 +41,7 @@ async fn next_line() -> Option<String> {
 }
 
 /// Asks at the terminal, and stores the answer.
-pub(crate) async fn ask(door: &Door, approval: &Approval) {
+pub(crate) async fn ask(runtime: &Runtime, approval: &Approval) {
     let request = ApprovalRequest::of(approval);
     note(&request.text());
     let can_be_always = !request.grants().is_empty();
@@ -62,7 +63,7 @@ pub(crate) async fn ask(door: &Door, approval: &Approval) {
                 continue;
             }
         };
-        match door.answer(&approval.id, answer, "terminal").await {
+        match runtime.answer(&approval.id, answer, "terminal").await {
             Ok(true) => {}
             Ok(false) => note("it was answered elsewhere before"),
             Err(error) => note(&format!("error: the answer could not be stored: {}", chain(&error))),

@@ -1,30 +1,24 @@
 //! The `pincer` binary: parse arguments, call the crates, print.
 
 mod asking;
-mod assembly;
-mod audit;
+mod bench_runtime;
 mod cells;
-mod codemode;
 mod commands;
 mod debug;
-mod engine;
-mod guarded;
 mod interrupt;
 mod load_client;
 mod measure;
-mod memory;
-mod places;
+mod notices;
+mod opened;
 mod print;
 mod progress;
 mod refused;
-mod secrets;
 mod settings;
 mod state;
 mod tokio_runtime;
 mod usage;
 mod usage_bench;
 mod usage_mcp;
-mod workspace;
 
 use std::io;
 use std::process::ExitCode;

@@ -1,29 +1,14 @@
 //! Text for people: errors with their causes, values, sizes and times.
 
-use std::error::Error;
-use std::fmt::Write;
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub(crate) use pincer_runtime::chain;
 use pincer_sandbox::Json;
 use pincer_tools::is_hidden;
 
 use crate::FAILED;
-
-/// An error and what caused it, on one line.
-pub(crate) fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let message = error.to_string();
-        if !text.contains(&message) {
-            let _ = write!(text, ": {message}");
-        }
-        cause = error.source();
-    }
-    text
-}
 
 /// A string as it is, anything else as indented JSON.
 pub(crate) fn value(json: &Json) -> String {

@@ -3,11 +3,10 @@
 use std::env;
 
 use pincer_config::{ConfigError, Loaded, Places, find, load_with};
+use pincer_runtime::{Promised, Vault, place};
 
 use crate::WRONG_USAGE;
-use crate::places::place;
 use crate::print::{chain, note};
-use crate::secrets::{Promised, Vault};
 use crate::state;
 use crate::usage::PlaceArguments;
 
@@ -33,7 +32,7 @@ pub(crate) fn read_only(arguments: &PlaceArguments) -> Result<Loaded, ConfigErro
 }
 
 fn vault(arguments: &PlaceArguments, places: &Places) -> Vault {
-    Vault::new(state::directory(arguments.state_dir.as_deref()), find(places).as_deref())
+    Vault::new(state::directory(arguments), find(places).as_deref())
 }
 
 /// Warns, or ends the command with this exit code.

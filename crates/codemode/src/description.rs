@@ -1,9 +1,9 @@
 //! What a model is told of `exec` and `wait`, in as few words as will do.
 
 use pincer_catalog::{Entry, Source, declare};
-use pincer_config::keys::Language;
 use pincer_tools::ServerState;
 
+use crate::settings::Language;
 use crate::settings::Settings;
 use crate::tools::RunTools;
 

@@ -5,7 +5,6 @@ use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
 
-use pincer_config::keys::Durability;
 use pincer_sandbox::{Engine, MemoryBudget};
 use pincer_store::{
     Approvals, Call, Changes, Clock, Fence, Journal, Leases, Listings, Millis, OwnerId, RunId, Runs, Safety, Snapshots,
@@ -19,7 +18,7 @@ use crate::live::Live;
 use crate::memory::{Backstop, Memory};
 use crate::places::{Place, Places};
 use crate::scope::RunScope;
-use crate::settings::Settings;
+use crate::settings::{Durability, Settings};
 use crate::telemetry::Counting;
 use crate::threads::{Company, Threads};
 

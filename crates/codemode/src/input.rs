@@ -1,9 +1,10 @@
 //! What a model passes to `exec` and `wait`. None of it is believed.
 
-use pincer_config::keys::Language;
 use pincer_store::RunId;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
+
+use crate::settings::Language;
 
 /// Why an input is none, for the one who wrote it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use pincer_config::keys::Durability;
 use pincer_sandbox::{Answer, Checkpoint as CellCheckpoint, Error};
 use pincer_store::{
     CellPart, Checkpoint, Claim, Fence, Millis, NewRun, OwnerId, Park, RunId, RunKey, RunState, Safety, StoreError,
@@ -19,6 +18,7 @@ use crate::held::HeldEnd;
 use crate::outcome::{ProgramEnd, RunError, told};
 use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
+use crate::settings::Durability;
 use crate::telemetry::Counted;
 
 /// The result of driving a program, and what stays of it here.

@@ -1,16 +1,39 @@
-//! How much a program may use, out of what the config says.
+//! How much a program may use.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use pincer_config::keys::{CodeModeFields, Durability, Language};
 use pincer_sandbox::Limits;
 use pincer_store::Room;
+use serde::{Deserialize, Serialize};
 
 /// What a timeout is clamped to, in milliseconds.
 pub const TIMEOUT_MS: RangeInclusive<u64> = 100..=60_000;
 /// Calls that may wait behind those that run.
 pub(crate) const MOST_QUEUED: usize = 1024;
+
+/// When a running program is stored, so that it can be continued after a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// Before each call that may change something. The death of the process loses nothing. After a power cut, a program that
+    /// was running ends as `aborted` with what is known of its calls.
+    Calls,
+    /// Like `Calls`, and synced to the disk each time: a power cut loses nothing either.
+    EveryCall,
+    /// Only when it is suspended. A crash of a running program ends it as `aborted` with what is known of its calls.
+    Parked,
+}
+
+/// What a program is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// JavaScript.
+    Javascript,
+    /// TypeScript.
+    Typescript,
+}
 
 /// What programs may use. The default is that of the contract.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,44 +62,33 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self::new(&CodeModeFields::default())
+        let limits =
+            Limits { memory_bytes: 64 << 20, output_bytes: 64 << 10, snapshot_bytes: 10 << 20, ..Limits::default() };
+        let settings = Self {
+            languages: vec![Language::Javascript, Language::Typescript],
+            timeout: Duration::from_secs(10),
+            limits,
+            pending_calls: 0,
+            snapshot_lifetime: Duration::from_secs(900),
+            room: Room { all: 65_536, of_user: 1024, of_session: 1024 },
+            journal_bytes: 16 << 20,
+            durability: Durability::Calls,
+            search_usual: 8,
+            search_most: 50,
+        };
+        settings.pending_calls(16)
     }
 }
 
 impl Settings {
-    /// What the config says, the defaults where it says nothing, and everything within its bounds.
-    pub fn new(fields: &CodeModeFields) -> Self {
-        let within = |said: Option<u64>, usual: u64, bounds: RangeInclusive<u64>| {
-            said.filter(|said| *said > 0).unwrap_or(usual).clamp(*bounds.start(), *bounds.end())
-        };
-        let count = |said, usual, bounds| within(said, usual, bounds) as usize;
-        let pending_calls = count(fields.max_pending_tool_calls, 16, 1..=128);
-        let search_most = count(fields.max_search_limit, 50, 1..=50);
-        Self {
-            languages: fields.languages.clone().unwrap_or_else(|| vec![Language::Javascript, Language::Typescript]),
-            timeout: Duration::from_millis(within(fields.timeout_ms, 10_000, TIMEOUT_MS)),
-            limits: Limits {
-                memory_bytes: count(fields.memory_limit_bytes, 64 << 20, 1 << 20..=1 << 30),
-                output_bytes: count(fields.max_output_bytes, 64 << 10, 1 << 10..=10 << 20),
-                snapshot_bytes: count(fields.max_snapshot_bytes, 10 << 20, 1 << 10..=256 << 20),
-                pending_requests: MOST_QUEUED + pending_calls,
-                ..Limits::default()
-            },
-            pending_calls,
-            snapshot_lifetime: Duration::from_secs(within(fields.snapshot_ttl_seconds, 900, 1..=86_400)),
-            room: Room {
-                all: within(fields.max_suspended_runs, 65_536, 1..=1_000_000) as u32,
-                of_user: within(fields.max_suspended_runs_per_user, 1024, 1..=1_000_000) as u32,
-                of_session: within(fields.max_suspended_runs_per_session, 1024, 1..=1_000_000) as u32,
-            },
-            journal_bytes: within(fields.max_journal_bytes, 16 << 20, 64 << 10..=1 << 30),
-            durability: fields.durability.unwrap_or(Durability::Calls),
-            search_usual: count(fields.search_default_limit, 8, 1..=search_most as u64),
-            search_most,
-        }
+    /// Sets how many calls of a program run at a time. Others wait behind them.
+    pub fn pending_calls(mut self, count: usize) -> Self {
+        self.pending_calls = count;
+        self.limits.pending_requests = MOST_QUEUED + count;
+        self
     }
 
-    /// With another timeout, clamped to [`TIMEOUT_MS`].
+    /// Sets the timeout, clamped to [`TIMEOUT_MS`].
     pub fn timeout_ms(mut self, timeout: u64) -> Self {
         self.timeout = Duration::from_millis(timeout.clamp(*TIMEOUT_MS.start(), *TIMEOUT_MS.end()));
         self

@@ -3,7 +3,6 @@
 use std::borrow::Borrow;
 
 use pincer_catalog::{Entry, Policy};
-use pincer_config::keys::CodeModeFields;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,6 +23,16 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,
+}
+
+/// How tools are offered to a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offer {
+    /// As they are.
+    #[default]
+    Direct,
+    /// By `exec` and `wait`.
+    CodeMode,
 }
 
 /// What a run shows its model.
@@ -59,7 +68,7 @@ pub struct SurfaceError {
 pub fn expose(
     entries: &[impl Borrow<Entry>],
     policy: &Policy,
-    code_mode: &CodeModeFields,
+    offer: Offer,
     settings: &Settings,
     tools: &RunTools,
 ) -> Exposure {
@@ -68,8 +77,8 @@ pub fn expose(
         return Exposure::None;
     }
     let direct = effective.iter().filter(|entry| entry.flags.direct_only).map(|entry| definition(entry));
-    // Nothing but `true` turns it on, and without tools in the catalog there is nothing for programs to do.
-    if code_mode.enabled != Some(true) || tools.catalog().is_empty() {
+    // Without tools in the catalog there is nothing for programs to do.
+    if offer == Offer::Direct || tools.catalog().is_empty() {
         return Exposure::Direct(effective.iter().map(|entry| definition(entry)).collect());
     }
     let tools: Vec<ToolDefinition> = [exec(tools, settings), wait()].into_iter().chain(direct).collect();

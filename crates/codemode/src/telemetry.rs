@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Source};
-use pincer_config::keys::Durability;
 use serde::{Deserialize, Serialize};
+
+use crate::settings::Durability;
 
 /// What a run took so far.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

@@ -22,8 +22,8 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
         return Err(RunError::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
     }
     let language = match input.language {
-        pincer_config::keys::Language::Javascript => pincer_source::Language::JavaScript,
-        pincer_config::keys::Language::Typescript => pincer_source::Language::TypeScript,
+        crate::settings::Language::Javascript => pincer_source::Language::JavaScript,
+        crate::settings::Language::Typescript => pincer_source::Language::TypeScript,
     };
     let code = without_fence(&input.code);
     prepare(&code, language).map_err(|error| {

@@ -1,7 +1,6 @@
 //! Programs that a hook wants a person asked about before they begin. Nothing of them has run, so their source is stored in the place
 //! of a snapshot, and any process can begin them when the answer is there.
 
-use pincer_config::keys::Language;
 use pincer_store::{
     ApprovalId, ApprovalState, Call, CallId, CellPart, Checkpoint, Claim, Fence, Millis, NewRun, Park, Run, RunId,
     RunKey, Safety, StoreError,
@@ -16,6 +15,7 @@ use crate::outcome::RunError;
 use crate::result::{CodeModeResult, ErrorCode, PendingState, PendingToolCall, WaitReason, Waiting};
 use crate::run::{After, Driven, RunRecord};
 use crate::scope::{People, RunScope};
+use crate::settings::Language;
 use crate::telemetry::{Counted, Telemetry};
 
 /// In the place of the image that a cell was parked against.

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use common::{House, code_of, house, says, tamper};
 use pincer_codemode::{CodeMode, ExecInput, RunScope, Settings};
-use pincer_sandbox::Limits;
 use pincer_store::Snapshot;
 use pincer_store_sqlite::FileLeases;
 use serde_json::{Value, json};
@@ -225,50 +224,4 @@ async fn a_deadline_covers_the_whole_of_an_exec() {
     assert!(started.elapsed() < Duration::from_secs(30));
     let thrown = house.exec("await tools.echo({});\nthrow new RangeError('mine')").await;
     assert!(says(&thrown, "RangeError: mine\n    at <anonymous> (cell.js:2:"), "{thrown}");
-}
-
-#[test]
-fn the_defaults_are_those_of_the_specification_and_of_the_published_schema() {
-    let settings = Settings::default();
-    let usual = Limits::default();
-    assert_eq!(settings.timeout, Duration::from_secs(10));
-    assert_eq!(
-        (settings.limits.memory_bytes, settings.limits.output_bytes, settings.limits.snapshot_bytes),
-        (64 << 20, 64 << 10, 10 << 20)
-    );
-    assert_eq!((settings.limits.value_bytes, usual.value_bytes), (8 << 20, 8 << 20));
-    assert_eq!((settings.pending_calls, settings.snapshot_lifetime), (16, Duration::from_secs(900)));
-    assert_eq!((settings.search_usual, settings.search_most), (8, 50));
-    let schema = pincer_config::schema();
-    let fields = &schema["$defs"]["CodeModeFields"]["properties"];
-    for (key, used) in [
-        ("timeoutMs", settings.timeout.as_millis() as u64),
-        ("memoryLimitBytes", settings.limits.memory_bytes as u64),
-        ("maxOutputBytes", settings.limits.output_bytes as u64),
-        ("maxSnapshotBytes", settings.limits.snapshot_bytes as u64),
-        ("maxPendingToolCalls", settings.pending_calls as u64),
-        ("snapshotTtlSeconds", settings.snapshot_lifetime.as_secs()),
-        ("maxSuspendedRuns", settings.room.all.into()),
-        ("maxSuspendedRunsPerUser", settings.room.of_user.into()),
-        ("maxSuspendedRunsPerSession", settings.room.of_session.into()),
-        ("searchDefaultLimit", settings.search_usual as u64),
-        ("maxSearchLimit", settings.search_most as u64),
-    ] {
-        assert_eq!(fields[key]["default"], used, "{key}");
-    }
-}
-
-#[test]
-fn an_agents_code_mode_is_merged_over_that_for_all() {
-    let text = "{ tools: { codeMode: { enabled: true, timeoutMs: 5000, maxSearchLimit: 3 } },
-        agents: { a: { tools: { codeMode: { timeoutMs: 700 } } }, b: { tools: { codeMode: false } }, c: {} } }";
-    let config = pincer_config::parse(text, &|_| None).unwrap().config;
-    let of = |agent: Option<&str>| config.code_mode(agent);
-    assert_eq!((of(None).enabled, of(None).timeout_ms), (Some(true), Some(5000)));
-    assert_eq!((of(Some("a")).enabled, of(Some("a")).timeout_ms), (Some(true), Some(700)));
-    assert_eq!((of(Some("b")).enabled, of(Some("b")).timeout_ms), (Some(false), Some(5000)));
-    assert_eq!(of(Some("c")), of(None));
-    assert_eq!(of(Some("nobody")), of(None));
-    // The usual number of results is clamped to the most.
-    assert_eq!(Settings::new(&of(None)).search_usual, 3);
 }

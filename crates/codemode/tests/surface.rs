@@ -5,20 +5,15 @@ mod common;
 
 use common::{House, entry, house};
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy};
-use pincer_codemode::{Exposure, INDEX_CHARS, RunTools, Settings, Surface, expose};
-use pincer_config::keys::CodeModeFields;
+use pincer_codemode::{Exposure, INDEX_CHARS, Offer, RunTools, Settings, Surface, expose};
 use pincer_tools::{Context, Door};
 use serde_json::json;
 
-fn on() -> CodeModeFields {
-    CodeModeFields { enabled: Some(true), ..CodeModeFields::default() }
-}
-
-fn exposed(house: &House, policy: &Policy, fields: &CodeModeFields) -> Exposure {
+fn exposed(house: &House, policy: &Policy, offer: Offer) -> Exposure {
     let entries = house.door.entries();
     let catalog = Catalog::new(entries.clone()).unwrap();
     let tools = RunTools::new(&house.door, &catalog, policy, &Context::default());
-    expose(&entries, policy, fields, &Settings::new(fields), &tools)
+    expose(&entries, policy, offer, &Settings::default(), &tools)
 }
 
 fn names(exposure: &Exposure) -> Vec<String> {
@@ -36,14 +31,14 @@ async fn a_model_with_tools_of_every_source_sees_exec_and_wait_only() {
     let sources: std::collections::BTreeSet<String> =
         house.door.entries().iter().map(|entry| entry.id.to_string().split(':').next().unwrap().to_owned()).collect();
     assert_eq!(sources.into_iter().collect::<Vec<_>>(), ["client", "mcp", "openclaw", "plugin"]);
-    assert_eq!(names(&exposed(&house, &house.policy, &on())), ["exec", "wait"]);
+    assert_eq!(names(&exposed(&house, &house.policy, Offer::CodeMode)), ["exec", "wait"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_shell_tool_is_hidden_from_the_model_and_callable_by_its_id() {
     let shell = entry("openclaw:core:exec", Flags { trusted: true, ..Flags::default() });
     let house = common::house_with(|door| door.tool(shell, common::echo()).unwrap());
-    let Exposure::CodeMode(surface) = exposed(&house, &house.policy, &on()) else { panic!("it is on") };
+    let Exposure::CodeMode(surface) = exposed(&house, &house.policy, Offer::CodeMode) else { panic!("it is on") };
     assert_eq!(surface.names(), ["exec", "wait"]);
     // That is the `exec` of code mode: it takes programs.
     let schema = serde_json::to_string(&surface.tools()[0].input_schema).unwrap();
@@ -54,27 +49,18 @@ async fn the_shell_tool_is_hidden_from_the_model_and_callable_by_its_id() {
 }
 
 #[tokio::test]
-async fn nothing_but_true_turns_code_mode_on() {
+async fn without_code_mode_a_model_sees_everything_that_policy_leaves_by_its_own_name() {
     let house = house();
-    let off = [
-        CodeModeFields::default(),
-        CodeModeFields { enabled: Some(false), ..CodeModeFields::default() },
-        CodeModeFields { timeout_ms: Some(5000), languages: Some(Vec::new()), ..CodeModeFields::default() },
-    ];
-    for fields in off {
-        let exposure = exposed(&house, &house.policy, &fields);
-        assert!(matches!(exposure, Exposure::Direct(_)), "{fields:?}");
-        // As without any of this: everything that policy leaves, by its own name.
-        assert_eq!(names(&exposure), ["echo", "count", "gate", "turn", "fail", "ask", "look", "read", "pick-file"]);
-    }
-    assert_eq!(names(&exposed(&house, &house.policy, &on())), ["exec", "wait"]);
+    let exposure = exposed(&house, &house.policy, Offer::Direct);
+    assert!(matches!(exposure, Exposure::Direct(_)));
+    assert_eq!(names(&exposure), ["echo", "count", "gate", "turn", "fail", "ask", "look", "read", "pick-file"]);
 }
 
 #[tokio::test]
 async fn a_run_without_tools_shows_none_and_enforces_nothing() {
     let house = house();
     let none = Policy::open().with(Layer::run("the run", &[]).unwrap());
-    assert_eq!(exposed(&house, &none, &on()), Exposure::None);
+    assert_eq!(exposed(&house, &none, Offer::CodeMode), Exposure::None);
 }
 
 /// Bug 14 of the reference.
@@ -82,7 +68,7 @@ async fn a_run_without_tools_shows_none_and_enforces_nothing() {
 async fn a_direct_only_tool_stays_beside_exec_and_wait_and_is_in_no_catalog() {
     let direct = Flags { direct_only: true, trusted: true, ..Flags::default() };
     let house = common::house_with(|door| door.tool(entry("openclaw:core:reply", direct), common::echo()).unwrap());
-    assert_eq!(names(&exposed(&house, &house.policy, &on())), ["exec", "wait", "reply"]);
+    assert_eq!(names(&exposed(&house, &house.policy, Offer::CodeMode)), ["exec", "wait", "reply"]);
     assert_eq!(house.value("return ALL_TOOLS.filter((tool) => tool.name === 'reply').length").await, 0);
     let caught = house.value("try { await tools.call('openclaw:core:reply', {}) } catch (e) { return e.code }").await;
     assert_eq!(caught, "unknown_tool");
@@ -91,7 +77,7 @@ async fn a_direct_only_tool_stays_beside_exec_and_wait_and_is_in_no_catalog() {
 #[tokio::test]
 async fn a_request_that_shows_anything_else_is_stopped() {
     let house = house();
-    let Exposure::CodeMode(surface) = exposed(&house, &house.policy, &on()) else { panic!("it is on") };
+    let Exposure::CodeMode(surface) = exposed(&house, &house.policy, Offer::CodeMode) else { panic!("it is on") };
     surface.check(&["wait", "exec"]).unwrap();
     for wrong in [&["exec"][..], &["exec", "wait", "read"], &["exec", "wait", "exec"], &[], &["exec", "Wait"]] {
         let error = surface.check(wrong).unwrap_err().to_string();

@@ -5,10 +5,15 @@ mod common;
 
 use common::{House, code_of, house, says};
 use pincer_codemode::{People, RunScope, Settings, WaitInput, overviews};
-use pincer_config::keys::CodeModeFields;
-use pincer_store::{ApprovalState, Approvals, Journal, Page, RunId, RunState, Runs, Snapshots};
+use pincer_sandbox::Limits;
+use pincer_store::{ApprovalState, Approvals, Journal, Page, Room, RunId, RunState, Runs, Snapshots};
 use pincer_tools::{Answer, EventKind};
 use serde_json::{Value, json};
+
+/// Programs that are suspended for a second at most.
+fn short_lived() -> Settings {
+    Settings { snapshot_lifetime: std::time::Duration::from_secs(1), ..Settings::default() }
+}
 
 const SLOW: &str = "text('before'); const name = await tools.gate({ name: 'slow' }); text('after'); return name";
 
@@ -202,8 +207,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     assert!(house.mode.abort(&scope, &waiting["runId"].as_str().unwrap().into()).await.unwrap());
     assert_eq!(code_of(&house.wait(&waiting).await), "aborted");
 
-    let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
-    let short = RunScope { settings: Settings::new(&fields), ..scope.clone() };
+    let short = RunScope { settings: short_lived(), ..scope.clone() };
     let waiting = house.exec_in(&short, "await yield_control(); return 1").await;
     let run = RunId::from(waiting["runId"].as_str().unwrap());
     // By itself, without anybody asking.
@@ -227,8 +231,7 @@ async fn expiry_and_a_timeout_end_what_goes_on_and_keep_nothing() {
             assert!(store.snapshot(&run).await.unwrap().is_none());
         }
     };
-    let fields = CodeModeFields { snapshot_ttl_seconds: Some(1), ..CodeModeFields::default() };
-    let short = RunScope { settings: Settings::new(&fields).timeout_ms(300), ..house.scope() };
+    let short = RunScope { settings: short_lived().timeout_ms(300), ..house.scope() };
     let waiting = house.exec_in(&short, "await tools.gate({ name: 'never' })").await;
     let run = RunId::from(waiting["runId"].as_str().unwrap());
     while house.store.run(&run).await.unwrap().state != pincer_store::RunState::Expired {
@@ -336,14 +339,16 @@ async fn another_process_continues_a_program_while_its_call_goes_on_in_the_first
 async fn snapshots_have_a_cap_each_and_all_together() {
     let house = house();
     let scope = house.scope();
-    let with = |fields: CodeModeFields| RunScope { settings: Settings::new(&fields), ..scope.clone() };
-    let small = with(CodeModeFields { max_snapshot_bytes: Some(1024), ..CodeModeFields::default() });
+    let with = |settings: Settings| RunScope { settings, ..scope.clone() };
+    let limits = Limits { snapshot_bytes: 1024, ..Settings::default().limits };
+    let small = with(Settings { limits, ..Settings::default() });
     let failed = house
         .exec_in(&small, "const a = Array.from({ length: 2000 }, Math.random); await yield_control(); return a")
         .await;
     assert_eq!(code_of(&failed), "snapshot_limit_exceeded");
     assert_eq!(failed["telemetry"]["capFailures"]["snapshot"], 1);
-    let few = with(CodeModeFields { max_suspended_runs_per_session: Some(2), ..CodeModeFields::default() });
+    let room = Room { of_session: 2, ..Settings::default().room };
+    let few = with(Settings { room, ..Settings::default() });
     let first = house.exec_in(&few, "await yield_control(); return 1").await;
     house.exec_in(&few, "await yield_control(); return 2").await;
     let failed = house.exec_in(&few, "text('kept'); await yield_control(); return 3").await;

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::pin::Pin;
 
-use pincer_store::{ApprovalId, ApprovalState};
+use pincer_store::{ApprovalId, ApprovalState, Approvals};
 use pincer_tools::{EventKind, Request};
 use rmcp::RoleServer;
 use rmcp::model::ClientCapabilities;
@@ -162,13 +162,13 @@ impl Attendant<'_> {
         let (peer, client) = (&self.request.peer, self.client.as_ref());
         match question {
             Question::Approval(id) => {
-                let approval = self.face.parts.approvals.approval(&id).await.ok()?;
+                let approval = self.face.parts.runtime.store().approval(&id).await.ok()?;
                 if approval.state != ApprovalState::Pending {
                     // The answer waited for this call.
                     return None;
                 }
-                let door = &self.face.parts.door;
-                let asked = people::can_ask(client) && people::approve(peer, door, &approval, &stop).await;
+                let runtime = &self.face.parts.runtime;
+                let asked = people::can_ask(client) && people::approve(peer, runtime, &approval, &stop).await;
                 (!asked).then_some(id)
             }
             Question::Of(asked, answer) => {

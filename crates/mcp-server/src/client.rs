@@ -1,11 +1,10 @@
 //! The clients that are there, and what they are told without having asked.
 
+use pincer_runtime::Scope;
 use rmcp::RoleServer;
 use rmcp::model::ServerNotification;
 use rmcp::service::Peer;
 use tokio::sync::mpsc::{Sender, channel};
-
-use crate::face::User;
 
 /// Notices that wait for a client that does not listen. What comes after them is lost to it.
 const WAITING: usize = 256;
@@ -15,14 +14,14 @@ const WAITING: usize = 256;
 pub(crate) struct Client {
     /// The number of its connection.
     pub number: u64,
-    /// Who is at it.
-    pub user: User,
+    /// The rights of its user.
+    pub scope: Scope,
     peer: Peer<RoleServer>,
     notices: Sender<ServerNotification>,
 }
 
 impl Client {
-    pub fn new(number: u64, user: User, peer: Peer<RoleServer>) -> Self {
+    pub fn new(number: u64, scope: Scope, peer: Peer<RoleServer>) -> Self {
         let (notices, mut waiting) = channel(WAITING);
         let to = peer.clone();
         tokio::spawn(async move {
@@ -32,7 +31,7 @@ impl Client {
                 }
             }
         });
-        Self { number, user, peer, notices }
+        Self { number, scope, peer, notices }
     }
 
     pub fn is_there(&self) -> bool {

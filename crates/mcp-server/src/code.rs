@@ -1,22 +1,20 @@
 //! `exec` and `wait`, as a client calls them.
 
 use pincer_codemode::{
-    CodeModeResult, ErrorCode, ExecInput, InputError, People, RunScope, Surface as CodeSurface, WaitInput,
-    result_schema,
+    CodeModeResult, ErrorCode, ExecInput, InputError, People, Surface as CodeSurface, WaitInput, result_schema,
 };
 use pincer_process::give_memory_back;
+use pincer_runtime::Scope;
 use pincer_store::RunId;
-use pincer_tools::Context;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
-use crate::face::{Face, User};
+use crate::face::Face;
 use crate::people;
 use crate::text::{size, text};
 
@@ -28,8 +26,8 @@ const KEY: &str = "pincer/idempotencyKey";
 
 impl Face {
     /// `exec` and `wait`, as they are listed.
-    pub(crate) fn code_definitions(&self, user: &User) -> Value {
-        let surface = CodeSurface::of(&self.tools(user), &self.parts.settings);
+    pub(crate) fn code_definitions(&self, scope: &Scope) -> Value {
+        let surface = CodeSurface::of(&self.tools(scope), scope.settings());
         let tools = surface.tools().iter().map(|tool| {
             let mut shown = serde_json::to_value(tool).unwrap_or_default();
             let title = if tool.name == "exec" { "Run a program" } else { "Continue a program" };
@@ -44,8 +42,8 @@ impl Face {
         tools.collect()
     }
 
-    pub(crate) fn instructions(&self, user: &User) -> String {
-        CodeSurface::instructions(&self.tools(user))
+    pub(crate) fn instructions(&self, scope: &Scope) -> String {
+        CodeSurface::instructions(&self.tools(scope))
     }
 }
 
@@ -63,14 +61,8 @@ impl Connection {
                 return shown(CodeModeResult::refused(ErrorCode::InvalidInput, error), Vec::new());
             }
         };
-        // Servers that have to be started first take their time off that of the program.
-        let left = self.face.parts.servers.ready_for(&input.code, self.face.parts.settings.timeout).await;
-        let mode = &self.face.parts.mode;
-        let run = |scope: RunScope| async move {
-            let settings = scope.settings.clone().timeout_ms(u64::try_from(left.as_millis()).unwrap_or(u64::MAX));
-            mode.exec(&RunScope { settings, ..scope }, input).await
-        };
-        self.attended(request, None, run).await
+        let runtime = &self.face.parts.runtime;
+        self.attended(request, None, |scope| async move { runtime.exec(&scope, input).await }).await
     }
 
     pub(crate) async fn wait(&self, arguments: &Value, request: RequestContext<RoleServer>) -> CallToolResult {
@@ -78,8 +70,8 @@ impl Connection {
             Ok(input) => input,
             Err(error) => return shown(wrong(&error), Vec::new()),
         };
-        let (mode, run) = (&self.face.parts.mode, input.run_id.clone());
-        self.attended(request, Some(&run), |scope| async move { mode.wait(&scope, &input).await }).await
+        let (runtime, run) = (&self.face.parts.runtime, input.run_id.clone());
+        self.attended(request, Some(&run), |scope| async move { runtime.wait(&scope, &input).await }).await
     }
 
     /// Runs something for a request, and stays with it: progress, questions, cancellation. `of` is the run that is continued.
@@ -87,20 +79,17 @@ impl Connection {
         &self,
         request: RequestContext<RoleServer>,
         of: Option<&RunId>,
-        run: impl FnOnce(RunScope) -> F,
+        run: impl FnOnce(Scope) -> F,
     ) -> CallToolResult {
         let parts = &self.face.parts;
         let id = format!("exec_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
         let client = people::can(&request);
-        let abort = CancellationToken::new();
-        let context = Context { parent_call: Some(id.into()), abort: abort.clone(), ..self.face.context(&self.user) };
-        let scope = RunScope::new(self.face.tools(&self.user), parts.settings.clone(), context);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
-        let scope = RunScope { people, listener: attended.sink.clone(), ..scope };
+        let scope = self.scope.renewed().within(id).with_people(people).with_listener(attended.sink.clone());
         let attended = match of {
             // What happens to a run is nobody's business but its owner's.
-            Some(of) if parts.mode.belongs_to(&scope, of).await => attended.also(of),
+            Some(of) if parts.runtime.belongs_to(&scope, of).await => attended.also(of),
             _ => attended,
         };
         let wanted = self.requested.wanted(&request);
@@ -110,15 +99,15 @@ impl Connection {
             wanted: &wanted,
             client,
             nobody: Nobody::IsFine,
-            abort: &abort,
-            left: &scope.left,
+            abort: scope.abort(),
+            left: scope.left(),
         };
         let result = match attendant.until(attended, run(scope.clone())).await {
             Ended::With(result) => result,
             // It is left to itself only where that is asked for.
             Ended::Unanswered(id) => CodeModeResult::refused(ErrorCode::Aborted, format!("nobody could answer {id}")),
         };
-        let attachments = parts.mode.attachments(&scope, &result).await.unwrap_or_default();
+        let attachments = parts.runtime.attachments(&scope, &result).await.unwrap_or_default();
         shown(result, attachments)
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use pincer_catalog::Operation;
+use pincer_runtime::Scope;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CompleteRequestParams, CompleteResult,
     ErrorData, GetPromptRequestParams, GetPromptResponse, GetPromptResult, Implementation, InitializeRequestParams,
@@ -21,13 +22,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
 use crate::departure::Requested;
-use crate::face::{Face, Surface, User};
+use crate::face::{Face, Surface};
 
 /// The handler of one connection.
 pub(crate) struct Connection {
     pub face: Arc<Face>,
-    /// Who is at its other end.
-    pub user: User,
+    /// The rights of the user at its other end.
+    pub scope: Scope,
     /// What may be taken back.
     pub requested: Requested,
     /// Tells it from others.
@@ -35,9 +36,9 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(face: Arc<Face>, user: User) -> Self {
+    pub fn new(face: Arc<Face>, scope: Scope) -> Self {
         let number = face.next_connection();
-        Self { face, user, requested: Requested::default(), number }
+        Self { face, scope, requested: Requested::default(), number }
     }
 
     fn is_direct(&self) -> bool {
@@ -47,19 +48,19 @@ impl Connection {
 
 impl Face {
     /// The tools that clients are shown, as they are told.
-    pub(crate) fn definitions(&self, user: &User) -> Value {
+    pub(crate) fn definitions(&self, scope: &Scope) -> Value {
         match self.parts.surface {
-            Surface::Code => self.code_definitions(user),
-            Surface::Direct => self.direct_definitions(user),
-            Surface::Search => self.search_definitions(user),
+            Surface::Code => self.code_definitions(scope),
+            Surface::Direct => self.direct_definitions(scope),
+            Surface::Search => self.search_definitions(scope),
         }
     }
 
     /// What clients are told they can do here: with servers passed on, what any of them can.
-    fn capabilities(&self, user: &User) -> ServerCapabilities {
+    fn capabilities(&self, scope: &Scope) -> ServerCapabilities {
         let mut can = ServerCapabilities::builder().enable_tools().enable_tool_list_changed().build();
         if self.parts.surface == Surface::Direct {
-            for listing in self.servers(user).filter_map(|server| server.seen().listing) {
+            for listing in self.servers(scope).filter_map(|server| server.seen().listing) {
                 let theirs = &listing.info.capabilities;
                 can.completions = can.completions.or_else(|| theirs.completions.clone());
                 can.logging = can.logging.or_else(|| theirs.logging.clone());
@@ -81,9 +82,9 @@ impl Face {
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let us = Implementation::new("pincer", env!("CARGO_PKG_VERSION")).with_title("Pincer");
-        let info = ServerConfig::new(self.face.capabilities(&self.user)).with_server_info(us);
+        let info = ServerConfig::new(self.face.capabilities(&self.scope)).with_server_info(us);
         match self.face.parts.surface {
-            Surface::Code => info.with_instructions(self.face.instructions(&self.user)),
+            Surface::Code => info.with_instructions(self.face.instructions(&self.scope)),
             Surface::Direct | Surface::Search => info,
         }
     }
@@ -96,16 +97,16 @@ impl ServerHandler for Connection {
         context.peer.set_peer_info(request.clone());
         // Two tools can be shown at once; all of them only when they are known.
         if self.face.parts.surface != Surface::Code {
-            self.face.parts.servers.ready().await;
+            self.face.parts.runtime.servers().ready().await;
             // Tools that became known on the way are no change to a client that comes now.
             self.face.compare();
         }
-        self.face.welcome(&self.user);
+        self.face.welcome(&self.scope);
         self.negotiate_initialize(&request)
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        self.face.joined(Client::new(self.number, self.user.clone(), context.peer));
+        self.face.joined(Client::new(self.number, self.scope.clone(), context.peer));
     }
 
     async fn on_cancelled(&self, taken_back: CancelledNotificationParam, _context: NotificationContext<RoleServer>) {
@@ -119,7 +120,7 @@ impl ServerHandler for Connection {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let definitions = match self.face.definitions(&self.user) {
+        let definitions = match self.face.definitions(&self.scope) {
             Value::Array(definitions) => definitions,
             _ => Vec::new(),
         };
@@ -129,7 +130,7 @@ impl ServerHandler for Connection {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let definition = if self.is_direct() { self.face.direct_definition(&self.user, name) } else { None };
+        let definition = if self.is_direct() { self.face.direct_definition(&self.scope, name) } else { None };
         definition.and_then(|tool| serde_json::from_value(tool).ok())
     }
 
@@ -233,7 +234,7 @@ impl ServerHandler for Connection {
             return Err(ErrorData::method_not_found::<rmcp::model::SetLevelRequestMethod>());
         }
         let level = serde_json::to_value(request.level).unwrap_or_default();
-        for server in self.face.servers(&self.user) {
+        for server in self.face.servers(&self.scope) {
             let keeps_a_log = server.seen().listing.is_some_and(|listing| listing.info.capabilities.logging.is_some());
             if keeps_a_log {
                 // A server that is down has nothing to tell.
@@ -272,7 +273,7 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        self.face.listened(&self.user, &context).await;
+        self.face.listened(&self.scope, &context).await;
         Ok(())
     }
 
@@ -303,11 +304,11 @@ pub async fn serve(
     end: CancellationToken,
 ) -> Result<(), ServerInitializeError> {
     let transport = AsyncRwTransport::new_server(input, output);
-    let user = face.parts.user.clone();
+    let scope = face.usual.renewed();
     let service = tokio::select! {
         biased;
         () = end.cancelled() => return Ok(()),
-        service = serve_server(Connection::new(face, user), transport) => service,
+        service = serve_server(Connection::new(face, scope), transport) => service,
     };
     let service = match service {
         Ok(service) => service,

@@ -1,32 +1,29 @@
 //! Every tool under its own name, for clients that do not want code mode: one endpoint, one policy, one door.
 
-use std::sync::Arc;
-
 use pincer_catalog::{Entry, Source};
-use pincer_codemode::RunTools;
 use pincer_mcp::ListedTool;
+use pincer_runtime::Scope;
 use pincer_store::ApprovalId;
-use pincer_tools::{Call, CallError, Context, ErrorCode as DoorCode, Outcome};
+use pincer_tools::{Call, CallError, ErrorCode as DoorCode, Outcome};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::attend::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
-use crate::face::{Face, User};
+use crate::face::Face;
 use crate::pass::complete;
 use crate::people;
 use crate::shown::Originals;
 
 impl Face {
     /// All tools, as they are listed: those of servers as the servers describe them.
-    pub(crate) fn direct_definitions(&self, user: &User) -> Value {
-        let originals = Originals::of(&self.parts.servers);
+    pub(crate) fn direct_definitions(&self, scope: &Scope) -> Value {
+        let originals = Originals::of(self.parts.runtime.servers());
         let index = originals.index();
-        let shown = self.shown_now(user);
+        let shown = self.shown_now(scope);
         let original = |entry: &Entry| {
             let of_server = entry.id.source() == Source::Mcp;
             of_server.then(|| index.get(&(entry.id.owner(), entry.id.name())).copied()).flatten()
@@ -35,10 +32,10 @@ impl Face {
     }
 
     /// One of them.
-    pub(crate) fn direct_definition(&self, user: &User, name: &str) -> Option<Value> {
-        let shown = self.shown_now(user);
+    pub(crate) fn direct_definition(&self, scope: &Scope, name: &str) -> Option<Value> {
+        let shown = self.shown_now(scope);
         let entry = shown.names().get(name)?;
-        Some(named(name, entry, Originals::of(&self.parts.servers).get(entry)))
+        Some(named(name, entry, Originals::of(self.parts.runtime.servers()).get(entry)))
     }
 }
 
@@ -72,18 +69,17 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let shown = self.face.shown_now(&self.user);
+        let shown = self.face.shown_now(&self.scope);
         let Some(entry) = shown.names().get(name) else {
             return Err(ErrorData::invalid_params(format!("Unknown tool: {name}"), None));
         };
-        let ended = self.call_at_the_door(&shown.tools, &entry.id.to_string(), arguments, request).await;
+        let ended = self.call_at_the_door(&entry.id.to_string(), arguments, request).await;
         call_result(entry, ended)
     }
 
     /// Makes a call for a request, and stays with it.
     pub(crate) async fn call_at_the_door(
         &self,
-        tools: &Arc<RunTools>,
         tool: &str,
         input: Value,
         request: RequestContext<RoleServer>,
@@ -91,14 +87,13 @@ impl Connection {
         let parts = &self.face.parts;
         let id = format!("call_{}", Uuid::now_v7());
         let attended = parts.requests.attend(&id);
-        let (abort, left) = (CancellationToken::new(), CancellationToken::new());
-        let context = Context { abort: abort.clone(), ..self.face.context(&self.user) };
+        let scope = self.scope.renewed().with_listener(attended.sink.clone());
         let call = Call { id: id.into(), tool: tool.to_owned(), input: input.into(), ..Call::default() };
-        let going = parts.door.call(tools.at_the_door(), &context, call, attended.sink.clone());
+        let going = parts.runtime.call(&scope, call);
         let client = people::can(&request);
         let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));
-        let attendant =
-            Attendant { face, request: &request, wanted: &wanted, client, nobody, abort: &abort, left: &left };
+        let (abort, left) = (scope.abort(), scope.left());
+        let attendant = Attendant { face, request: &request, wanted: &wanted, client, nobody, abort, left };
         attendant.until(attended, going).await
     }
 }

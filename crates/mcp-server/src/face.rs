@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Policy, Source};
-use pincer_codemode::{CodeMode, RunTools, Settings};
-use pincer_mcp::{Server, Servers};
-use pincer_store::{Approvals, SessionKey};
-use pincer_tools::{Context, Door};
+use pincer_catalog::Source;
+use pincer_codemode::RunTools;
+use pincer_mcp::Server;
+use pincer_runtime::{Principal, Runtime, RuntimeError, Scope, ScopeRequest};
 use rmcp::model::ServerNotification as Notification;
 use tokio::sync::watch;
 
@@ -30,52 +29,14 @@ pub enum Surface {
     Search,
 }
 
-/// Who calls. Set on requests by whoever has checked it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct User(pub String);
-
-impl User {
-    /// The user who has the token of this name.
-    pub fn with_token(name: &str) -> Self {
-        Self(format!("token:{name}"))
-    }
-}
-
-/// The policy of each user.
-#[derive(Default)]
-pub struct Policies {
-    /// For users that are not named.
-    pub usual: Policy,
-    /// For these users.
-    pub of: HashMap<User, Policy>,
-}
-
-impl From<Policy> for Policies {
-    fn from(usual: Policy) -> Self {
-        Self { usual, of: HashMap::new() }
-    }
-}
-
 /// What a face is made of.
 pub struct FaceParts {
-    /// Runs programs.
-    pub mode: CodeMode,
-    /// The one door.
-    pub door: Arc<Door>,
-    /// The MCP servers behind it.
-    pub servers: Arc<Servers>,
-    /// Where questions are.
-    pub approvals: Arc<dyn Approvals + Send + Sync>,
-    /// What the door was given for its events.
+    /// Runs programs and makes calls.
+    pub runtime: Arc<Runtime>,
+    /// What the runtime was given for its events.
     pub requests: Requests,
-    /// What clients may have.
-    pub policies: Policies,
-    /// What programs may use.
-    pub settings: Settings,
-    /// The session that everything belongs to.
-    pub session: SessionKey,
-    /// Who calls, if nothing else is said.
-    pub user: User,
+    /// The scope of clients. Its principal is the caller of a connection that has no token.
+    pub clients: ScopeRequest,
     /// What clients are shown.
     pub surface: Surface,
 }
@@ -83,13 +44,15 @@ pub struct FaceParts {
 /// What all connections share.
 pub struct Face {
     pub(crate) parts: FaceParts,
+    /// The scope of connections without a token.
+    pub(crate) usual: Scope,
     /// The tools of each user, as long as the door has not changed.
-    tools: Mutex<HashMap<User, Arc<Shown>>>,
+    tools: Mutex<HashMap<Principal, Arc<Shown>>>,
     /// The clients that are there.
     clients: Mutex<Vec<Client>>,
     pub(crate) subscriptions: Subscriptions,
     /// The list of tools of each user, as it read last.
-    listed: Mutex<HashMap<User, String>>,
+    listed: Mutex<HashMap<Principal, String>>,
     /// Counts how often a list of tools has read differently.
     pub(crate) shown: watch::Sender<u64>,
     connections: AtomicU64,
@@ -100,8 +63,12 @@ const TOGETHER: Duration = Duration::from_millis(100);
 
 impl Face {
     /// Begins to tell clients when what they are shown changes.
-    pub fn new(parts: FaceParts) -> Arc<Self> {
+    ///
+    /// # Errors
+    /// When the config has no policy for clients.
+    pub fn new(parts: FaceParts) -> Result<Arc<Self>, RuntimeError> {
         let face = Arc::new(Self {
+            usual: scope(&parts, parts.clients.principal.clone())?,
             parts,
             tools: Mutex::default(),
             clients: Mutex::default(),
@@ -110,11 +77,17 @@ impl Face {
             shown: watch::channel(0).0,
             connections: AtomicU64::new(0),
         });
-        tokio::spawn(compare(Arc::downgrade(&face), face.parts.servers.changes()));
+        let servers = face.parts.runtime.servers();
+        tokio::spawn(compare(Arc::downgrade(&face), servers.changes()));
         if face.parts.surface == Surface::Direct {
-            tokio::spawn(pass_on(Arc::downgrade(&face), face.parts.servers.listen()));
+            tokio::spawn(pass_on(Arc::downgrade(&face), servers.listen()));
         }
-        face
+        Ok(face)
+    }
+
+    /// Returns the scope of a user.
+    pub(crate) fn scope(&self, principal: Principal) -> Result<Scope, RuntimeError> {
+        scope(&self.parts, principal)
     }
 
     /// A number for a connection.
@@ -122,67 +95,51 @@ impl Face {
         self.connections.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The tools of a user, as programs have them.
-    pub(crate) fn tools(&self, user: &User) -> Arc<RunTools> {
-        Arc::clone(&self.shown_now(user).tools)
+    /// Returns the tools of a user, as programs have them.
+    pub(crate) fn tools(&self, scope: &Scope) -> Arc<RunTools> {
+        self.parts.runtime.tools(scope)
     }
 
     /// Returns the tools that a user is shown now.
-    pub(crate) fn shown_now(&self, user: &User) -> Arc<Shown> {
-        let version = self.parts.door.version();
+    pub(crate) fn shown_now(&self, scope: &Scope) -> Arc<Shown> {
+        let tools = self.tools(scope);
         let mut kept = lock(&self.tools);
-        match kept.get(user) {
-            Some(shown) if shown.version == version => Arc::clone(shown),
+        match kept.get(scope.principal()) {
+            Some(shown) if Arc::ptr_eq(&shown.tools, &tools) => Arc::clone(shown),
             _ => {
-                let catalog = Catalog::new(self.parts.door.entries()).unwrap_or_default();
-                let policy = self.parts.policies.of.get(user).unwrap_or(&self.parts.policies.usual);
-                let tools = RunTools::new(&self.parts.door, &catalog, policy, &self.context(user));
-                let shown = Arc::new(Shown::new(version, tools));
-                kept.insert(user.clone(), Arc::clone(&shown));
+                let shown = Arc::new(Shown::new(tools));
+                kept.insert(scope.principal().clone(), Arc::clone(&shown));
                 shown
             }
-        }
-    }
-
-    /// For whom a call of this user is made.
-    pub(crate) fn context(&self, user: &User) -> Context {
-        Context {
-            session: self.parts.session.clone(),
-            user: user.0.clone(),
-            sender: Some(user.0.clone()),
-            channel: Some("mcp".into()),
-            ..Context::default()
         }
     }
 
     /// Tells the clients of each user that is there if their list of tools reads differently than when it was last looked at.
     pub(crate) fn compare(&self) {
         let clients = self.clients();
-        let users: HashSet<&User> = clients.iter().map(|client| &client.user).collect();
-        let mut changed = HashSet::new();
-        for user in users {
-            if self.reads_differently(user) {
-                changed.insert(user);
-            }
-        }
+        let scopes: HashMap<&Principal, &Scope> =
+            clients.iter().map(|client| (client.scope.principal(), &client.scope)).collect();
+        let changed: HashSet<&Principal> =
+            scopes.into_iter().filter(|(_, scope)| self.reads_differently(scope)).map(|(user, _)| user).collect();
         if !changed.is_empty() {
             self.shown.send_modify(|count| *count += 1);
             let notice = || Notification::ToolListChangedNotification(Default::default());
-            clients.iter().filter(|client| changed.contains(&client.user)).for_each(|client| client.tell(notice()));
+            let theirs = clients.iter().filter(|client| changed.contains(client.scope.principal()));
+            theirs.for_each(|client| client.tell(notice()));
         }
     }
 
     /// Remembers what the first client of a user is shown: what changed before is no change to it.
-    pub(crate) fn welcome(&self, user: &User) {
-        if !self.clients().iter().any(|client| client.user == *user) {
-            self.reads_differently(user);
+    pub(crate) fn welcome(&self, scope: &Scope) {
+        if !self.clients().iter().any(|client| client.scope.principal() == scope.principal()) {
+            self.reads_differently(scope);
         }
     }
 
     /// Returns whether the list of tools of a user reads differently than when it was last looked at.
-    fn reads_differently(&self, user: &User) -> bool {
-        let now = self.definitions(user).to_string();
-        let before = lock(&self.listed).insert(user.clone(), now.clone());
+    fn reads_differently(&self, scope: &Scope) -> bool {
+        let now = self.definitions(scope).to_string();
+        let before = lock(&self.listed).insert(scope.principal().clone(), now.clone());
         before.is_some_and(|before| before != now)
     }
 
@@ -199,13 +156,19 @@ impl Face {
         clients.clone()
     }
 
-    /// The servers that a user may have anything of: of one that is denied they hear nothing.
-    pub(crate) fn servers(&self, user: &User) -> impl Iterator<Item = &Arc<Server>> {
-        let tools = self.tools(user);
+    /// Returns the servers that a user may have anything of. Of one that is denied the user hears nothing.
+    pub(crate) fn servers(&self, scope: &Scope) -> impl Iterator<Item = &Arc<Server>> {
+        let tools = self.tools(scope);
         let of_servers = tools.catalog().iter().filter(|entry| entry.id.source() == Source::Mcp);
         let owners: BTreeSet<String> = of_servers.map(|entry| entry.id.owner().to_owned()).collect();
-        self.parts.servers.iter().filter(move |server| owners.contains(server.name()))
+        self.parts.runtime.servers().iter().filter(move |server| owners.contains(server.name()))
     }
+}
+
+/// Returns the scope of a user: that of all clients, but for the user.
+fn scope(parts: &FaceParts, principal: Principal) -> Result<Scope, RuntimeError> {
+    let request = ScopeRequest { principal: principal.over("mcp"), ..parts.clients.clone() };
+    parts.runtime.scope(&request)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -13,13 +13,14 @@ use hyper::body::{Bytes, Frame, Incoming};
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use pincer_json::{MAX_NODES, has_too_many_nodes};
+use pincer_runtime::{Principal, RuntimeError, Scope};
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::Connection;
-use crate::face::{Face, User};
+use crate::face::Face;
 use crate::listen::{self, Bounds, Ends};
 use crate::sessions::Sessions;
 
@@ -99,7 +100,10 @@ impl HttpServer {
     }
 
     /// Serves until `end` is cancelled.
-    pub async fn serve(self, face: Arc<Face>, end: CancellationToken) {
+    ///
+    /// # Errors
+    /// When the config has no policy for one of the users.
+    pub async fn serve(self, face: Arc<Face>, end: CancellationToken) -> Result<(), RuntimeError> {
         let HttpSettings { address, allowed_hosts, allowed_origins, .. } = self.settings.clone();
         let mut config = StreamableHttpServerConfig::default().enforce_origin_validation();
         config.cancellation_token = end.child_token();
@@ -111,20 +115,22 @@ impl HttpServer {
         let pages = this_machine.iter().flat_map(|host| [format!("http://{host}:*"), format!("https://{host}:*")]);
         config.allowed_origins = pages.chain(allowed_origins).collect();
         // Each user has sessions of their own: that of another is one that does not exist.
-        let service = |user: User| {
+        let service = |scope: Scope| {
             let face = Arc::clone(&face);
-            let connection = move || Ok(Connection::new(Arc::clone(&face), user.clone()));
+            let connection = move || Ok(Connection::new(Arc::clone(&face), scope.renewed()));
             StreamableHttpService::new(connection, Arc::new(Sessions::new()), config.clone())
         };
         let front = if self.users.is_empty() {
-            Front::ThisUser(service(face.parts.user.clone()))
+            Front::ThisUser(service(face.usual.renewed()))
         } else {
-            let named = self.users.into_iter().map(|(token, name)| (token, service(User::with_token(&name))));
-            Front::Users(named.collect())
+            let named = self.users.into_iter();
+            let named = named.map(|(token, name)| Ok((token, service(face.scope(Principal::with_token(&name))?))));
+            Front::Users(named.collect::<Result<_, RuntimeError>>()?)
         };
         let front = Arc::new(front);
         let handle = move |request| admit(Arc::clone(&front), request);
         listen::serve(self.listener, self.settings.bounds, handle, end).await;
+        Ok(())
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError, Weak};
 
 use pincer_mcp::{Notice, Told};
+use pincer_runtime::Scope;
 use rmcp::RoleServer;
 use rmcp::model::{
     LoggingMessageNotification, LoggingMessageNotificationParam, ResourceUpdatedNotification,
@@ -14,7 +15,7 @@ use rmcp::service::{Peer, SubscriptionContext};
 use tokio::sync::broadcast;
 
 use crate::client::Client;
-use crate::face::{Face, User};
+use crate::face::Face;
 
 /// Who wants to know when which resource changes.
 #[derive(Default)]
@@ -62,7 +63,7 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
         };
         let Some(face) = face.upgrade() else { return };
         let mut clients = face.clients();
-        clients.retain(|client| face.may_hear_of(&client.user, &notice.server));
+        clients.retain(|client| face.may_hear_of(&client.scope, &notice.server));
         if clients.is_empty() {
             continue;
         }
@@ -89,7 +90,7 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
             Told::Log(line) => {
                 let Ok(params) = serde_json::from_value::<LoggingMessageNotificationParam>(line) else { continue };
                 // Nobody can say whose call a line is about: with several users there it would be told to the wrong one.
-                if clients.iter().all(|client| client.user == clients[0].user) {
+                if clients.iter().all(|client| client.scope.principal() == clients[0].scope.principal()) {
                     let line = LoggingMessageNotification::new(params);
                     clients
                         .iter()
@@ -102,11 +103,11 @@ pub(crate) async fn pass_on(face: Weak<Face>, mut notices: broadcast::Receiver<N
 
 impl Face {
     /// Passes on what a client of the latest revision has asked to hear, until it does not want to any more.
-    pub(crate) async fn listened(&self, user: &User, context: &SubscriptionContext) {
-        let (mut notices, mut shown) = (self.parts.servers.listen(), self.shown.subscribe());
+    pub(crate) async fn listened(&self, scope: &Scope, context: &SubscriptionContext) {
+        let (mut notices, mut shown) = (self.parts.runtime.servers().listen(), self.shown.subscribe());
         let sink = context.sink();
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
-        for server in self.servers(user) {
+        for server in self.servers(scope) {
             for uri in &uris {
                 let _ = server.subscribe(uri).await;
             }
@@ -119,7 +120,7 @@ impl Face {
                     Err(_) => return,
                 },
                 notice = notices.recv() => match notice {
-                    Ok(notice) if self.may_hear_of(user, &notice.server) => Some(notice.told),
+                    Ok(notice) if self.may_hear_of(scope, &notice.server) => Some(notice.told),
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => None,
                     Err(broadcast::error::RecvError::Closed) => return,
                 },
@@ -135,8 +136,8 @@ impl Face {
         }
     }
 
-    /// Whether a user may have anything of a server: of one that is denied they hear nothing.
-    fn may_hear_of(&self, user: &User, server: &str) -> bool {
-        self.servers(user).any(|known| known.name() == server)
+    /// Returns whether a user may have anything of a server. Of one that is denied the user hears nothing.
+    fn may_hear_of(&self, scope: &Scope, server: &str) -> bool {
+        self.servers(scope).any(|known| known.name() == server)
     }
 }

@@ -22,12 +22,12 @@ const MOST_PAGES: usize = 100;
 impl Connection {
     /// The servers that can do this and that the client may use for it.
     fn able(&self, operation: Operation) -> Vec<Arc<Server>> {
-        let tools = self.face.tools(&self.user);
+        let tools = self.face.tools(&self.scope);
         let may = |server: &&Arc<Server>| {
             let id = ToolId::new(Source::Mcp, server.name(), operation.name());
             id.is_ok_and(|id| tools.catalog().get(&id.to_string()).is_some())
         };
-        self.face.parts.servers.iter().filter(may).cloned().collect()
+        self.face.parts.runtime.servers().iter().filter(may).cloned().collect()
     }
 
     async fn operate(
@@ -38,7 +38,7 @@ impl Connection {
         request: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let id = format!("{}:{}:{}", Source::Mcp, server.name(), operation.name());
-        match self.call_at_the_door(&self.face.tools(&self.user), &id, input, request.clone()).await {
+        match self.call_at_the_door(&id, input, request.clone()).await {
             Ended::With(outcome) => outcome.value().map_err(error_of),
             Ended::Unanswered(question) => {
                 let why =

@@ -1,10 +1,10 @@
 //! Questions to the person at the client: approvals of ours, and what tools of servers ask for.
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_runtime::Runtime;
 use pincer_store::Approval;
-use pincer_tools::{Answer, ApprovalRequest, Door, Request};
+use pincer_tools::{Answer, ApprovalRequest, Request};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientCapabilities, ClientResult, CustomRequest, ElicitRequest, ElicitRequestParams, ElicitResult,
@@ -34,7 +34,7 @@ pub(crate) fn can_ask(client: Option<&ClientCapabilities>) -> bool {
 /// be answered any more.
 pub(crate) async fn approve(
     peer: &Peer<RoleServer>,
-    door: &Arc<Door>,
+    runtime: &Runtime,
     approval: &Approval,
     stop: &CancellationToken,
 ) -> bool {
@@ -50,7 +50,7 @@ pub(crate) async fn approve(
         // A question that is closed is not a yes.
         _ => Answer::Deny,
     };
-    door.answer(&approval.id, decision, "mcp").await.is_ok()
+    runtime.answer(&approval.id, decision, "mcp").await.is_ok()
 }
 
 fn choices(approval: &Approval, request: &ApprovalRequest) -> Vec<(String, Answer)> {

@@ -1,6 +1,7 @@
 //! Three tools that find, describe and call all others, for models that do not write programs.
 
 use pincer_catalog::{CompactEntry, Entry};
+use pincer_runtime::Scope;
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
 use rmcp::service::RequestContext;
@@ -8,15 +9,15 @@ use serde_json::{Value, json};
 
 use crate::connection::Connection;
 use crate::direct::call_result;
-use crate::face::{Face, User};
+use crate::face::Face;
 
 const USUAL: usize = 8;
 const MOST: usize = 50;
 
 impl Face {
     /// The three, as they are listed.
-    pub(crate) fn search_definitions(&self, user: &User) -> Value {
-        let count = self.shown_now(user).names().len();
+    pub(crate) fn search_definitions(&self, scope: &Scope) -> Value {
+        let count = self.shown_now(scope).names().len();
         let id = json!({ "type": "string", "description": "The id of a tool, from tool_search." });
         json!([
             {
@@ -60,7 +61,7 @@ impl Connection {
         arguments: Value,
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
-        let shown_now = self.face.shown_now(&self.user);
+        let shown_now = self.face.shown_now(&self.scope);
         let (catalog, index) = shown_now.searched();
         let text = |key: &str| arguments.get(key).and_then(Value::as_str).map(str::to_owned);
         match name {
@@ -87,7 +88,7 @@ impl Connection {
                     Err(error) => return Ok(wrong(&error.to_string())),
                 };
                 let input = arguments.get("args").cloned().unwrap_or_else(|| json!({}));
-                let ended = self.call_at_the_door(&shown_now.tools, &entry.id.to_string(), input, request).await;
+                let ended = self.call_at_the_door(&entry.id.to_string(), input, request).await;
                 // What went wrong is for the model to read, whatever it was.
                 Ok(call_result(entry, ended).unwrap_or_else(|error| wrong(&error.message)))
             }

@@ -11,8 +11,6 @@ use crate::names::{is_tool, keeps, unique};
 
 /// The tools at the door, at one moment.
 pub(crate) struct Shown {
-    /// Of which moment.
-    pub version: u64,
     /// As programs have them.
     pub tools: Arc<RunTools>,
     names: OnceLock<BTreeMap<String, Arc<Entry>>>,
@@ -20,8 +18,8 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub fn new(version: u64, tools: RunTools) -> Self {
-        Self { version, tools: Arc::new(tools), names: OnceLock::new(), searched: OnceLock::new() }
+    pub fn new(tools: Arc<RunTools>) -> Self {
+        Self { tools, names: OnceLock::new(), searched: OnceLock::new() }
     }
 
     /// The tools of all sources, by the names under which clients see them.

@@ -276,7 +276,7 @@ async fn a_server_that_ends_leaves_its_clients_and_listens_no_more() {
     let client = web.connect(Person::plain(), Some("token-of-ann")).await;
     let going = client.call("exec", json!({ "code": "return await tools.gate({ name: 'never' })" }));
     tokio::select! { done = going => panic!("{done:?}"), () = house.gates.pass("never begun") => {} }
-    house.mode.suspend().await;
+    house.runtime.suspend().await;
     house.end.cancel();
     let address = web.address.clone();
     tokio::time::timeout(common::NEVER, web.serving).await.expect("it ends").unwrap();

@@ -163,7 +163,7 @@ async fn a_server_that_ends_suspends_what_it_runs() {
     house.gates.pass("slow begun").await;
     house.end.cancel();
     serving.await.unwrap();
-    house.mode.suspend().await;
+    house.runtime.suspend().await;
     house.until(&house.runs()[0], RunState::Waiting).await;
     drop(raw);
 }

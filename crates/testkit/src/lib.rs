@@ -1,4 +1,4 @@
-//! Test MCP servers and a faulty store, for tests only. None does anything to the machine it runs on.
+//! Test MCP servers, a faulty store and the fixture of tests, for tests only. None does anything to the machine it runs on.
 //!
 //! `mcp-fixture stdio` and `mcp-fixture http ADDR` serve [`fixture`]: a server that does everything right, with all that the
 //! official conformance suite looks for. Over HTTP it is at `/mcp`.
@@ -10,7 +10,8 @@
 //!
 //! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
 //!
-//! [`faulty`] is no server either: it is a store that fails, hangs or ends its process at the n-th call.
+//! [`faulty`] is no server either: it is a store that fails, hangs or ends its process at the n-th call. [`house`] is a runtime with
+//! tools of a test.
 //!
 //! With `http` both servers print the address they got as the first line, so that the port can be 0.
 //!
@@ -51,6 +52,7 @@
 
 pub mod faulty;
 pub mod fixture;
+pub mod house;
 pub mod liar;
 
 use std::io::{Error, ErrorKind, Result};

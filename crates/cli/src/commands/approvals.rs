@@ -17,7 +17,7 @@ use crate::{FAILED, WRONG_USAGE, state};
 const MOST_SHOWN: usize = 400;
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
-    let shown = state::open(places.state_dir.as_deref())
+    let shown = state::open(places)
         .map_err(|error| Refused(FAILED, chain(&error)))
         .and_then(|store| act(&store, &arguments.command));
     report(shown, arguments.json)

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use pincer_codemode::ended_by_restore;
+use pincer_runtime::STORE_FILE;
 use pincer_store::Runs;
 use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
 use serde_json::{Value, json};
@@ -24,9 +25,9 @@ pub(crate) fn restore(places: &PlaceArguments, arguments: &BackupArguments) -> u
 
 /// Where the store is or will be.
 fn place(places: &PlaceArguments) -> Result<PathBuf, Refused> {
-    let directory = state::directory(places.state_dir.as_deref());
-    let none = || Refused(WRONG_USAGE, chain(&state::StateError::NoPlace));
-    Ok(directory.ok_or_else(none)?.join(state::FILE))
+    let directory = state::directory(places);
+    let none = || Refused(WRONG_USAGE, chain(&state::OpenError::NoPlace));
+    Ok(directory.ok_or_else(none)?.join(STORE_FILE))
 }
 
 /// Returns the report, for programs and for people.

@@ -1,24 +1,24 @@
 //! `pincer bench calls`: what a call of a tool costs from a program, through bridge, door and journal; what many suspended
 //! programs cost; and how much a model is shown.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Flags, IdError, Policy, Source, ToolId};
-use pincer_codemode::{
-    CodeMode, CodeModeResult, Durability, ExecInput, RunScope, RunTools, Settings, Surface, WaitInput, overviews,
-};
+use pincer_codemode::{CodeModeResult, Durability, ExecInput, RunTools, Settings, Surface, WaitInput, overviews};
+use pincer_runtime::{Runtime, RuntimeOptions, Scope};
 use pincer_store::Page;
-use pincer_store_sqlite::{FileLeases, SqliteStore};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Context, Door, FnTool, Tool, ToolCall, ToolError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::bench_suspended;
+use crate::bench_runtime;
 use crate::cells::Outcome;
-use crate::engine;
 use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes, summary};
 use crate::print::{bytes, line, time};
 use crate::usage_bench::{BenchArguments, CallsArguments};
@@ -98,11 +98,10 @@ pub(crate) fn run(arguments: &CallsArguments) -> u8 {
     }
 }
 
-/// Code mode on a store of its own, with a tool that notes when it is called.
+/// A runtime of its own, with a tool that notes when it is called.
 pub(super) struct Bench {
-    pub mode: CodeMode,
-    pub scope: RunScope,
-    pub store: Arc<SqliteStore>,
+    pub runtime: Runtime,
+    pub scope: Scope,
     called: Arc<Mutex<Vec<Instant>>>,
     pub directory: TempDir,
 }
@@ -110,7 +109,6 @@ pub(super) struct Bench {
 impl Bench {
     pub fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
-        let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db"))?);
         let called: Arc<Mutex<Vec<Instant>>> = Arc::default();
         let noted = Arc::clone(&called);
         let tool = FnTool(move |call: ToolCall| {
@@ -123,22 +121,19 @@ impl Bench {
         let entry = |name: &str| {
             Ok::<_, IdError>(Entry::new(ToolId::new(Source::Openclaw, "core", name)?, "Returns its input"))
         };
-        let mut look = entry("look")?;
+        let (trivial, mut look) = (entry("trivial")?, entry("look")?);
         look.flags.read_only = true;
-        let door = Door::builder().tool(entry("trivial")?, Arc::clone(&tool))?.tool(look, tool)?;
-        let door = Arc::new(door.build(store.clone()));
-        let owner = Arc::new(FileLeases::new(directory.path().join("owners")));
-        let mode =
-            CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store.clone(), owner);
-        let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
-        let tools = Arc::new(RunTools::new(&door, &Catalog::new(door.entries())?, &Policy::open(), &context));
-        let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope = RunScope::new(tools, settings, context);
-        Ok(Self { mode, scope, store, called, directory })
+        let runtime = bench_runtime::open(directory.path(), BTreeMap::new(), |options| RuntimeOptions {
+            live_cells: LIVE_CELLS,
+            extend: Box::new(|door| door.tool(trivial, Arc::clone(&tool))?.tool(look, tool)),
+            ..options
+        })?;
+        let scope = bench_runtime::scope(&runtime)?;
+        Ok(Self { runtime, scope, called, directory })
     }
 
-    async fn completed(&self, scope: &RunScope, code: String) -> Outcome<()> {
-        match self.mode.exec(scope, ExecInput::javascript(code)).await {
+    async fn completed(&self, scope: &Scope, code: String) -> Outcome<()> {
+        match self.runtime.exec(scope, ExecInput::javascript(code)).await {
             CodeModeResult::Completed(_) => Ok(()),
             other => Err(format!("a program came to {other:?}").into()),
         }
@@ -152,8 +147,7 @@ impl Bench {
 
     /// The times between the calls of a program, and how long it took as a whole.
     async fn timed(&self, code: String, durability: Durability) -> Outcome<(Vec<Duration>, Duration)> {
-        let settings = Settings { durability, ..self.scope.settings.clone() };
-        let scope = RunScope { settings, ..self.scope.clone() };
+        let scope = self.scope.renewed().with_settings(|settings| Settings { durability, ..settings });
         self.take_called();
         let start = Instant::now();
         self.completed(&scope, code).await?;
@@ -205,7 +199,7 @@ impl Bench {
         let (mut ids, mut park, mut resume) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..SUSPENDED {
             let start = Instant::now();
-            match self.mode.exec(&self.scope, ExecInput::javascript(code)).await {
+            match self.runtime.exec(&self.scope, ExecInput::javascript(code)).await {
                 CodeModeResult::Waiting(waiting) => ids.push(waiting.run_id),
                 other => return Err(format!("a program came to {other:?}").into()),
             }
@@ -213,7 +207,7 @@ impl Bench {
         }
         let resident_growth_bytes = resident_bytes().saturating_sub(before.0);
         let start = Instant::now();
-        let listed = overviews(&*self.store, Page { limit: u32::MAX, ..Page::default() })
+        let listed = overviews(&**self.runtime.store(), Page { limit: u32::MAX, ..Page::default() })
             .wait()?
             .iter()
             .filter(|run| run.state == "waiting")
@@ -225,7 +219,7 @@ impl Bench {
         let stored_bytes = size(self.directory.path()).saturating_sub(before.1) / SUSPENDED;
         for run_id in ids {
             let start = Instant::now();
-            match self.mode.wait(&self.scope, &WaitInput { run_id }).await {
+            match self.runtime.wait(&self.scope, &WaitInput { run_id }).await {
                 CodeModeResult::Completed(done) if done.value.as_str() == "5" => resume.push(start.elapsed()),
                 other => return Err(format!("a program came to {other:?}").into()),
             }

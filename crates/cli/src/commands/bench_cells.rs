@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pincer_runtime::load_engine;
 use pincer_sandbox::Engine;
 use serde::Serialize;
 
@@ -10,7 +11,7 @@ use crate::cells::{self, CALLS, Outcome};
 use crate::measure::{Summary, milliseconds, progress, resident_bytes, summary};
 use crate::print::{bytes, chain, line, note, time};
 use crate::usage_bench::BenchArguments;
-use crate::{DONE, FAILED, engine};
+use crate::{DONE, FAILED, notices};
 
 /// One line of the report. Times are milliseconds unless the name says otherwise.
 #[derive(Serialize)]
@@ -57,7 +58,7 @@ pub(crate) fn run(arguments: &BenchArguments) -> u8 {
 fn measure(rounds: u32) -> Outcome<Report> {
     let cores = thread::available_parallelism()?.get();
     let start = Instant::now();
-    let engine = engine::load(64.max(cores as u32))?;
+    let engine = load_engine(64.max(cores as u32), &notices::observer())?;
     cells::fresh(&engine)?;
     let first_ms = milliseconds(start.elapsed());
 

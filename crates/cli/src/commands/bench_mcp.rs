@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId};
-use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, RunTools, Settings};
-use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Places, Servers};
+use pincer_codemode::{CodeModeResult, ExecInput, RunTools};
+use pincer_config::keys::McpServer;
+use pincer_runtime::{Runtime, RuntimeOptions};
 use pincer_sandbox::Library;
-use pincer_store_sqlite::{FileLeases, SqliteStore};
+use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Context, Door, Event, EventKind, EventSink};
 use rmcp::model::CallToolRequestParams;
 use rmcp::serve_client;
@@ -20,13 +20,12 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::Command;
 
+use crate::bench_runtime;
 use crate::cells::Outcome;
-use crate::engine;
 use crate::measure::{Summary, milliseconds, progress, reported, resident_bytes_of, summary};
 use crate::print::{bytes, line};
 use crate::usage_bench::BenchArguments;
 
-const LIVE_CELLS: u32 = 4;
 /// Calls at once, each of 50 ms.
 const PARALLEL: usize = 50;
 /// Servers that `mcp serve` is started with.
@@ -97,7 +96,7 @@ async fn measure(rounds: usize) -> Outcome<Report> {
     }
     progress("calls at once");
     let parallel = bench.parallel().await?;
-    bench.servers.end().await;
+    bench.runtime.servers().end().await;
     drop(alone);
     progress("starts");
     let (starts, resident) = starts(directory.path()).await?;
@@ -152,11 +151,9 @@ impl Alone {
     }
 }
 
-/// Code mode with a server behind it, under two names: one of them is marked as read-only.
+/// A runtime with a server behind it, under two names: one of them is marked as read-only.
 struct Bench {
-    mode: CodeMode,
-    door: Arc<Door>,
-    servers: Servers,
+    runtime: Runtime,
     called: Called,
 }
 
@@ -178,27 +175,18 @@ impl EventSink for Called {
 
 impl Bench {
     async fn new(directory: &Path) -> Outcome<Self> {
-        let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
         let called = Called::default();
-        let door = Arc::new(Door::builder().events(Arc::new(called.clone())).build(store.clone()));
+        let events = Arc::new(called.clone());
         let reads = McpServer { read_only: vec!["*".into()], ..trivial()? };
         let servers = [("trivial".to_owned(), trivial()?), ("reads".to_owned(), reads)].into();
-        let config = Mcp { servers, ..Mcp::default() };
-        let places = Places { workspace: directory.to_owned(), ..Places::default() };
-        let servers = Servers::new(&config, &places, McpSampling::Refuse);
-        servers.attach(&door);
-        servers.refresh_all().await;
-        let owner = Arc::new(FileLeases::new(directory.join("owners")));
-        let mode = CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store, owner);
-        Ok(Self { mode, door, servers, called })
+        let runtime = bench_runtime::open(directory, servers, |options| RuntimeOptions { events, ..options })?;
+        runtime.servers().refresh_all().await;
+        Ok(Self { runtime, called })
     }
 
     async fn run(&self, code: String) -> Outcome<()> {
-        let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
-        let tools = Arc::new(RunTools::new(&self.door, &Catalog::new(self.door.entries())?, &Policy::open(), &context));
-        let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope = RunScope::new(tools, settings, context);
-        match self.mode.exec(&scope, ExecInput::javascript(code)).await {
+        let scope = bench_runtime::scope(&self.runtime)?;
+        match self.runtime.exec(&scope, ExecInput::javascript(code)).await {
             CodeModeResult::Completed(_) => Ok(()),
             other => Err(format!("the program did not complete: {other:?}").into()),
         }

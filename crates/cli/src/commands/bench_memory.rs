@@ -9,25 +9,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId};
-use pincer_codemode::{CodeMode, CodeModeResult, ExecInput, RunScope, RunTools, Settings};
-use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Places, Servers};
-use pincer_store_sqlite::{FileLeases, SqliteStore};
-use pincer_tools::{Context, Door, FnTool, ToolCall, ToolError};
+use pincer_catalog::{Entry, Source, ToolId};
+use pincer_codemode::{CodeModeResult, ExecInput};
+use pincer_config::keys::McpServer;
+use pincer_runtime::{Runtime, RuntimeOptions};
+use pincer_tools::{FnTool, ToolCall, ToolError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use super::bench_memory_server::LISTING;
+use crate::bench_runtime;
 use crate::cells::Outcome;
-use crate::engine;
 use crate::load_client::{LoadClient, Served};
 use crate::measure::{forget_peak_of, peak_bytes_of, progress, reported, resident_bytes_of};
 use crate::print::{bytes, line};
 use crate::usage_bench::MemoryArguments;
 
-const LIVE_CELLS: u32 = 4;
 /// Calls that are queued at once, and how large the arguments of each are.
 const QUEUED: usize = 100;
 const QUEUED_BYTES: usize = 64 << 10;
@@ -160,17 +158,14 @@ impl Marked {
     }
 }
 
-/// Code mode with a tool that takes anything, and the server with large results.
+/// A runtime with a tool that takes anything, and the server with large results.
 struct Bench {
-    mode: CodeMode,
-    door: Arc<Door>,
-    servers: Servers,
+    runtime: Runtime,
     marked: Arc<Marked>,
 }
 
 impl Bench {
     fn new(directory: &Path, listing_bytes: usize) -> Outcome<Self> {
-        let store = Arc::new(SqliteStore::open(&directory.join("pincer.db"))?);
         let marked = Arc::new(Marked::default());
         let marking = Arc::clone(&marked);
         let mark = FnTool(move |_: ToolCall| {
@@ -186,10 +181,8 @@ impl Bench {
         let entry = |name: &str| {
             Ok::<_, pincer_catalog::IdError>(Entry::new(ToolId::new(Source::Openclaw, "core", name)?, name))
         };
-        let mut looks_only = entry("mark")?;
+        let (takes, mut looks_only) = (entry("take")?, entry("mark")?);
         looks_only.flags.read_only = true;
-        let door = Door::builder().tool(entry("take")?, Arc::new(take))?.tool(looks_only, Arc::new(mark))?;
-        let door = Arc::new(door.build(store.clone()));
         let server = McpServer {
             command: Some(std::env::current_exe()?.display().to_string()),
             args: vec!["bench".into(), "memory-server".into()],
@@ -199,32 +192,23 @@ impl Bench {
         };
         let small = McpServer { env: [(LISTING.to_owned(), "0".to_owned())].into(), ..server.clone() };
         let servers = [("bench".to_owned(), server), ("small".to_owned(), small)].into();
-        let config = Mcp { servers, ..Mcp::default() };
-        let places =
-            Places { workspace: directory.to_owned(), state: Some(directory.join("state")), ..Places::default() };
-        let servers = Servers::new(&config, &places, McpSampling::Refuse);
-        servers.attach(&door);
-        let owner = Arc::new(FileLeases::new(directory.join("owners")));
-        let mode = CodeMode::new(engine::load_for_code_mode(LIVE_CELLS)?, LIVE_CELLS, Arc::clone(&door), store, owner);
-        Ok(Self { mode, door, servers, marked })
+        let runtime = bench_runtime::open(directory, servers, |options| RuntimeOptions {
+            extend: Box::new(|door| door.tool(takes, Arc::new(take))?.tool(looks_only, Arc::new(mark))),
+            ..options
+        })?;
+        Ok(Self { runtime, marked })
     }
 
     /// Asks a server what it has, and brings it to the door.
     async fn refresh(&self, server: &str) -> Outcome<()> {
-        let server = self.servers.get(server).ok_or("there is no such server")?;
-        self.servers.ready_with(server).await;
+        let servers = self.runtime.servers();
+        servers.ready_with(servers.get(server).ok_or("there is no such server")?).await;
         Ok(())
     }
 
-    fn tools(&self, context: &Context) -> Outcome<Arc<RunTools>> {
-        Ok(Arc::new(RunTools::new(&self.door, &Catalog::new(self.door.entries())?, &Policy::open(), context)))
-    }
-
     async fn run(&self, code: String) -> Outcome<()> {
-        let context = Context { session: "bench".into(), user: "bench".into(), ..Context::default() };
-        let settings = Settings { timeout: Duration::from_secs(60), ..Settings::default() };
-        let scope = RunScope::new(self.tools(&context)?, settings, context);
-        match self.mode.exec(&scope, ExecInput::javascript(code)).await {
+        let scope = bench_runtime::scope(&self.runtime)?;
+        match self.runtime.exec(&scope, ExecInput::javascript(code)).await {
             CodeModeResult::Completed(_) => Ok(()),
             other => Err(format!("the program did not complete: {other:?}").into()),
         }
@@ -278,7 +262,7 @@ async fn crossing(directory: &Path, case: &str, bytes: usize) -> Outcome<Figures
     bench.marked.before.store(resident_bytes_of(std::process::id()), Ordering::SeqCst);
     bench.run(code).await?;
     let figures = bench.marked.figures(case, crossed);
-    bench.servers.end().await;
+    bench.runtime.servers().end().await;
     Ok(figures)
 }
 
@@ -291,10 +275,10 @@ async fn listing(directory: &Path, bytes: usize) -> Outcome<Figures> {
     bench.marked.before.store(resident_bytes_of(std::process::id()), Ordering::SeqCst);
     bench.marked.mark()?;
     bench.refresh("bench").await?;
-    drop(bench.tools(&Context::default())?);
+    drop(bench.runtime.tools(&bench_runtime::scope(&bench.runtime)?));
     let figures = bench.marked.figures("listing", bytes);
-    let listed = bench.door.entries().len();
-    bench.servers.end().await;
+    let listed = bench.runtime.catalog().len();
+    bench.runtime.servers().end().await;
     if listed < 100 { Err(format!("only {listed} tools were listed").into()) } else { Ok(figures) }
 }
 

@@ -3,7 +3,7 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use pincer_codemode::{CodeModeResult, ExecInput, WaitInput, overviews};
+use pincer_codemode::{CodeModeResult, ExecInput, Settings, WaitInput, overviews};
 use pincer_store::{Page, Room, RunId};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
@@ -62,9 +62,12 @@ struct Ratio {
 pub(super) async fn measure(many: usize, rounds: u32) -> Outcome<Report> {
     let mut bench = Bench::new()?;
     let most = u32::try_from(many + FEW)?;
-    bench.scope.settings.room = Room { all: most, of_user: most, of_session: most };
-    // They must outlast the measurement.
-    bench.scope.settings.snapshot_lifetime = Duration::from_secs(24 * 3600);
+    bench.scope = bench.scope.renewed().with_settings(|settings| Settings {
+        room: Room { all: most, of_user: most, of_session: most },
+        // They must outlast the measurement.
+        snapshot_lifetime: Duration::from_secs(24 * 3600),
+        ..settings
+    });
     // Everything has been used once.
     let run_id = bench.suspend().await?;
     bench.resume(run_id).await?;
@@ -96,14 +99,14 @@ pub(super) async fn measure(many: usize, rounds: u32) -> Outcome<Report> {
 impl Bench {
     async fn suspend(&self) -> Outcome<RunId> {
         let code = "const a = [1, 2, 3]; await yield_control('x'); return a.length + 2";
-        match self.mode.exec(&self.scope, ExecInput::javascript(code)).await {
+        match self.runtime.exec(&self.scope, ExecInput::javascript(code)).await {
             CodeModeResult::Waiting(waiting) => Ok(waiting.run_id),
             other => Err(format!("a program came to {other:?}").into()),
         }
     }
 
     async fn resume(&self, run_id: RunId) -> Outcome<()> {
-        match self.mode.wait(&self.scope, &WaitInput { run_id }).await {
+        match self.runtime.wait(&self.scope, &WaitInput { run_id }).await {
             CodeModeResult::Completed(done) if done.value.as_str() == "5" => Ok(()),
             other => Err(format!("a program came to {other:?}").into()),
         }
@@ -117,7 +120,7 @@ impl Bench {
             self.suspend().await?;
         }
         // Writes that are still on their way to the disk would slow down the next measurement.
-        Ok(self.store.fold()?)
+        Ok(self.runtime.store().fold()?)
     }
 
     /// Suspends a program more, and continues it, again and again.
@@ -132,7 +135,7 @@ impl Bench {
             self.resume(run_id).await?;
             wait.push(start.elapsed());
             let start = Instant::now();
-            let listed = overviews(&*self.store, Page { limit: PAGE, ..Page::default() }).wait()?;
+            let listed = overviews(&**self.runtime.store(), Page { limit: PAGE, ..Page::default() }).wait()?;
             page.push(start.elapsed());
             if listed.len() != PAGE as usize {
                 return Err(format!("{} programs are listed", listed.len()).into());

@@ -6,31 +6,20 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pincer_catalog::{Catalog, Policy};
+use pincer_runtime::{EngineStart, Runtime, RuntimeOptions, Scope};
 use pincer_store::{Approval, ApprovalId, ApprovalState, Approvals};
-use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{Call, Context, Door, ErrorCode, Event, EventKind, Outcome, RunCatalog};
+use pincer_tools::{Call, ErrorCode, Event, EventKind, EventSink, Outcome};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::asking::{ask, somebody_is_here};
-use crate::assembly::Assembly;
-use crate::codemode::user;
 use crate::interrupt::Interruptions;
+use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note, streamed};
 use crate::tokio_runtime::StartError;
-use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, state};
-
-/// What was asked for.
-pub(crate) struct Asked<'a> {
-    pub tool: &'a str,
-    pub input: &'a str,
-    pub session: &'a str,
-    pub agent: Option<String>,
-    pub sandboxed: bool,
-}
+use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// How it ended.
 enum Ended {
@@ -40,51 +29,65 @@ enum Ended {
     Interrupted,
 }
 
-pub(crate) fn run(assembly: Assembly, catalog: &Catalog, asked: &Asked<'_>, json: bool) -> u8 {
-    let input = match read(asked.input) {
-        Ok(input) => input,
-        Err(error) => {
-            note(&format!("error: {error}"));
-            return WRONG_USAGE;
-        }
-    };
-    let started = crate::tokio_runtime::small().and_then(|runtime| Ok((runtime, reporter()?)));
-    let (runtime, (report_update, reporting)) = match started {
+/// The call that was asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub tool: &'a str,
+    pub input: &'a str,
+    pub session: &'a str,
+}
+
+pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, asked: Asked<'_>, json: bool) -> u8 {
+    let started = crate::tokio_runtime::small().and_then(|tokio| Ok((tokio, reporter()?)));
+    let (tokio, (report_update, reporting)) = match started {
         Ok(started) => started,
         Err(error) => {
             note(&format!("error: the call cannot be made: {}", chain(&error)));
             return FAILED;
         }
     };
-    let Assembly { door, builtin, plugins, mcp, store } = assembly;
     let (tell, questions) = unbounded_channel();
     let events = move |event: Event| match event.what {
         EventKind::Update { update } => drop(report_update.try_send(update)),
         EventKind::ApprovalRequested { approval } => drop(tell.send(approval)),
         _ => {}
     };
-    let door = Arc::new(door.events(Arc::new(events)).build(store.clone()));
-    let scope = RunCatalog::new(catalog, &Policy::open());
-    let ended = runtime.block_on(async {
-        mcp.attach(&door);
-        let ended = attend(&door, &scope, &store, asked, input, questions).await;
-        mcp.end().await;
-        builtin.processes().end().await;
-        for plugin in &plugins {
-            plugin.end().await;
-        }
-        state::fold(&store);
-        ended
-    });
+    let ended = tokio.block_on(called(places, scope, asked, Arc::new(events), questions));
     // A question at a terminal may still wait for a line.
-    runtime.shutdown_background();
-    drop(door);
+    tokio.shutdown_background();
     // Everything has been shown, unless nobody reads it.
     let deadline = Instant::now() + Duration::from_millis(500);
     while !reporting.is_finished() && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(1));
     }
-    report(ended, json)
+    match ended {
+        Ok(ended) => report(ended, json),
+        Err(code) => code,
+    }
+}
+
+/// Opens a runtime and makes the call. A failure before the call is told, and is this exit code.
+async fn called(
+    places: &PlaceArguments,
+    scope: &ScopeArguments,
+    asked: Asked<'_>,
+    events: Arc<dyn EventSink>,
+    questions: UnboundedReceiver<ApprovalId>,
+) -> Result<Ended, u8> {
+    let engine = EngineStart::WhenNeeded;
+    let runtime = for_tools(places, |options| RuntimeOptions { events, engine, ..options })?;
+    if let Some(moved) = runtime.moved_workspace() {
+        note(&format!("note: {moved}"));
+    }
+    let scope = runtime.scope(&request(asked.session, scope)).map_err(|error| told(&error))?;
+    let input = read(asked.input).map_err(|error| {
+        note(&format!("error: {error}"));
+        WRONG_USAGE
+    })?;
+    runtime.know_servers(Some(asked.tool)).await;
+    let ended = attend(&runtime, &scope, asked.tool, input, questions).await;
+    runtime.shutdown(Duration::ZERO).await;
+    Ok(ended)
 }
 
 fn read(input: &str) -> Result<Value, String> {
@@ -99,37 +102,27 @@ fn read(input: &str) -> Result<Value, String> {
 
 /// Makes the call, and stays with it: reports, questions, interruptions.
 async fn attend(
-    door: &Door,
-    scope: &RunCatalog,
-    store: &Arc<SqliteStore>,
-    asked: &Asked<'_>,
+    runtime: &Runtime,
+    scope: &Scope,
+    tool: &str,
     input: Value,
     mut events: UnboundedReceiver<ApprovalId>,
 ) -> Ended {
     let mut interrupted = Interruptions::listen();
-    let abort = CancellationToken::new();
-    let context = Context {
-        session: asked.session.into(),
-        user: user(),
-        agent: asked.agent.clone(),
-        sandboxed: asked.sandboxed,
-        abort: abort.clone(),
-        ..Context::default()
-    };
     let id = format!("call_{}", Uuid::now_v7());
-    let call = Call { id: id.into(), tool: asked.tool.into(), input: input.into(), ..Call::default() };
-    let call = door.call(scope, &context, call, Arc::new(()));
+    let call = Call { id: id.into(), tool: tool.into(), input: input.into(), ..Call::default() };
+    let call = runtime.call(scope, call);
     tokio::pin!(call);
     loop {
         tokio::select! {
             biased;
             _ = interrupted.next() => {
-                abort.cancel();
+                scope.abort().cancel();
                 let _ = call.await;
                 return Ended::Interrupted;
             }
             Some(question) = events.recv() => {
-                let Ok(approval) = store.approval(&question).await else { continue };
+                let Ok(approval) = runtime.store().approval(&question).await else { continue };
                 if approval.state != ApprovalState::Pending {
                     continue;
                 }
@@ -137,9 +130,9 @@ async fn attend(
                     return Ended::Waiting(Box::new(approval));
                 }
                 tokio::select! {
-                    () = ask(door, &approval) => {}
+                    () = ask(runtime, &approval) => {}
                     _ = interrupted.next() => {
-                        abort.cancel();
+                        scope.abort().cancel();
                         let _ = call.await;
                         return Ended::Interrupted;
                     }

@@ -1,11 +1,12 @@
 //! `pincer config`: what the config says, what may stand in it, what is wrong with it.
 
 use pincer_config::{ConfigError, Loaded, Parsed, Problems};
+use pincer_runtime::redactor;
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
 use crate::usage::{ConfigArguments, ConfigCommand, PlaceArguments};
-use crate::{DONE, WRONG_USAGE, assembly, settings};
+use crate::{DONE, WRONG_USAGE, settings};
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
     match arguments.command {
@@ -15,7 +16,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
         }
         ConfigCommand::Show => match settings::told(settings::read_only(places)) {
             Ok(loaded) => {
-                let shown = assembly::redactor(&loaded.parsed.config).redact(&loaded.parsed.shown());
+                let shown = redactor(&loaded.parsed.config).redact(&loaded.parsed.shown());
                 line(&if arguments.json { shown.to_string() } else { pretty(&shown) });
                 DONE
             }

@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pincer_runtime::load_engine;
 use pincer_sandbox::{Limits, Output, Program, TurnEnd};
 use pincer_store::{CallState, Journal};
 use pincer_store_sqlite::SqliteStore;
@@ -14,7 +15,7 @@ use serde_json::Value;
 
 use crate::cells::Outcome;
 use crate::print::{bytes, chain, line, note, time};
-use crate::{DONE, FAILED, WAITING, engine};
+use crate::{DONE, FAILED, WAITING, notices};
 
 pub(crate) fn run() -> u8 {
     let place = std::env::temp_dir().join(format!("pincer-demo-{}", std::process::id()));
@@ -48,7 +49,7 @@ const CONFIG: &str = r#"{
 
 fn tell(place: &Path) -> Outcome<()> {
     let start = Instant::now();
-    drop(engine::load(1)?);
+    drop(load_engine(1, &notices::observer())?);
     line(&format!(
         "A model that sees 300 tools is slow and confused. Behind Pincer it sees two, exec and wait, and writes programs that\n\
          call all the others. They run in QuickJS inside WebAssembly. The engine was ready in {}.",
@@ -174,7 +175,7 @@ const TIME: Duration = Duration::from_millis(200);
 
 fn hostile_cells() -> Outcome<()> {
     heading(4, "Model code is hostile: each of these ends alone, and nobody else notices");
-    let engine = engine::load(4)?;
+    let engine = load_engine(4, &notices::observer())?;
     let programs = [
         ("an endless loop", "for (;;) {}"),
         ("one inside the engine, in native code", "[].indexOf.call({ length: 2 ** 53 }, 1)"),

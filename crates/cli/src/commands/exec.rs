@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_codemode::{
-    CodeModeResult, ErrorCode, ExecInput, PendingState, People, RunScope, TIMEOUT_MS, WaitInput, WaitReason, Waiting,
+    CodeModeResult, ErrorCode, ExecInput, PendingState, People, TIMEOUT_MS, WaitInput, WaitReason, Waiting,
 };
 use pincer_process::Worker;
+use pincer_runtime::{Runtime, RuntimeOptions, Scope};
 use pincer_sandbox::Output;
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Listings, RunId, Runs};
 use pincer_store_sqlite::SqliteStore;
@@ -17,9 +18,9 @@ use pincer_tools::{ApprovalRequest, EventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
-use crate::codemode::{Purpose, Ready};
 use crate::commands::runs::LEAST_PREFIX;
 use crate::interrupt::{Interrupted, Interruptions};
+use crate::opened::{for_programs, request};
 use crate::print::{chain, exit_code, line, note, value};
 use crate::progress::Progress;
 use crate::usage::{CellArguments, ExecArguments, PlaceArguments, WaitArguments};
@@ -95,47 +96,43 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
             let _ = tell.send(approval);
         }
     };
-    let ready = match Ready::new(places, &arguments.scope, Purpose::COMMAND, Arc::new(events)) {
-        Ok(ready) => ready,
+    let opened = for_programs(places, |options| RuntimeOptions { events: Arc::new(events), ..options });
+    let runtime = match opened {
+        Ok(runtime) => runtime,
         Err(refused) => {
             show_refused(&refused, arguments.json);
             return ended(worker, code_of(&refused));
         }
     };
-    if somebody_is_here() {
-        ready.tell_workspace();
+    if let Some(moved) = runtime.moved_workspace().filter(|_| somebody_is_here()) {
+        note(&format!("note: {moved}"));
     }
-    let mut within = ready.settings(&arguments.scope).timeout;
-    if let Some(timeout) = arguments.timeout_ms {
-        within = ready.settings(&arguments.scope).timeout_ms(timeout).timeout;
-    }
-    if let Job::Exec(input) = &job {
-        // Servers that have to be started first take their time off that of the program.
-        within = ready.mcp.ready_for(&input.code, within).await;
-    }
-    let scope = match ready.scope(&arguments.session, &arguments.scope, people) {
-        Ok(scope) => scope,
-        Err(refused) => {
+    let scope = match runtime.scope(&request(&arguments.session, &arguments.scope)) {
+        Ok(scope) => scope.with_people(people),
+        Err(error) => {
+            let refused = error.refused();
             show_refused(&refused, arguments.json);
-            ready.end().await;
+            runtime.shutdown(Duration::ZERO).await;
             return ended(worker, code_of(&refused));
         }
     };
-    let settings = scope.settings.clone().timeout_ms(u64::try_from(within.as_millis()).unwrap_or(u64::MAX));
-    let scope = RunScope { settings, ..scope };
-    let (result, interrupted) = tend(&ready, &scope, job, &progress, questions).await;
+    let scope = match arguments.timeout_ms {
+        Some(timeout) => scope.with_settings(|settings| settings.timeout_ms(timeout)),
+        None => scope,
+    };
+    let (result, interrupted) = tend(&runtime, &scope, job, &progress, questions).await;
     progress.end();
-    show(&result, &ready.store, arguments.json);
+    show(&result, runtime.store(), arguments.json);
     let code = exit_code(if interrupted { INTERRUPTED } else { code_of(&result) });
     // Tools that are in the middle of something are not stopped because their program waits: this half stays with them.
-    if ready.mode.is_busy() && worker_lets_go(worker, code) {
+    if runtime.is_busy() && worker_lets_go(worker, code) {
         let mut interrupted = Interruptions::listen();
         tokio::select! {
-            () = ready.mode.linger() => {}
-            _ = interrupted.next() => ready.mode.shutdown().await,
+            () = runtime.linger() => {}
+            _ = interrupted.next() => {}
         }
     }
-    ready.end().await;
+    runtime.shutdown(Duration::ZERO).await;
     code
 }
 
@@ -151,8 +148,8 @@ fn worker_lets_go(worker: Worker, code: u8) -> bool {
 
 /// Returns the result, and whether a person at the keyboard did not want to wait for it.
 async fn tend(
-    ready: &Ready,
-    scope: &RunScope,
+    runtime: &Runtime,
+    scope: &Scope,
     job: Job,
     progress: &Progress,
     mut questions: UnboundedReceiver<ApprovalId>,
@@ -160,9 +157,9 @@ async fn tend(
     let mut interrupted = Interruptions::listen();
     let going = async {
         match job {
-            Job::Exec(input) => ready.mode.exec(scope, input).await,
-            Job::Wait(id) => match whole_id(&ready.store, &id).await {
-                Ok(run_id) => ready.mode.wait(scope, &WaitInput { run_id }).await,
+            Job::Exec(input) => runtime.exec(scope, input).await,
+            Job::Wait(id) => match whole_id(runtime.store(), &id).await {
+                Ok(run_id) => runtime.wait(scope, &WaitInput { run_id }).await,
                 Err(error) => CodeModeResult::refused(ErrorCode::InvalidInput, error),
             },
         }
@@ -171,22 +168,22 @@ async fn tend(
     loop {
         tokio::select! {
             biased;
-            by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
+            by = interrupted.next() => return end_early(runtime, scope, by, progress, going).await,
             result = &mut going => return (result, false),
-            Some(question) = questions.recv(), if scope.people == People::Present => {
-                let Ok(approval) = ready.store.approval(&question).await else { continue };
+            Some(question) = questions.recv(), if scope.people() == People::Present => {
+                let Ok(approval) = runtime.store().approval(&question).await else { continue };
                 if approval.state != ApprovalState::Pending {
                     continue;
                 }
                 progress.pause();
                 tokio::select! {
-                    () = ask(&ready.door, &approval) => progress.resume(),
-                    () = answered_elsewhere(&ready.store, &approval.id) => {
+                    () = ask(runtime, &approval) => progress.resume(),
+                    () = answered_elsewhere(runtime.store(), &approval.id) => {
                         note("\n(answered elsewhere)");
                         progress.resume();
                     }
                     result = &mut going => return (result, false),
-                    by = interrupted.next() => return end_early(ready, scope, by, progress, going).await,
+                    by = interrupted.next() => return end_early(runtime, scope, by, progress, going).await,
                 }
             }
         }
@@ -201,8 +198,8 @@ async fn answered_elsewhere(store: &SqliteStore, id: &ApprovalId) {
 }
 
 async fn end_early(
-    ready: &Ready,
-    scope: &RunScope,
+    runtime: &Runtime,
+    scope: &Scope,
     by: Interrupted,
     progress: &Progress,
     going: impl Future<Output = CodeModeResult>,
@@ -211,11 +208,11 @@ async fn end_early(
     progress.pause();
     match by {
         Interrupted::ByPerson => {
-            scope.context.abort.cancel();
+            scope.abort().cancel();
             (going.await, true)
         }
         Interrupted::BySystem => {
-            let (result, ()) = tokio::join!(going, ready.mode.shutdown());
+            let (result, ()) = tokio::join!(going, runtime.end_programs());
             (result, false)
         }
     }

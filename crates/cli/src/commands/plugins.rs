@@ -4,11 +4,12 @@ use std::fmt::Write;
 
 use pincer_catalog::nearest;
 use pincer_plugins::{Found, LoadError, load};
+use pincer_runtime::found_plugins;
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
 use crate::usage::{PlaceArguments, PluginsArguments, PluginsCommand};
-use crate::{DONE, FAILED, WRONG_USAGE, assembly, settings, state};
+use crate::{DONE, FAILED, WRONG_USAGE, notices, settings, state};
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &PluginsArguments) -> u8 {
     if let PluginsCommand::Check { dir } = &arguments.command {
@@ -18,7 +19,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &PluginsArguments) -> u8 {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let found = match assembly::found_plugins(&loaded, state::directory(places.state_dir.as_deref()).as_deref()) {
+    let found = match found_plugins(&loaded, state::directory(places).as_deref(), &notices::observer()) {
         Ok(found) => found,
         Err(error) => {
             note(&format!("error: {}", chain(&error)));

@@ -16,13 +16,11 @@ use crate::usage::{PlaceArguments, RunsArguments, RunsCommand};
 use crate::{FAILED, WRONG_USAGE, state};
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
-    let shown =
-        state::open(places.state_dir.as_deref()).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
-            let directory = state::directory(places.state_dir.as_deref()).unwrap_or_default();
-            let leases = FileLeases::new(directory.join("owners"));
-            block_on(settle_orphans(&store, &leases, Settings::default().snapshot_lifetime))?;
-            act(&store, arguments)
-        });
+    let shown = state::open(places).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
+        let leases = FileLeases::new(state::directory(places).unwrap_or_default().join("owners"));
+        block_on(settle_orphans(&store, &leases, Settings::default().snapshot_lifetime))?;
+        act(&store, arguments)
+    });
     report(shown, arguments.json)
 }
 

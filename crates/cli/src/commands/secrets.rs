@@ -4,11 +4,11 @@ use std::io::{IsTerminal, Read, stderr, stdin};
 
 use pincer_config::keys::SecretSource;
 use pincer_config::{Sources, is_secret_name};
+use pincer_runtime::{MOST_SECRET_BYTES, SecretError, Stored, Vault, fit_secret};
 use serde_json::{Value, json};
 
 use crate::print::chain;
 use crate::refused::{Refused, report};
-use crate::secrets::{MOST_BYTES, SecretError, Stored, Vault, fit};
 use crate::usage::{PlaceArguments, SecretsArguments, SecretsCommand};
 use crate::{FAILED, INTERRUPTED, WRONG_USAGE, settings, state};
 
@@ -21,7 +21,7 @@ impl From<SecretError> for Refused {
 pub(crate) fn run(places: &PlaceArguments, arguments: &SecretsArguments) -> u8 {
     // A config that is wrong says nothing of secrets; they are needed to mend it.
     let loaded = settings::read_only(places).unwrap_or_default();
-    let vault = Vault::new(state::directory(places.state_dir.as_deref()), loaded.file.as_deref());
+    let vault = Vault::new(state::directory(places), loaded.file.as_deref());
     report(act(&vault, &loaded.parsed.config.secrets, &arguments.command), arguments.json)
 }
 
@@ -67,9 +67,9 @@ fn asked(name: &str) -> Result<String, Refused> {
     let unfit = || SecretError::Unfit("standard input".into());
     if !stdin().is_terminal() {
         let mut text = Vec::new();
-        let read = stdin().take(MOST_BYTES + 2).read_to_end(&mut text);
+        let read = stdin().take(MOST_SECRET_BYTES + 2).read_to_end(&mut text);
         read.map_err(|error| Refused(FAILED, format!("standard input cannot be read: {error}")))?;
-        return Ok(fit(text).ok_or_else(unfit)?);
+        return Ok(fit_secret(text).ok_or_else(unfit)?);
     }
     if !stderr().is_terminal() {
         return Err(Refused(WRONG_USAGE, "there is no terminal to ask on: pass the value on standard input".into()));
@@ -77,7 +77,7 @@ fn asked(name: &str) -> Result<String, Refused> {
     let terminal = console::Term::stderr();
     let read = terminal.write_str(&format!("value of {name} (not shown): ")).and_then(|()| terminal.read_secure_line());
     match read {
-        Ok(text) => Ok(fit(text.into_bytes()).ok_or_else(unfit)?),
+        Ok(text) => Ok(fit_secret(text.into_bytes()).ok_or_else(unfit)?),
         Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {
             Err(Refused(INTERRUPTED, "nothing was kept".into()))
         }

@@ -1,37 +1,41 @@
 //! `pincer tools`: the catalog, as a run would have it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pincer_catalog::names::unambiguous;
-use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, Source, ToolId, declare, shortened};
-use pincer_config::keys::McpSampling;
-use pincer_mcp::{Health, Servers};
+use pincer_catalog::{Catalog, CompactEntry, Entry, Index, Policy, declare, shortened};
+use pincer_runtime::{EngineStart, RuntimeOptions};
 use serde_json::{Value, json};
 
-use crate::assembly::Assembly;
-use crate::codemode::config_scope;
+use crate::commands::call::{self, Asked};
+use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note};
-use crate::tokio_runtime::StartError;
 use crate::usage::{PlaceArguments, ToolsArguments, ToolsCommand};
-use crate::{DONE, FAILED, WRONG_USAGE, commands, settings, state};
+use crate::{DONE, FAILED};
 
 /// All tools there are, and what policy leaves of them.
 struct View {
-    all: Catalog,
+    all: Arc<Catalog>,
     policy: Policy,
     left: Catalog,
 }
 
 pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
-    let (assembly, view) = match view(places, arguments) {
+    if let ToolsCommand::Call { tool, input, session } = &arguments.command {
+        return call::run(places, &arguments.scope, Asked { tool, input, session }, arguments.json);
+    }
+    let viewed = match crate::tokio_runtime::small() {
+        Ok(tokio) => tokio.block_on(view(places, arguments)),
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            return FAILED;
+        }
+    };
+    let view = match viewed {
         Ok(view) => view,
         Err(code) => return code,
     };
-    if let ToolsCommand::Call { tool, input, session } = &arguments.command {
-        let agent = arguments.scope.agent.clone();
-        let call = commands::call::Asked { tool, input, session, agent, sandboxed: arguments.scope.sandboxed };
-        return commands::call::run(assembly, &view.left, &call, arguments.json);
-    }
     match act(&view, &arguments.command) {
         Ok((document, _)) if arguments.json => line(&document.to_string()),
         Ok((_, text)) => line(&text),
@@ -43,60 +47,20 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
     DONE
 }
 
-fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<(Assembly, View), u8> {
-    let loaded = settings::ready(places)?;
-    let told = |code: u8| {
-        move |error: &dyn std::error::Error| {
-            note(&format!("error: {}", chain(error)));
-            code
-        }
-    };
-    let store = state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?;
-    let assembly = Assembly::new(
-        &loaded,
-        state::directory(places.state_dir.as_deref()).as_deref(),
-        Arc::new(store),
-        McpSampling::Refuse,
-    )
-    .map_err(|error| told(WRONG_USAGE)(&error))?;
-    if let Some(moved) = crate::workspace::moved(&loaded).filter(|_| arguments.command.tool().is_some()) {
+/// Looks at the tools. A failure is told, and is this exit code.
+async fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<View, u8> {
+    let runtime = for_tools(places, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
+    let about = arguments.command.tool();
+    if let Some(moved) = runtime.moved_workspace().filter(|_| about.is_some()) {
         note(&format!("note: {moved}"));
     }
-    let policy =
-        loaded.parsed.config.policy(&config_scope(&arguments.scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
-    know(&assembly.mcp, arguments.command.tool()).map_err(|error| told(FAILED)(&error))?;
-    let entries = assembly.door.entries().into_iter().chain(assembly.mcp.entries());
-    let all = Catalog::new(entries).map_err(|error| told(WRONG_USAGE)(&error))?;
-    let left = policy.apply(&all);
-    Ok((assembly, View { all, policy, left }))
-}
-
-/// Asks the MCP servers of which nobody knows what they have, and says which are down. If all is about one tool, only whoever has
-/// it is asked.
-fn know(servers: &Servers, about: Option<&str>) -> Result<(), StartError> {
-    let id = about.and_then(|tool| tool.parse::<ToolId>().ok());
-    let only = id.filter(|id| id.source() == Source::Mcp).and_then(|id| servers.get(id.owner()));
-    let concerned = || servers.iter().filter(|server| only.is_none_or(|only| Arc::ptr_eq(only, server)));
-    if concerned().all(|server| server.seen().listing.is_some()) {
-        return Ok(());
-    }
-    let runtime = crate::tokio_runtime::small()?;
-    runtime.block_on(async {
-        match only {
-            Some(only) => servers.ready_with(only).await,
-            None => servers.ready().await,
-        }
-        for server in concerned().filter(|server| server.is_starting()) {
-            note(&format!("warning: the MCP server {} is still starting: its tools are left out", server.name()));
-        }
-        servers.end().await;
-    });
-    for server in concerned() {
-        if let Health::Down(why) = server.seen().health {
-            note(&format!("warning: the MCP server {} is down: it {why}", server.name()));
-        }
-    }
-    Ok(())
+    // Nothing runs in it, so it is no session's.
+    let scope = runtime.scope(&request("", &arguments.scope)).map_err(|error| told(&error))?;
+    runtime.know_servers(about).await;
+    let view =
+        View { all: runtime.catalog(), policy: scope.policy().clone(), left: runtime.tools(&scope).catalog().clone() };
+    runtime.shutdown(Duration::ZERO).await;
+    Ok(view)
 }
 
 /// What to print, for programs and for people.

@@ -1,62 +1,25 @@
 //! Code mode with test tools behind a real door, on a real engine and a real store.
-#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
 use pincer_codemode::{CodeMode, ExecInput, RunScope, RunTools, Settings, WaitInput};
-use pincer_sandbox::{Engine, Options};
 use pincer_store::Snapshots;
 use pincer_store_sqlite::{FileLeases, SqliteStore};
-use pincer_tools::{
-    ApprovalRule, Context, Door, DoorBuilder, Event, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError,
-};
+pub use pincer_testkit::house::{Gates, LIVE_CELLS, echo, engine};
+use pincer_testkit::house::{fail, gate, store, tool};
+use pincer_tools::{ApprovalRule, Context, Door, DoorBuilder, Event, Matcher, RuleDecision, Tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
-
-pub const LIVE_CELLS: u32 = 256;
-
-pub fn engine() -> &'static Engine {
-    static ENGINE: OnceLock<Engine> = OnceLock::new();
-    let cache_dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache");
-    let load = || Options {
-        cache_dir: Some(cache_dir),
-        live_cells: LIVE_CELLS,
-        long_turn: Some(pincer_codemode::fair_turns()),
-        ..Options::default()
-    };
-    ENGINE.get_or_init(|| Engine::load(load()).expect("the engine"))
-}
-
-/// Gates that calls of `gate` wait at until a test opens them.
-#[derive(Default)]
-pub struct Gates(Mutex<HashMap<String, Arc<Semaphore>>>);
-
-impl Gates {
-    fn gate(&self, name: &str) -> Arc<Semaphore> {
-        let mut gates = self.0.lock().expect("gates");
-        Arc::clone(gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
-    }
-
-    pub fn open(&self, name: &str) {
-        self.gate(name).add_permits(1);
-    }
-
-    /// Whether a call has come to a gate, or a test has opened it.
-    pub fn has_come(&self, name: &str) -> bool {
-        self.0.lock().expect("gates").contains_key(name)
-    }
-}
 
 pub struct House {
     pub mode: CodeMode,
     pub door: Arc<Door>,
     pub store: Arc<SqliteStore>,
-    pub gates: Arc<Gates>,
+    pub gates: Gates,
     pub counted: Arc<AtomicU32>,
     pub events: Arc<Mutex<Vec<Event>>>,
     pub directory: Arc<TempDir>,
@@ -80,10 +43,6 @@ const TRUSTED: Flags = Flags {
     trusted: true,
 };
 
-pub fn echo() -> Arc<dyn Tool> {
-    Arc::new(FnTool(|call: ToolCall| async move { Ok::<Value, ToolError>(call.input) }))
-}
-
 pub fn house() -> House {
     house_with(|door| door)
 }
@@ -92,32 +51,20 @@ pub fn house() -> House {
 /// only), `turn` (one at a time), `hidden` (denied), one of an MCP server and one of a client.
 pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let directory = Arc::new(tempfile::tempdir().expect("a directory"));
-    let (gates, counted, events): (Arc<Gates>, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
+    let (gates, counted, events): (Gates, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
     let told = Arc::clone(&events);
     let builder = Door::builder().events(Arc::new(move |event| told.lock().expect("events").push(event)));
     let counter = Arc::clone(&counted);
-    let count = FnTool(move |_: ToolCall| {
+    let count = tool(move |_| {
         let count = counter.fetch_add(1, Ordering::SeqCst) + 1;
-        async move { Ok::<Value, ToolError>(json!(count)) }
+        async move { Ok(json!(count)) }
     });
-    let waits = |gates: &Arc<Gates>| {
-        let gates = Arc::clone(gates);
-        Arc::new(FnTool(move |call: ToolCall| {
-            let name = call.input["name"].as_str().unwrap_or_default().to_owned();
-            let gate = gates.gate(&name);
-            async move {
-                gate.acquire().await.expect("open").forget();
-                Ok::<Value, ToolError>(json!(name))
-            }
-        }))
-    };
-    let fail = FnTool(|_: ToolCall| async move { Err::<Value, _>(ToolError::unknown("it broke")) });
     let tools: Vec<(&str, Flags, Arc<dyn Tool>)> = vec![
         ("openclaw:core:echo", TRUSTED, echo()),
-        ("openclaw:core:count", TRUSTED, Arc::new(count)),
-        ("openclaw:core:gate", TRUSTED, waits(&gates)),
-        ("openclaw:core:turn", Flags { sequential: true, ..TRUSTED }, waits(&gates)),
-        ("openclaw:core:fail", TRUSTED, Arc::new(fail)),
+        ("openclaw:core:count", TRUSTED, count),
+        ("openclaw:core:gate", TRUSTED, gate(&gates)),
+        ("openclaw:core:turn", Flags { sequential: true, ..TRUSTED }, gate(&gates)),
+        ("openclaw:core:fail", TRUSTED, fail()),
         ("openclaw:core:ask", TRUSTED, echo()),
         ("openclaw:core:look", Flags { read_only: true, ..TRUSTED }, echo()),
         ("openclaw:core:hidden", TRUSTED, echo()),
@@ -128,7 +75,7 @@ pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
         tools.into_iter().fold(builder, |door, (id, flags, tool)| door.tool(entry(id, flags), tool).expect(id));
     let matcher = Matcher::parse("rules", &["openclaw:core:ask"]).expect("a matcher");
     let builder = builder.rule(ApprovalRule { matcher, decision: RuleDecision::Ask });
-    let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
+    let store = store(directory.path());
     let door = Arc::new(more(builder).build(store.clone()));
     let rules = Rules { deny: vec!["hidden".into()], ..Rules::default() };
     let policy = Policy::open().with(Layer::new("tools", &rules).expect("valid"));
@@ -153,12 +100,12 @@ pub fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::S
 impl House {
     /// Another process with the same store, as far as one process can be another: it owns nothing of the first one's.
     pub fn neighbour(&self) -> Self {
-        let store = Arc::new(SqliteStore::open(&self.directory.path().join("pincer.db")).expect("a store"));
+        let store = store(self.directory.path());
         Self {
             mode: mode(&self.door, &store, self.directory.path()),
             store,
             door: Arc::clone(&self.door),
-            gates: Arc::clone(&self.gates),
+            gates: self.gates.clone(),
             counted: Arc::clone(&self.counted),
             events: Arc::clone(&self.events),
             directory: Arc::clone(&self.directory),

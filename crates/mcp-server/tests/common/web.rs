@@ -33,7 +33,7 @@ pub async fn listen(house: &House, settings: HttpSettings) -> Web {
     let url = server.url();
     let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).expect("a URL").to_owned();
     let serving = server.serve(Arc::clone(&house.face), house.end.clone());
-    Web { address, serving: tokio::spawn(serving) }
+    Web { address, serving: tokio::spawn(async move { serving.await.expect("scopes") }) }
 }
 
 /// What came back.

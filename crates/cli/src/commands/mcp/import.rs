@@ -11,10 +11,10 @@ use pincer_clients::{
 };
 use pincer_config::keys::McpServer;
 use pincer_config::{Edited, Existing, add_servers};
+use pincer_runtime::place;
 use serde_json::{Value, json};
 
 use super::undo::{Record, UndoError, undo};
-use crate::places::place;
 use crate::print::{chain, line, note};
 use crate::settings::places_of;
 use crate::usage::PlaceArguments;
@@ -68,7 +68,7 @@ fn bring_back(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Va
 
 fn directory(places: &PlaceArguments) -> Result<PathBuf, Stop> {
     let none = || Stop(WRONG_USAGE, "there is no place to note an import in: set HOME, or pass --state-dir".into());
-    state::directory(places.state_dir.as_deref()).ok_or_else(none)
+    state::directory(places).ok_or_else(none)
 }
 
 fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value, Stop> {

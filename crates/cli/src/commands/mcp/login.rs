@@ -4,12 +4,12 @@ use std::io::{IsTerminal, stderr};
 use std::process::{Command, Stdio};
 
 use pincer_mcp::{LoginStatus, Logins, Remote, login, logout, status};
+use pincer_runtime::Vault;
 use serde_json::json;
 
 use super::look::blocking;
 use super::unknown;
 use crate::print::{chain, line, note};
-use crate::secrets::Vault;
 use crate::usage::PlaceArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
@@ -89,7 +89,7 @@ fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
             "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
         )));
     }
-    let state = state::directory(places.state_dir.as_deref());
+    let state = state::directory(places);
     let vault = Vault::new(state.clone(), loaded.file.as_deref());
     let server = server.resolved(&vault, &loaded.parsed.config.secrets);
     let server = server.map_err(|why| wrong(format!("the MCP server {name} {why}")))?;

@@ -7,12 +7,13 @@ use pincer_catalog::shortened;
 use pincer_config::Loaded;
 use pincer_config::keys::McpSampling;
 use pincer_mcp::{Health, Listing, Seen, Server, Servers};
+use pincer_runtime::mcp_servers;
 use serde_json::{Value, json};
 
 use super::unknown;
 use crate::print::{chain, line, note};
 use crate::usage::PlaceArguments;
-use crate::{DONE, FAILED, WRONG_USAGE, assembly, settings, state};
+use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
 pub(crate) fn list(places: &PlaceArguments, cached: bool, json: bool) -> u8 {
     let (loaded, servers) = match servers(places) {
@@ -137,8 +138,8 @@ fn describe(server: &Server, seen: &Seen, listing: &Listing) {
 /// The servers of the config, with nothing started.
 pub(super) fn servers(places: &PlaceArguments) -> Result<(Loaded, Servers), u8> {
     let loaded = settings::ready(places)?;
-    let state = state::directory(places.state_dir.as_deref());
-    let servers = assembly::servers(&loaded, state.as_deref(), McpSampling::Refuse);
+    let state = state::directory(places);
+    let servers = mcp_servers(&loaded, state.as_deref(), McpSampling::Refuse);
     Ok((loaded, servers))
 }
 

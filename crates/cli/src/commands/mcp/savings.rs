@@ -1,20 +1,17 @@
 //! `pincer mcp savings`: what a client's prompt carries with all tools in it, and with Pincer.
 
-use std::sync::Arc;
+use std::time::Duration;
 
-use pincer_catalog::Catalog;
-use pincer_codemode::{RunTools, Settings, Surface};
-use pincer_config::keys::McpSampling;
+use pincer_codemode::Surface;
 use pincer_mcp::{ListedTool, Server};
-use pincer_tools::Context;
+use pincer_runtime::{Audience, EngineStart, RuntimeOptions, ScopeRequest};
 use serde_json::{Value, json};
 
 use super::look::blocking;
-use crate::assembly::Assembly;
-use crate::codemode::config_scope;
-use crate::print::{chain, line, note};
+use crate::DONE;
+use crate::opened::{for_tools, request, told};
+use crate::print::{line, note};
 use crate::usage::{PlaceArguments, ScopeArguments};
-use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
 /// The tokenizer that figures are in.
 const TOKENIZER: &str = "o200k_base";
@@ -90,34 +87,21 @@ pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, json: bool) -
 type Measured = (Vec<(String, Size)>, Size, Vec<String>);
 
 async fn measure(places: &PlaceArguments, scope: &ScopeArguments) -> Result<Measured, u8> {
-    let told = |code: u8| {
-        move |error: &dyn std::error::Error| {
-            note(&format!("error: {}", chain(error)));
-            code
-        }
-    };
-    let loaded = settings::ready(places)?;
-    let store = Arc::new(state::open(places.state_dir.as_deref()).map_err(|error| told(FAILED)(&error))?);
-    let directory = state::directory(places.state_dir.as_deref());
-    let assembly = Assembly::new(&loaded, directory.as_deref(), Arc::clone(&store), McpSampling::Refuse)
-        .map_err(|error| told(WRONG_USAGE)(&error))?;
-    let policy = loaded.parsed.config.served_policy(&config_scope(scope)).map_err(|error| told(WRONG_USAGE)(&error))?;
-    let door = Arc::new(assembly.door.build(store));
-    assembly.mcp.attach(&door);
+    let runtime = for_tools(places, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
+    let client = ScopeRequest { audience: Audience::Client, ..request("", scope) };
+    let scope = runtime.scope(&client).map_err(|error| told(&error))?;
+    let servers = runtime.servers();
     let spinner = crate::progress::waiting("asking the servers");
-    assembly.mcp.ready().await;
+    servers.ready().await;
     spinner.finish_and_clear();
-    let catalog = Catalog::new(door.entries()).map_err(|error| told(FAILED)(&error))?;
-    let tools = RunTools::new(&door, &catalog, &policy, &Context::default());
-    let settings = Settings::new(&loaded.parsed.config.code_mode(scope.agent.as_deref()));
-    let surface = Surface::of(&tools, &settings);
+    let surface = Surface::of(&runtime.tools(&scope), scope.settings());
     let pincer = Size::of(
         surface.tools().iter().map(|tool| (tool.name.as_str(), tool.description.as_str(), &tool.input_schema)),
     );
-    let sizes = assembly.mcp.iter().filter_map(|server| Some((server.name().to_owned(), size_of(server)?))).collect();
-    let down = assembly.mcp.iter().filter(|server| server.seen().listing.is_none());
+    let sizes = servers.iter().filter_map(|server| Some((server.name().to_owned(), size_of(server)?))).collect();
+    let down = servers.iter().filter(|server| server.seen().listing.is_none());
     let down = down.map(|server| server.name().to_owned()).collect();
-    assembly.mcp.end().await;
+    runtime.shutdown(Duration::ZERO).await;
     Ok((sizes, pincer, down))
 }
 

@@ -3,24 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_catalog::PolicyError;
-use pincer_codemode::{CodeMode, Settings};
-use pincer_config::Scope;
 use pincer_config::keys::McpSampling;
-use pincer_mcp_server::{
-    Bounds, Face, FaceParts, HttpServer, HttpSettings, Policies, Requests, Surface, User, serve_stdio,
-};
-use pincer_tools::EventSink;
+use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, serve_stdio};
+use pincer_runtime::{Audience, Runtime, RuntimeOptions, ScopeRequest, Trail};
 use tokio_util::sync::CancellationToken;
 
-use crate::audit::Audit;
-use crate::codemode::{Purpose, Ready, config_scope, user};
 use crate::commands::exec::{code_of, show_refused};
 use crate::interrupt::Interruptions;
+use crate::opened::{for_programs, request, told};
 use crate::print::{chain, note};
-use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::usage::PlaceArguments;
 use crate::usage_mcp::{ServeArguments, SurfaceArgument};
-use crate::{DONE, FAILED, WRONG_USAGE, state};
+use crate::{DONE, FAILED, WRONG_USAGE};
 
 /// Cells that run at a time, for all clients together.
 const LIVE_CELLS: u32 = 64;
@@ -54,46 +48,31 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         SurfaceArgument::Search => Surface::Search,
     };
     let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
+    let trail = if surface == Surface::Code { Trail::Off } else { Trail::On };
     let requests = Requests::default();
-    let purpose = Purpose { live_cells: LIVE_CELLS, sampling };
-    let events: Arc<dyn EventSink> = match (surface, state::directory(places.state_dir.as_deref())) {
-        (Surface::Direct | Surface::Search, Some(state)) => Arc::new(Audit::new(&state, requests.clone())),
-        _ => Arc::new(requests.clone()),
-    };
-    let ready = match Ready::new(places, &arguments.scope, purpose, events) {
-        Ok(ready) => ready,
+    let events = Arc::new(requests.clone());
+    let opened =
+        for_programs(places, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, events, ..options });
+    let runtime = match opened {
+        Ok(runtime) => Arc::new(runtime),
         Err(refused) => {
             show_refused(&refused, false);
             return code_of(&refused);
         }
     };
-    let policies = match policies(&ready, &arguments.scope) {
-        Ok(policies) => policies,
-        Err(error) => {
-            note(&format!("error: {}", chain(&error)));
-            return WRONG_USAGE;
-        }
+    let clients = ScopeRequest { audience: Audience::Client, ..request(&arguments.session, &arguments.scope) };
+    let face = match Face::new(FaceParts { runtime: Arc::clone(&runtime), requests, clients, surface }) {
+        Ok(face) => face,
+        Err(error) => return told(&error),
     };
-    ready.mcp.warm_up();
-    let face = Face::new(FaceParts {
-        mode: ready.mode.clone(),
-        door: Arc::clone(&ready.door),
-        servers: Arc::clone(&ready.mcp),
-        approvals: ready.store.clone(),
-        requests,
-        policies,
-        settings: Settings::new(&ready.config().code_mode(arguments.scope.agent.as_deref())),
-        session: arguments.session.as_str().into(),
-        user: User(user()),
-        surface,
-    });
+    runtime.servers().warm_up();
     // Before anybody is told that we are here.
     let interrupted = Interruptions::listen();
     let end = CancellationToken::new();
     let served = match arguments.http {
         None => tokio::spawn(stdio(face, end.clone())),
         Some(address) => {
-            let serve = &ready.config().mcp.serve;
+            let serve = &runtime.config().mcp.serve;
             let settings = HttpSettings {
                 address,
                 tokens: serve.tokens.clone(),
@@ -105,27 +84,18 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
                 Ok(server) => server,
                 Err(error) => {
                     note(&format!("error: {}", chain(&error)));
-                    ready.end().await;
+                    runtime.shutdown(Duration::ZERO).await;
                     return WRONG_USAGE;
                 }
             };
             note(&format!("listening on {}", server.url()));
             let end = end.clone();
-            tokio::spawn(async move {
-                server.serve(face, end).await;
-                Ok(())
-            })
+            tokio::spawn(async move { server.serve(face, end).await.map_err(|error| chain(&error)) })
         }
     };
-    let served = attended(served, interrupted, &ready.mode, &end).await;
+    let served = attended(served, interrupted, &runtime, &end).await;
     // Programs are suspended, and what is in the middle of something may finish.
-    let _ = tokio::time::timeout(LINGER, async {
-        ready.mode.suspend().await;
-        ready.mode.linger().await;
-    })
-    .await;
-    ready.mode.shutdown().await;
-    ready.end().await;
+    runtime.shutdown(LINGER).await;
     match served {
         Ok(()) => DONE,
         Err(error) => {
@@ -133,16 +103,6 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             FAILED
         }
     }
-}
-
-/// Returns what each user may have: those with a token are the senders of that name.
-fn policies(ready: &Ready, scope: &ScopeArguments) -> Result<Policies, PolicyError> {
-    let config = ready.config();
-    let of = config.mcp.serve.tokens.keys().map(|name| {
-        let scope = Scope { sender: Some(name), ..config_scope(scope) };
-        Ok((User::with_token(name), config.served_policy(&scope)?))
-    });
-    Ok(Policies { usual: config.served_policy(&config_scope(scope))?, of: of.collect::<Result<_, _>>()? })
 }
 
 async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
@@ -153,7 +113,7 @@ async fn stdio(face: Arc<Face>, end: CancellationToken) -> Result<(), String> {
 async fn attended(
     mut served: tokio::task::JoinHandle<Result<(), String>>,
     mut interrupted: Interruptions,
-    mode: &CodeMode,
+    runtime: &Runtime,
     end: &CancellationToken,
 ) -> Result<(), String> {
     let broken = |_| Err("the server broke down".to_owned());
@@ -162,7 +122,7 @@ async fn attended(
         served = &mut served => return served.unwrap_or_else(broken),
         _ = interrupted.next() => {
             // First, so that whoever waits for a program is told that it can be continued.
-            mode.suspend().await;
+            runtime.suspend().await;
             end.cancel();
         }
     }

@@ -5,9 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pincer_clients::{ClientError, read_text, replace_file};
+use pincer_runtime::write_private;
 use serde::{Deserialize, Serialize};
-
-use crate::state;
 
 /// Where the last import is noted, in the state directory. It has whole files in it, and so perhaps secrets.
 const FILE: &str = "mcp-import.json";
@@ -77,7 +76,7 @@ impl Record {
         }
         let file = directory.join(FILE);
         let text = serde_json::to_vec(self).map_err(io::Error::from);
-        let written = text.and_then(|text| state::write_private(&file, &text));
+        let written = text.and_then(|text| write_private(&file, &text));
         written.map_err(|source| UndoError::Note { file, source })
     }
 }

@@ -9,18 +9,18 @@ use pincer_process::{holds, real};
 
 use crate::assembly::{placed_words, plugin_paths, started_words};
 use crate::places::place;
-use crate::state::directory;
+use crate::state::usual_state_directory;
 
 /// Returns all of it.
-pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: Option<&Path>, plugins: &[Found]) -> Vec<PathBuf> {
+pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: &Path, plugins: &[Found]) -> Vec<PathBuf> {
     let mut guarded: Vec<PathBuf> = loaded.file.iter().cloned().collect();
     // The next start may find these, also if they are not there yet.
     let home = place("XDG_CONFIG_HOME", ".config").unwrap_or_default();
     let homes = [PathBuf::new(), workspace.to_owned(), home];
     guarded.extend(homes.map(|home| home.join(pincer_config::FILE_NAME)));
-    let folders = plugin_paths(loaded).into_iter().chain(directory(None));
+    let folders = plugin_paths(loaded).into_iter().chain(usual_state_directory());
     guarded.extend(folders.filter(|folder| !holds(folder, workspace)));
-    guarded.extend(state.map(Path::to_owned));
+    guarded.push(state.to_owned());
     guarded.extend(plugins.iter().map(|plugin| plugin.folder.clone()));
     for words in started_words(loaded) {
         guarded.extend(scripts(&words, workspace).flat_map(|script| around(&script, workspace)));

@@ -22,7 +22,7 @@ use crate::state;
 /// Where the secrets of `pincer secrets set` are, in the state directory.
 const FILE: &str = "secrets.json";
 /// A secret is a token or a key; what is larger is something else.
-pub(crate) const MOST_BYTES: u64 = 64 << 10;
+pub const MOST_SECRET_BYTES: u64 = 64 << 10;
 /// A person may have to unlock something first.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The service of our entries in the system's keychain.
@@ -31,7 +31,7 @@ const SERVICE: &str = "pincer";
 /// A secret that Pincer keeps.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Stored {
+pub enum Stored {
     /// In the file itself.
     Value(String),
     /// In the system's keychain, under the secret's name.
@@ -40,36 +40,60 @@ pub(crate) enum Stored {
 
 /// Why a secret cannot be had or kept. No value is in it.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum SecretError {
+pub enum SecretError {
+    /// No value is kept under this name.
     #[error("it is not set; run `pincer secrets set {0}`")]
     Unset(String),
+    /// There is no state directory.
     #[error("there is no place to keep secrets: set HOME, or pass --state-dir")]
     NoPlace,
+    /// A file cannot be read or written.
     #[error("{} cannot be used: {source}", file.display())]
     File {
+        /// The file.
         file: PathBuf,
+        /// Why.
         #[source]
         source: io::Error,
     },
+    /// Other users can read the file.
     #[error("others can read {}: run `chmod 600 {}`", .0.display(), .0.display())]
     Open(PathBuf),
+    /// A program cannot be started.
     #[error("`{program}` cannot be run: {source}")]
     Start {
+        /// The program.
         program: String,
+        /// Why.
         #[source]
         source: io::Error,
     },
+    /// A program failed.
     #[error("`{program}` failed ({status}); run it by hand to see why")]
-    Failed { program: String, status: ExitStatus },
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: ExitStatus,
+    },
+    /// A program took too long.
     #[error("`{program}` took longer than {} s, and was ended", limit.as_secs())]
-    Late { program: String, limit: Duration },
-    #[error("what {0} gives is empty, has a zero byte in it, is not UTF-8 text, or has more than {MOST_BYTES} bytes")]
+    Late {
+        /// The program.
+        program: String,
+        /// The time it had.
+        limit: Duration,
+    },
+    /// A text is no secret.
+    #[error(
+        "what {0} gives is empty, has a zero byte in it, is not UTF-8 text, or has more than {MOST_SECRET_BYTES} bytes"
+    )]
     Unfit(String),
 }
 
 /// Looks up variables and secrets.
 #[derive(Clone, Debug)]
-pub(crate) struct Vault {
+pub struct Vault {
     /// The state directory.
     pub state: Option<PathBuf>,
     /// Where relative paths are seen from, and where commands are started.
@@ -79,11 +103,12 @@ pub(crate) struct Vault {
 }
 
 impl Vault {
+    /// Looks up secrets for a config, those that Pincer keeps in the state directory.
     pub fn new(state: Option<PathBuf>, config: Option<&Path>) -> Self {
         Self { state, beside: config.and_then(Path::parent).map(Path::to_owned), patience: PATIENCE }
     }
 
-    /// The secrets that Pincer keeps.
+    /// Returns the secrets that Pincer keeps.
     pub fn stored(&self) -> Result<BTreeMap<String, Stored>, SecretError> {
         let file = self.file()?;
         let failed = |source| SecretError::File { file: file.clone(), source };
@@ -158,7 +183,7 @@ impl Vault {
     /// Returns the output of a program, as a secret.
     fn run(&self, words: &[String], input: Option<&str>) -> Result<String, SecretError> {
         let said = self.finish(words, input)?;
-        fit(said).ok_or_else(|| SecretError::Unfit(format!("`{}`", words[0])))
+        fit_secret(said).ok_or_else(|| SecretError::Unfit(format!("`{}`", words[0])))
     }
 
     fn finish(&self, words: &[String], input: Option<&str>) -> Result<Vec<u8>, SecretError> {
@@ -177,7 +202,9 @@ impl Vault {
             let _ = stdin.write_all(input.as_bytes());
         }
         match self.attend(&mut child) {
-            Some((said, _)) if said.len() as u64 > MOST_BYTES + 1 => Err(SecretError::Unfit(format!("`{program}`"))),
+            Some((said, _)) if said.len() as u64 > MOST_SECRET_BYTES + 1 => {
+                Err(SecretError::Unfit(format!("`{program}`")))
+            }
             Some((said, status)) if status.success() => Ok(said),
             Some((_, status)) => Err(SecretError::Failed { program, status }),
             None => {
@@ -194,7 +221,7 @@ impl Vault {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let mut said = Vec::new();
-            let _ = stdout.take(MOST_BYTES + 2).read_to_end(&mut said);
+            let _ = stdout.take(MOST_SECRET_BYTES + 2).read_to_end(&mut said);
             let _ = tell.send(said);
         });
         let said = told.recv_timeout(self.patience).ok()?;
@@ -232,7 +259,7 @@ impl Values for Vault {
 }
 
 /// Knows which secrets there are, and looks none up.
-pub(crate) struct Promised(pub Vault);
+pub struct Promised(pub Vault);
 
 impl Values for Promised {
     fn variable(&self, name: &str) -> Option<String> {
@@ -284,15 +311,15 @@ fn read_file(file: &Path) -> Result<String, SecretError> {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a file")));
     }
     let mut text = Vec::new();
-    opened.take(MOST_BYTES + 2).read_to_end(&mut text).map_err(failed)?;
-    fit(text).ok_or_else(|| SecretError::Unfit(file.display().to_string()))
+    opened.take(MOST_SECRET_BYTES + 2).read_to_end(&mut text).map_err(failed)?;
+    fit_secret(text).ok_or_else(|| SecretError::Unfit(file.display().to_string()))
 }
 
-/// A text as a secret: without the end of its last line.
-pub(crate) fn fit(text: Vec<u8>) -> Option<String> {
+/// Returns a text as a secret, without the end of its last line; `None` if it is none.
+pub fn fit_secret(text: Vec<u8>) -> Option<String> {
     let text = String::from_utf8(text).ok()?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);
-    let fits = !text.is_empty() && !text.contains('\0') && text.len() as u64 <= MOST_BYTES;
+    let fits = !text.is_empty() && !text.contains('\0') && text.len() as u64 <= MOST_SECRET_BYTES;
     fits.then(|| text.to_owned())
 }

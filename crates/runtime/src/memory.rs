@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pincer_codemode::{Memory, MemoryBudget, Resident, Settings};
+use pincer_codemode::{Memory, MemoryBudget, Resident};
 use pincer_config::keys::CodeModeFields;
+use pincer_process::resident_bytes;
 
-use crate::measure::resident_bytes;
+use crate::settings::program_settings;
 
 /// The memory of the process besides programs: its code, connections, the store, and pages kept for the next programs.
 const ALLOWANCE: usize = 128 << 20;
@@ -26,7 +27,7 @@ pub(crate) fn memory(fields: &CodeModeFields, scratch: Option<PathBuf>) -> Memor
 
 /// Returns the budget of the config; otherwise half of the available memory, and at least as much as one program may use.
 fn budget(fields: &CodeModeFields, available: Option<u64>) -> usize {
-    let one = Settings::new(fields).limits.memory_bytes.saturating_add(BESIDES);
+    let one = program_settings(fields).limits.memory_bytes.saturating_add(BESIDES);
     let half = usize::try_from(available.unwrap_or(UNKNOWN) / 2).unwrap_or(usize::MAX / 4);
     let said = fields.memory_budget_bytes.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX / 4));
     said.unwrap_or(half.max(one))

@@ -4,70 +4,46 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_builtin::{Approved, Builtin, BuiltinError, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
+use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, CommandLine, Decision, McpSampling, SecretSource};
-use pincer_config::{Config, Distrust, Loaded, trust};
+use pincer_config::{Config, Loaded, trust};
 use pincer_mcp::{Places, Servers};
-use pincer_plugins::{Found, LoadError, PluginProcess, PluginSettings, discover, provide};
+use pincer_plugins::{Found, PluginProcess, PluginSettings, discover, provide};
 use pincer_process::{anchored, anchored_line};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::hooks::{CommandHook, Hook};
-use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RegisterError, RuleDecision};
+use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RuleDecision};
 use regex::Regex;
 
+use crate::error::RuntimeError;
 use crate::guarded::{guarded, is_in_the_open};
-use crate::print::note;
+use crate::notice::{Notice, Observer};
+use crate::options::{BuiltIn, RuntimeOptions};
 use crate::secrets::Vault;
 use crate::workspace::{beside, prepare, workspace};
 
-/// A door as the config describes it, and what must be ended with it.
+/// A door as the config describes it, and the processes that must end with it.
 pub(crate) struct Assembly {
     pub door: DoorBuilder,
-    pub builtin: Builtin,
+    pub builtin: Option<Builtin>,
     pub plugins: Vec<Arc<PluginProcess>>,
-    pub mcp: Servers,
-    pub store: Arc<SqliteStore>,
-}
-
-/// Why there is no door.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum AssemblyError {
-    #[error(transparent)]
-    Names(#[from] PolicyError),
-    #[error(transparent)]
-    Builtin(#[from] BuiltinError),
-    #[error("a plugin cannot be used: {0}")]
-    Plugin(#[from] LoadError),
-    #[error("plugins are not used: {0}")]
-    Distrusted(#[from] Distrust),
-    #[error(transparent)]
-    Register(#[from] RegisterError),
-    #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
-    NoPlugin { id: String, near: Option<String> },
-    #[error("the workspace cannot be made")]
-    Workspace(#[source] std::io::Error),
-    #[error("cannot locate the pincer executable, which confined commands need")]
-    Itself(#[source] std::io::Error),
+    pub servers: Servers,
 }
 
 impl Assembly {
-    /// Puts everything together. `state` is the state directory, where plugins may be too.
-    pub fn new(
-        loaded: &Loaded,
-        state: Option<&Path>,
-        store: Arc<SqliteStore>,
-        sampling: McpSampling,
-    ) -> Result<Self, AssemblyError> {
+    /// Puts everything together. Nothing is started.
+    pub fn new(options: &RuntimeOptions, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
+        let (loaded, state) = (&options.loaded, options.state.as_path());
         let config = &loaded.parsed.config;
-        let found = found_plugins(loaded, state)?;
-        let mut settings = settings(loaded)?;
-        prepare(&settings.workspace, loaded).map_err(AssemblyError::Workspace)?;
-        settings.protected = guarded(loaded, &settings.workspace, state, &found);
-        let secret = ["secrets.json", "mcp-auth", "mcp-import.json"];
-        settings.hidden = state.into_iter().flat_map(|state| secret.map(|name| state.join(name))).collect();
-        let builtin = Builtin::new(settings)?;
-        let mut door = builtin.register(gates(loaded)?, Some(store.clone()))?;
+        let found = found_plugins(loaded, Some(state), &options.observer)?;
+        let (mut door, builtin) = match options.built_in {
+            BuiltIn::Registered => {
+                let builtin = builtin(loaded, state, &found)?;
+                (builtin.register(gates(loaded)?, Some(store.clone()))?, Some(builtin))
+            }
+            BuiltIn::LeftOut => (gates(loaded)?, None),
+        };
         let mut plugins = Vec::new();
         for found in found {
             let entry = config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
@@ -79,13 +55,23 @@ impl Assembly {
             door = door.plugin(provide(&found, &process, hook_timeout)?)?;
             plugins.push(process);
         }
-        let mcp = servers(loaded, state, sampling);
-        Ok(Self { door, builtin, plugins, mcp, store })
+        let servers = mcp_servers(loaded, Some(state), options.sampling);
+        Ok(Self { door, builtin, plugins, servers })
     }
 }
 
-/// The MCP servers of a config, with nothing started.
-pub(crate) fn servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampling) -> Servers {
+/// Returns the built-in tools, which cannot change what decides over them.
+fn builtin(loaded: &Loaded, state: &Path, plugins: &[Found]) -> Result<Builtin, RuntimeError> {
+    let mut settings = settings(loaded)?;
+    let workspace = settings.workspace.clone();
+    prepare(&workspace, loaded).map_err(|source| RuntimeError::Workspace { path: workspace.clone(), source })?;
+    settings.protected = guarded(loaded, &workspace, state, plugins);
+    settings.hidden = ["secrets.json", "mcp-auth", "mcp-import.json"].map(|name| state.join(name)).into();
+    Ok(Builtin::new(settings)?)
+}
+
+/// Returns the MCP servers of a config. Nothing is started.
+pub fn mcp_servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampling) -> Servers {
     let servers = Servers::new(&loaded.parsed.config.mcp, &mcp_places(loaded, state), sampling);
     let vault = Vault::new(state.map(Path::to_owned), loaded.file.as_deref());
     let sources = loaded.parsed.config.secrets.clone();
@@ -105,22 +91,23 @@ fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
     }
 }
 
-/// All plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards something.
-pub(crate) fn found_plugins(loaded: &Loaded, state: Option<&Path>) -> Result<Vec<Found>, AssemblyError> {
+/// Returns all plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards
+/// something.
+pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Vec<Found>, RuntimeError> {
     let plugins = &loaded.parsed.config.plugins;
     let named = plugin_paths(loaded);
     let usual = state.map(|state| state.join("plugins"));
     let found = discover(&named, usual.as_deref())?;
     for path in named.iter().chain(&usual).chain(found.iter().flat_map(trusted_paths).collect::<Vec<_>>().iter()) {
         if let Some(warning) = trust(path)? {
-            note(&format!("warning: {warning}"));
+            observer.tell(Notice::SharedPath(warning));
         }
     }
     let ids = || found.iter().map(|found| found.manifest.id.clone());
     match plugins.entries.keys().find(|id| !ids().any(|known| known == **id)) {
         Some(id) => {
             let near = nearest(id, ids().map(|known| (known.clone(), known)), 1).pop();
-            Err(AssemblyError::NoPlugin { id: id.clone(), near })
+            Err(RuntimeError::NoPlugin { id: id.clone(), near })
         }
         None => Ok(found),
     }
@@ -203,13 +190,13 @@ fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
     Ok(door)
 }
 
-fn settings(loaded: &Loaded) -> Result<Settings, AssemblyError> {
+fn settings(loaded: &Loaded) -> Result<Settings, RuntimeError> {
     let config = &loaded.parsed.config;
     let exec = &config.tools.exec;
     // On Linux by the process, not by its path: an upgrade may have put another program there.
     let itself = match cfg!(target_os = "linux") {
         true => PathBuf::from("/proc/self/exe"),
-        false => std::env::current_exe().map_err(AssemblyError::Itself)?,
+        false => std::env::current_exe().map_err(RuntimeError::Itself)?,
     };
     let approved = match exec.confine {
         false => Approved::Everything,
@@ -244,8 +231,8 @@ fn settings(loaded: &Loaded) -> Result<Settings, AssemblyError> {
     })
 }
 
-/// What may be shown. The patterns have been checked with the config.
-pub(crate) fn redactor(config: &Config) -> Redactor {
+/// Returns what takes secrets out of texts that are shown. The patterns have been checked with the config.
+pub fn redactor(config: &Config) -> Redactor {
     let patterns = config.logging.redact_patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect();
     Redactor { patterns, ..Redactor::default() }
 }

@@ -5,23 +5,24 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_store::CallId;
 use pincer_tools::{Event, EventKind, EventSink};
 use serde_json::{Value, json};
 
-use crate::print::note;
+use crate::notice::{Notice, Observer};
 
 /// A trail that is larger begins anew; the one before is kept.
 const MOST_BYTES: u64 = 50 << 20;
 
 /// Writes a line for each call that has ended, and passes all events on.
-pub(crate) struct Audit<S> {
+pub(crate) struct Audit {
     file: PathBuf,
     open: Mutex<Open>,
-    next: S,
+    next: Arc<dyn EventSink>,
+    observer: Observer,
 }
 
 #[derive(Default)]
@@ -32,10 +33,10 @@ struct Open {
     complained: bool,
 }
 
-impl<S: EventSink> Audit<S> {
-    /// In the folder for logs of the state directory.
-    pub fn new(state: &Path, next: S) -> Self {
-        Self { file: state.join("logs").join("calls.jsonl"), open: Mutex::default(), next }
+impl Audit {
+    /// Begins a trail in the folder for logs of the state directory.
+    pub fn new(state: &Path, next: Arc<dyn EventSink>, observer: Observer) -> Self {
+        Self { file: state.join("logs").join("calls.jsonl"), open: Mutex::default(), next, observer }
     }
 
     fn write(&self, open: &mut Open, line: &Value) {
@@ -43,11 +44,11 @@ impl<S: EventSink> Audit<S> {
             Some(file) => file.write_all(format!("{line}\n").as_bytes()),
             None => Ok(()),
         });
-        if let Err(error) = written {
+        if let Err(source) = written {
             open.file = None;
-            // Once is enough: it goes to standard error, which somebody may read.
+            // Once is enough.
             if !std::mem::replace(&mut open.complained, true) {
-                note(&format!("warning: calls cannot be noted in {}: {error}", self.file.display()));
+                self.observer.tell(Notice::AuditTrail { file: self.file.clone(), source });
             }
         }
     }
@@ -68,7 +69,7 @@ impl<S: EventSink> Audit<S> {
     }
 }
 
-impl<S: EventSink> EventSink for Audit<S> {
+impl EventSink for Audit {
     fn event(&self, event: Event) {
         if event.run.is_none() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +103,7 @@ mod tests {
     #[test]
     fn each_call_that_ends_leaves_a_line() {
         let state = tempfile::tempdir().unwrap();
-        let audit = Audit::new(state.path(), ());
+        let audit = Audit::new(state.path(), Arc::new(()), Observer::default());
         let event = |run: Option<&str>, what| Event {
             call: "call_1".into(),
             parent: None,

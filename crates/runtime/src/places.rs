@@ -3,8 +3,8 @@
 use std::env;
 use std::path::PathBuf;
 
-/// `$VARIABLE/pincer`, by default `~/DEFAULT/pincer`; `None` without a home.
-pub(crate) fn place(variable: &str, default: &str) -> Option<PathBuf> {
+/// Returns `$VARIABLE/pincer`, by default `~/DEFAULT/pincer`; `None` without a home.
+pub fn place(variable: &str, default: &str) -> Option<PathBuf> {
     // The convention says that a relative path there is to be ignored.
     let absolute = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let base = absolute(variable).or_else(|| Some(absolute("HOME")?.join(default)))?;

@@ -1,6 +1,6 @@
-//! Loads the engine for a command, with the cache where the contract puts it, and tells a person what takes long.
+//! Loads the engine, with the cache where the contract puts it, and tells what takes long.
 
-use std::io::{self, IsTerminal, Write, stderr};
+use std::io;
 use std::sync::Once;
 
 use pincer_codemode::fair_turns;
@@ -8,20 +8,24 @@ use pincer_process::PROCESS_LIMIT;
 use pincer_sandbox::{Engine, Error, LongTurn, Options};
 use rayon::ThreadPoolBuilder;
 
+use crate::notice::{Notice, Observer};
 use crate::places::place;
-use crate::print::{chain, note};
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum LoadError {
+pub enum EngineError {
+    /// It does not load.
     #[error(transparent)]
     Engine(Error),
     /// The sandbox needs a thread for deadlines.
     #[error("{0}: {PROCESS_LIMIT}")]
     NoThread(Error),
+    /// Loading panicked.
+    #[error("loading the JavaScript engine broke down")]
+    Broken(#[source] tokio::task::JoinError),
 }
 
-impl LoadError {
+impl EngineError {
     fn of(error: Error) -> Self {
         let refused = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
         match &error {
@@ -31,14 +35,14 @@ impl LoadError {
     }
 }
 
-/// Loads the engine. What goes wrong with the cache is a warning: it only costs time.
-pub(crate) fn load(live_cells: u32) -> Result<Engine, LoadError> {
-    load_with(live_cells, None)
+/// Loads the engine for cells without code mode. What goes wrong with the cache is a notice: it only costs time.
+pub fn load_engine(live_cells: u32, observer: &Observer) -> Result<Engine, EngineError> {
+    load_with(live_cells, None, observer)
 }
 
-/// The same for code mode, where programs share the processors.
-pub(crate) fn load_for_code_mode(live_cells: u32) -> Result<Engine, LoadError> {
-    load_with(live_cells, Some(fair_turns()))
+/// Loads the engine for code mode, where programs share the processors.
+pub(crate) fn load_for_code_mode(live_cells: u32, observer: &Observer) -> Result<Engine, EngineError> {
+    load_with(live_cells, Some(fair_turns()), observer)
 }
 
 /// Lets this thread compile alone if the system refuses the compiler's threads. rayon, which wasmtime compiles with, would panic.
@@ -53,15 +57,11 @@ fn prepare_compiler() {
     });
 }
 
-fn load_with(live_cells: u32, long_turn: Option<LongTurn>) -> Result<Engine, LoadError> {
-    let progress = |step: pincer_sandbox::Progress| {
+fn load_with(live_cells: u32, long_turn: Option<LongTurn>, observer: &Observer) -> Result<Engine, EngineError> {
+    let told = observer.clone();
+    let progress = move |step: pincer_sandbox::Progress| {
         prepare_compiler();
-        if stderr().is_terminal() {
-            // Replaced by the next step, and cleared at the end.
-            let _ = write!(stderr(), "\r\x1b[K{step} (only the first time) …");
-        } else {
-            note(&format!("{step} (only the first time) …"));
-        }
+        told.tell(Notice::EngineStep(step));
     };
     let options = Options {
         cache_dir: place("XDG_CACHE_HOME", ".cache"),
@@ -69,13 +69,9 @@ fn load_with(live_cells: u32, long_turn: Option<LongTurn>) -> Result<Engine, Loa
         progress: Some(Box::new(progress)),
         long_turn,
     };
-    let loaded = Engine::load(options).map_err(LoadError::of);
-    if stderr().is_terminal() {
-        let _ = write!(stderr(), "\r\x1b[K");
-    }
+    let loaded = Engine::load(options).map_err(EngineError::of);
+    observer.tell(Notice::EngineStepsOver);
     let engine = loaded?;
-    for problem in engine.cache_problems() {
-        note(&format!("warning: {}", chain(problem)));
-    }
+    engine.cache_problems().iter().for_each(|problem| observer.tell(Notice::cache(problem)));
     Ok(engine)
 }

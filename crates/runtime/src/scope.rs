@@ -1,0 +1,341 @@
+//! For whom something runs, and with which rights: policy, settings, tools and identity, made in one place.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pincer_catalog::{Catalog, Policy, PolicyError};
+use pincer_codemode::{Offer, People, RunScope, RunTools, Settings};
+use pincer_config::Config;
+use pincer_store::{CallId, SessionKey};
+use pincer_tools::{Context, Door, UpdateSink};
+use tokio_util::sync::CancellationToken;
+
+use crate::settings::{offer, program_settings};
+
+/// The views that are kept. A front with more callers than that makes those anew that were not used for longest.
+const MOST_VIEWS: usize = 1024;
+
+/// The caller of something. Runs, questions and processes of one principal are nothing to another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Principal {
+    user: String,
+    name: Option<String>,
+    channel: Option<String>,
+}
+
+impl Principal {
+    /// Returns the principal with this identity. It owns its runs under it.
+    pub fn new(user: impl Into<String>) -> Self {
+        Self { user: user.into(), name: None, channel: None }
+    }
+
+    /// Returns the user of the system that this process runs as.
+    pub fn of_this_process() -> Self {
+        Self::new(format!("user:{}", rustix::process::getuid().as_raw()))
+    }
+
+    /// Returns the user that has the token of this name. Rules under `tools.bySender` know the user by that name.
+    pub fn with_token(name: &str) -> Self {
+        Self::new(format!("token:{name}")).known_as(Some(name.to_owned()))
+    }
+
+    /// Sets the name under which rules (`tools.bySender`) know the principal.
+    #[must_use]
+    pub fn known_as(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Sets the channel that the principal's requests come by, such as `mcp`. Hooks, plugins and the trail of calls then see the
+    /// identity as the sender, which no request can choose, and not the name.
+    #[must_use]
+    pub fn over(self, channel: &str) -> Self {
+        Self { channel: Some(channel.to_owned()), ..self }
+    }
+
+    /// Returns the identity.
+    pub fn user(&self) -> &str {
+        &self.user
+    }
+
+    fn sender(&self) -> Option<String> {
+        match self.channel {
+            Some(_) => Some(self.user.clone()),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// For whom a scope is made. Everything that policy, settings and identity are made of is in here, so that they agree.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ScopeRequest {
+    /// The caller.
+    pub principal: Principal,
+    /// The session. A suspended program is continued in the session that began it.
+    pub session: SessionKey,
+    /// The agent's id in the config.
+    pub agent: Option<String>,
+    /// The model's provider.
+    pub provider: Option<String>,
+    /// The model, as its provider calls it.
+    pub model: Option<String>,
+    /// Whether the session is sandboxed.
+    pub sandboxed: bool,
+    /// What a caller gets if the config does not say.
+    pub audience: Audience,
+}
+
+/// What a caller gets if the config does not say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Audience {
+    /// All tools: a command of the person who runs Pincer.
+    #[default]
+    Operator,
+    /// No built-in tools: a client that wants its MCP servers has not asked for tools that write files where it happens to start
+    /// Pincer.
+    Client,
+}
+
+impl ScopeRequest {
+    /// Returns the request of an operator, without an agent.
+    pub fn new(principal: Principal, session: impl Into<SessionKey>) -> Self {
+        Self {
+            principal,
+            session: session.into(),
+            agent: None,
+            provider: None,
+            model: None,
+            sandboxed: false,
+            audience: Audience::default(),
+        }
+    }
+
+    fn policy(&self, config: &Config) -> Result<Policy, PolicyError> {
+        let scope = pincer_config::Scope {
+            agent: self.agent.as_deref(),
+            provider: self.provider.as_deref(),
+            model: self.model.as_deref(),
+            sender: self.principal.name.as_deref(),
+            sandboxed: self.sandboxed,
+            run: None,
+        };
+        match self.audience {
+            Audience::Operator => config.policy(&scope),
+            Audience::Client => config.served_policy(&scope),
+        }
+    }
+
+    fn context(&self) -> Context {
+        Context {
+            session: self.session.clone(),
+            user: self.principal.user.clone(),
+            agent: self.agent.clone(),
+            sender: self.principal.sender(),
+            channel: self.principal.channel.clone(),
+            sandboxed: self.sandboxed,
+            ..Context::default()
+        }
+    }
+}
+
+/// The rights of a caller: what all scopes of one request share.
+struct View {
+    request: ScopeRequest,
+    policy: Policy,
+    settings: Settings,
+    offer: Offer,
+    /// The tools that policy leaves, and the version of the door that they are of.
+    tools: Mutex<Option<(u64, Arc<RunTools>)>>,
+}
+
+/// For whom something runs, and with which rights. [`Runtime::scope`](crate::Runtime::scope) alone makes one. Clones share their
+/// tokens: aborting one aborts all. [`Scope::renewed`] has tokens of its own.
+#[derive(Clone)]
+pub struct Scope {
+    view: Arc<View>,
+    settings: Settings,
+    parent_call: Option<CallId>,
+    people: People,
+    listener: Arc<dyn UpdateSink>,
+    abort: CancellationToken,
+    left: CancellationToken,
+}
+
+impl Scope {
+    fn of(view: Arc<View>) -> Self {
+        Self {
+            settings: view.settings.clone(),
+            view,
+            parent_call: None,
+            people: People::Absent,
+            listener: Arc::new(()),
+            abort: CancellationToken::new(),
+            left: CancellationToken::new(),
+        }
+    }
+
+    /// Returns a scope with the same rights and nothing else of this one: no listener, no person, tokens of its own.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        Self::of(Arc::clone(&self.view))
+    }
+
+    /// Sets whether a person is there to answer questions. By default no person is.
+    #[must_use]
+    pub fn with_people(self, people: People) -> Self {
+        Self { people, ..self }
+    }
+
+    /// Sets whom tools ask that want something of their caller.
+    #[must_use]
+    pub fn with_listener(self, listener: Arc<dyn UpdateSink>) -> Self {
+        Self { listener, ..self }
+    }
+
+    /// Sets the call within which programs run: events of their calls carry it.
+    #[must_use]
+    pub fn within(self, call: impl Into<CallId>) -> Self {
+        Self { parent_call: Some(call.into()), ..self }
+    }
+
+    /// Changes the settings for this scope alone.
+    #[must_use]
+    pub fn with_settings(self, change: impl FnOnce(Settings) -> Settings) -> Self {
+        Self { settings: change(self.settings), ..self }
+    }
+
+    /// Returns the caller.
+    pub fn principal(&self) -> &Principal {
+        &self.view.request.principal
+    }
+
+    /// Returns how much programs may use.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Returns the policy that the tools are chosen by.
+    pub fn policy(&self) -> &Policy {
+        &self.view.policy
+    }
+
+    /// Returns how tools are offered to a model.
+    pub fn offer(&self) -> Offer {
+        self.view.offer
+    }
+
+    /// Returns whether a person is there to answer questions.
+    pub fn people(&self) -> People {
+        self.people
+    }
+
+    /// Returns the token that ends what runs in this scope.
+    pub fn abort(&self) -> &CancellationToken {
+        &self.abort
+    }
+
+    /// Returns the token that tells that the person has left: no answer is waited for any more.
+    pub fn left(&self) -> &CancellationToken {
+        &self.left
+    }
+
+    pub(crate) fn listener(&self) -> &Arc<dyn UpdateSink> {
+        &self.listener
+    }
+
+    pub(crate) fn context(&self) -> Context {
+        let (parent_call, abort) = (self.parent_call.clone(), self.abort.clone());
+        Context { parent_call, abort, ..self.view.request.context() }
+    }
+
+    /// Returns the scope as code mode takes it, for programs that may take so long.
+    pub(crate) fn of_run(&self, tools: Arc<RunTools>, timeout: Duration) -> RunScope {
+        let timeout = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        RunScope {
+            people: self.people,
+            listener: Arc::clone(&self.listener),
+            left: self.left.clone(),
+            ..RunScope::new(tools, self.settings.clone().timeout_ms(timeout), self.context())
+        }
+    }
+}
+
+/// The rights of all callers, kept for as long as the door has not changed.
+#[derive(Default)]
+pub(crate) struct Views {
+    kept: Mutex<Kept>,
+    /// All tools at the door, at one version.
+    catalog: Mutex<Option<(u64, Arc<Catalog>)>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    views: HashMap<ScopeRequest, (Arc<View>, u64)>,
+    /// Counts uses, so that the one that was not used for longest can be told.
+    uses: u64,
+}
+
+impl Views {
+    /// Returns a scope for a request, with tokens of its own.
+    pub fn scope(&self, config: &Config, request: &ScopeRequest) -> Result<Scope, PolicyError> {
+        let mut kept = lock(&self.kept);
+        kept.uses += 1;
+        let now = kept.uses;
+        if let Some((view, used)) = kept.views.get_mut(request) {
+            *used = now;
+            return Ok(Scope::of(Arc::clone(view)));
+        }
+        let fields = config.code_mode(request.agent.as_deref());
+        let view = Arc::new(View {
+            policy: request.policy(config)?,
+            settings: program_settings(&fields),
+            offer: offer(&fields),
+            tools: Mutex::default(),
+            request: request.clone(),
+        });
+        if kept.views.len() >= MOST_VIEWS {
+            let oldest = kept.views.iter().min_by_key(|(_, (_, used))| *used).map(|(request, _)| request.clone());
+            oldest.and_then(|request| kept.views.remove(&request));
+        }
+        kept.views.insert(request.clone(), (Arc::clone(&view), now));
+        Ok(Scope::of(view))
+    }
+
+    /// Returns the tools of a scope, as they are at the door now.
+    pub fn tools(&self, door: &Door, scope: &Scope) -> Arc<RunTools> {
+        let version = door.version();
+        let mut kept = lock(&scope.view.tools);
+        match &*kept {
+            Some((of, tools)) if *of == version => Arc::clone(tools),
+            _ => {
+                let View { request, policy, .. } = &*scope.view;
+                let tools = RunTools::new(door, &self.catalog(door, version), policy, &request.context());
+                let tools = Arc::new(tools);
+                *kept = Some((version, Arc::clone(&tools)));
+                tools
+            }
+        }
+    }
+
+    /// Returns all tools at the door, whatever policy says.
+    pub fn catalog(&self, door: &Door, version: u64) -> Arc<Catalog> {
+        let mut kept = lock(&self.catalog);
+        match &*kept {
+            Some((of, catalog)) if *of == version => Arc::clone(catalog),
+            _ => {
+                let catalog = Catalog::new(door.entries()).unwrap_or_else(|error| {
+                    // The door takes no id twice. Should it ever, no caller has any tool.
+                    tracing::error!("the tools at the door cannot be listed: {error}");
+                    Catalog::default()
+                });
+                let catalog = Arc::new(catalog);
+                *kept = Some((version, Arc::clone(&catalog)));
+                catalog
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

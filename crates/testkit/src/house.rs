@@ -1,0 +1,219 @@
+//! The fixture of tests: a runtime with tools of the test behind a real door, on a real engine and a real store.
+//!
+//! Tests of code mode take its parts: the [`engine`], the tools, a [`store`]. Tests of the crates below that (`tools`, `builtin`,
+//! `plugins`, `mcp`) have fixtures of their own, of a door alone: with this one they would have to build the engine first.
+#![allow(clippy::expect_used, reason = "a test fails by panicking")]
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use pincer_catalog::{Entry, Flags, ToolId};
+use pincer_codemode::fair_turns;
+use pincer_config::keys::{CodeMode, CodeModeFields, Decision, McpSampling, McpServer, OneOrMany, Rule};
+use pincer_config::{Config, Loaded};
+use pincer_runtime::{BuiltIn, EngineStart, Extend, Runtime, RuntimeOptions};
+use pincer_sandbox::{Engine, Options};
+use pincer_store_sqlite::SqliteStore;
+use pincer_tools::{EventSink, FnTool, Tool, ToolCall, ToolError};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+
+/// What takes longer than this never happens.
+pub const NEVER: Duration = Duration::from_secs(60);
+
+/// The cells that the engine of tests can have at a time.
+pub const LIVE_CELLS: u32 = 256;
+
+/// Returns the engine of all tests of a process, compiled once for all tests of a build.
+pub fn engine() -> &'static Engine {
+    static ENGINE: OnceLock<Engine> = OnceLock::new();
+    let load = || Options {
+        cache_dir: Some(temporary_directory().join("engine-cache")),
+        live_cells: LIVE_CELLS,
+        long_turn: Some(fair_turns()),
+        ..Options::default()
+    };
+    ENGINE.get_or_init(|| Engine::load(load()).expect("the engine"))
+}
+
+/// Returns cargo's directory for files of tests, which it tells only to tests themselves.
+fn temporary_directory() -> PathBuf {
+    let test = std::env::current_exe().expect("a test");
+    // target/debug/deps/test
+    test.ancestors().nth(3).expect("the target directory").join("tmp")
+}
+
+/// Opens the store in a directory.
+pub fn store(directory: &Path) -> Arc<SqliteStore> {
+    Arc::new(SqliteStore::open(&directory.join("pincer.db")).expect("a store"))
+}
+
+/// Returns the path of a program of this crate, as a server.
+pub fn program(name: &str, argument: &str) -> McpServer {
+    let command = crate::program(name).expect("built with the workspace");
+    McpServer { command: Some(command.display().to_string()), args: vec![argument.into()], ..McpServer::default() }
+}
+
+/// Places where tools and tests wait for each other.
+#[derive(Clone, Default)]
+pub struct Gates(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
+
+impl Gates {
+    fn gate(&self, name: &str) -> Arc<Semaphore> {
+        let mut gates = self.0.lock().expect("gates");
+        Arc::clone(gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
+    }
+
+    /// Lets one through.
+    pub fn open(&self, name: &str) {
+        self.gate(name).add_permits(1);
+    }
+
+    /// Returns whether a call has come to a gate, or a test has opened it.
+    pub fn has_come(&self, name: &str) -> bool {
+        self.0.lock().expect("gates").contains_key(name)
+    }
+
+    /// Waits until it is opened, and panics if that never happens.
+    pub async fn pass(&self, name: &str) {
+        let waiting = tokio::time::timeout(NEVER, self.wait(name)).await;
+        waiting.unwrap_or_else(|_| panic!("{name} never happened"));
+    }
+
+    /// Waits until it is opened.
+    pub async fn wait(&self, name: &str) {
+        self.gate(name).acquire().await.expect("open").forget();
+    }
+}
+
+/// Returns the entry of a trusted tool.
+pub fn entry(id: &str) -> Entry {
+    let id: ToolId = id.parse().expect("an id");
+    let mut entry = Entry::new(id.clone(), format!("A test tool called {}", id.name()));
+    entry.flags = Flags { trusted: true, ..Flags::default() };
+    entry
+}
+
+/// Returns a tool that is a function.
+pub fn tool<F: Future<Output = Result<Value, ToolError>> + Send + 'static>(
+    call: impl Fn(ToolCall) -> F + Send + Sync + 'static,
+) -> Arc<dyn Tool> {
+    Arc::new(FnTool(call))
+}
+
+/// Returns a tool that gives its input back.
+pub fn echo() -> Arc<dyn Tool> {
+    tool(|call| async move { Ok(call.input) })
+}
+
+/// Returns a tool that fails.
+pub fn fail() -> Arc<dyn Tool> {
+    tool(|_| async { Err(ToolError::unknown("it broke")) })
+}
+
+/// Returns a tool that opens `NAME begun`, waits for `NAME`, which is in its input, and gives it back.
+pub fn gate(gates: &Gates) -> Arc<dyn Tool> {
+    let gates = gates.clone();
+    tool(move |call| {
+        let (gates, name) = (gates.clone(), call.input["name"].as_str().unwrap_or_default().to_owned());
+        async move {
+            gates.open(&format!("{name} begun"));
+            gates.wait(&name).await;
+            Ok(json!(name))
+        }
+    })
+}
+
+/// What a runtime of a test is to be like.
+pub struct Plan {
+    /// The config. `workspace` is the directory of the test, if it says nothing.
+    pub config: Config,
+    /// The cells that may run at a time.
+    pub live_cells: u32,
+    /// Gets to see what calls do.
+    pub events: Arc<dyn EventSink>,
+    /// The answer to servers that ask for a model's answer.
+    pub sampling: McpSampling,
+    /// Adds tools.
+    pub extend: Extend,
+}
+
+/// A runtime in a directory of its own.
+pub struct House {
+    /// The runtime.
+    pub runtime: Arc<Runtime>,
+    /// The state directory.
+    pub directory: TempDir,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            config: Config::default(),
+            live_cells: LIVE_CELLS,
+            events: Arc::new(()),
+            sampling: McpSampling::Refuse,
+            extend: Box::new(Ok),
+        }
+    }
+}
+
+impl Plan {
+    /// Adds tools under their ids.
+    #[must_use]
+    pub fn tools(self, tools: Vec<(&'static str, Arc<dyn Tool>)>) -> Self {
+        let add = |door, (id, tool)| pincer_tools::DoorBuilder::tool(door, entry(id), tool);
+        Self { extend: Box::new(move |door| tools.into_iter().try_fold((self.extend)(door)?, add)), ..self }
+    }
+
+    /// Has a person asked about calls of these tools.
+    #[must_use]
+    pub fn ask(mut self, names: &[&str]) -> Self {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.config.approvals.rules.push(Rule { matches: OneOrMany::Many(names), decision: Decision::Ask });
+        self
+    }
+
+    /// Denies these tools.
+    #[must_use]
+    pub fn deny(mut self, names: &[&str]) -> Self {
+        self.config.tools.deny.extend(names.iter().map(|name| (*name).to_owned()));
+        self
+    }
+
+    /// Adds a server.
+    #[must_use]
+    pub fn server(mut self, name: &str, server: McpServer) -> Self {
+        self.config.mcp.servers.insert(name.to_owned(), server);
+        self
+    }
+
+    /// Sets how long programs may take.
+    #[must_use]
+    pub fn timeout_ms(mut self, timeout: u64) -> Self {
+        let fields = CodeModeFields { timeout_ms: Some(timeout), ..self.config.tools.code_mode.fields() };
+        self.config.tools.code_mode = CodeMode::Fields(Box::new(fields));
+        self
+    }
+
+    /// Opens the runtime.
+    pub fn open(self) -> House {
+        let directory = tempfile::tempdir().expect("a directory");
+        let mut loaded = Loaded::default();
+        loaded.parsed.config = self.config;
+        loaded.parsed.config.workspace.get_or_insert_with(|| directory.path().display().to_string());
+        let options = RuntimeOptions {
+            live_cells: self.live_cells,
+            engine: EngineStart::Given(engine().clone()),
+            events: self.events,
+            sampling: self.sampling,
+            built_in: BuiltIn::LeftOut,
+            extend: self.extend,
+            ..RuntimeOptions::new(loaded, directory.path())
+        };
+        House { runtime: Arc::new(Runtime::open(options).expect("a runtime")), directory }
+    }
+}
