@@ -196,7 +196,10 @@ impl Door {
                 biased;
                 () = context.abort.cancelled() => {
                     let cancelled = self.store().resolve(id, Decision::Cancel, Vec::new(), "abort", self.store().now());
-                    return cancelled.await.map(|resolution| Settled::As(resolution.approval.state));
+                    let cancelled = cancelled.await;
+                    // An equal call may wait for the same answer.
+                    self.answered.notify_waiters();
+                    return cancelled.map(|resolution| Settled::As(resolution.approval.state));
                 }
                 () = answered => {}
                 () = elsewhere.changed() => {}
@@ -230,9 +233,10 @@ impl Door {
 
     /// Answers a question. `false` if it was settled before.
     pub async fn answer(&self, approval: &ApprovalId, answer: Answer, by: &str) -> Result<bool, StoreError> {
-        let applied = answer_question(self.store(), approval, answer, by).await?;
+        let applied = answer_question(self.store(), approval, answer, by).await;
+        // Also after a failure: the answer may be stored all the same.
         self.answered.notify_waiters();
-        Ok(applied)
+        applied
     }
 }
 

@@ -14,8 +14,8 @@ use pincer_store::{
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
-    Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, FnTool, Matcher, Outcome, RuleDecision, RunOwner,
-    ToolCall, ToolError,
+    Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, Event, EventKind, FnTool, Matcher, Outcome,
+    RuleDecision, RunOwner, ToolCall, ToolError,
 };
 use serde_json::json;
 
@@ -92,6 +92,40 @@ async fn one_yes_is_for_one_of_two_equal_calls() {
         house.door.answer(&second, Answer::Deny, "me").await.expect("answered");
     });
     assert_eq!(u8::from(one.result.is_ok()) + u8::from(two.result.is_ok()), 1);
+}
+
+/// Both wait for the answer to one question: the one that goes on must notice that the other has withdrawn it.
+#[tokio::test]
+async fn an_abort_of_one_of_two_equal_calls_leaves_the_other_a_question_of_its_own() {
+    let house = asking();
+    let (aborted, goes_on) = (Context::default(), Context::default());
+    let asked = || {
+        let is_asked = |event: &&Event| matches!(event.what, EventKind::ApprovalRequested { .. });
+        house.events.lock().unwrap().iter().filter(is_asked).count()
+    };
+    let input = || json!({ "text": "x" });
+    let both = async {
+        tokio::join!(house.call_as(&aborted, "echo", input()), house.call_as(&goes_on, "echo", input()), async {
+            let first = question(&house).await;
+            while asked() < 2 {
+                tokio::task::yield_now().await;
+            }
+            // Until both wait.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            aborted.abort.cancel();
+            let second = loop {
+                let id = question(&house).await;
+                if id != first {
+                    break id;
+                }
+                tokio::task::yield_now().await;
+            };
+            house.door.answer(&second, Answer::AllowOnce, "me").await.expect("answered");
+        })
+    };
+    let (one, two, ()) = tokio::time::timeout(Duration::from_secs(60), both).await.expect("it asks again");
+    assert_eq!(one.result.expect_err("aborted").code, ErrorCode::Aborted);
+    assert!(two.result.is_ok());
 }
 
 #[tokio::test]
