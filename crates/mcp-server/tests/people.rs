@@ -4,6 +4,7 @@
 mod common;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use common::person::{Person, Reply, decides};
 use common::{Plan, house, planned, program};
@@ -121,14 +122,17 @@ async fn taking_a_request_back_ends_the_program_and_its_tool() {
 async fn taking_a_request_back_ends_a_program_that_waits_for_a_person() {
     let house = house(Surface::Code);
     let client = house.connect(Person::who_answers([Reply::Never])).await;
-    {
+    let question = {
         let going = client.exec("return await tools.ask({})");
+        let asked = async {
+            client.hears("elicitation/create").await;
+            house.question()
+        };
         tokio::select! {
             done = going => panic!("{done}"),
-            _ = client.hears("elicitation/create") => {}
+            question = asked => question,
         }
-    }
-    let question = house.question();
+    };
     house.until(&house.runs()[0], RunState::Aborted).await;
     assert_eq!(house.store.approval(&question.id).await.unwrap().state, ApprovalState::Cancelled);
 }
@@ -148,6 +152,10 @@ async fn a_client_that_goes_in_the_middle_loses_nothing() {
     assert_eq!(house.state(&run), RunState::Running);
     house.gates.open("slow");
     house.until(&run, RunState::Waiting).await;
+    // That can be seen before it is on the disk, and whoever asks before then is told that it waits.
+    while house.mode.runs_here() > 0 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
     let back = house.connect(Person::plain()).await;
     assert_eq!(back.wait(&json!({ "runId": run })).await["value"], "slow!");
 }
