@@ -1,5 +1,6 @@
 //! Commands: what they say, how they end, who may run them.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "the test that started this program reads it")]
 
 mod common;
 

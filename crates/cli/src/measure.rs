@@ -1,4 +1,5 @@
 //! What the benchmarks have in common.
+#![allow(clippy::print_stderr, reason = "progress of a measurement, for a person at a terminal")]
 
 use std::fs;
 use std::io::{IsTerminal, stderr};

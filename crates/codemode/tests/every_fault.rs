@@ -1,6 +1,7 @@
 //! A fault at every single store call of one program, one by one, and the program continued afterwards, in the same process
 //! and in another one.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures for whoever runs it with --nocapture")]
 
 mod common;
 mod effects;

@@ -1,5 +1,6 @@
 //! Sixty-four hostile programs beside sixty-four good ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures for whoever runs it with --nocapture")]
 
 mod common;
 

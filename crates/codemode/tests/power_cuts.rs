@@ -4,6 +4,7 @@
 //! A cut is played by copying the files of the store after each commit that is synced. A cut at some moment leaves the
 //! latest copy, in which the runs belong to another boot of the machine.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures for whoever runs it with --nocapture")]
 
 mod common;
 mod effects;

@@ -1,4 +1,5 @@
 //! Fetches the JavaScript engine into the build directory, once, and verified.
+#![allow(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
 
 mod fetch;
 

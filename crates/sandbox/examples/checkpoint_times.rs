@@ -4,6 +4,7 @@
 //! cargo run --release -p pincer-sandbox --example checkpoint_times
 //! ```
 #![allow(clippy::expect_used, reason = "a measurement ends by panicking when it cannot go on")]
+#![allow(clippy::print_stdout, reason = "printing is all that it is for")]
 
 use std::time::{Duration, Instant};
 

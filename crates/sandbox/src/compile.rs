@@ -1,4 +1,5 @@
 //! Compiled code, from the cache or made now. The one `unsafe` of this crate is here.
+#![allow(unsafe_code, reason = "the only way to load code that was compiled before")]
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

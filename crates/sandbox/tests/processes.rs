@@ -4,6 +4,7 @@
 //!
 //! Not in `it`: it starts this test program again, by the names of its tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "the test that started this program reads it")]
 
 mod common;
 

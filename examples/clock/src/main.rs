@@ -1,4 +1,5 @@
 //! A plugin for Pincer: one JSON-RPC message per line on stdin and stdout. Logs go to stderr.
+#![allow(clippy::print_stderr, reason = "what a plugin writes there is in its log")]
 
 use std::collections::HashSet;
 use std::io::{BufRead, Write, stdin, stdout};

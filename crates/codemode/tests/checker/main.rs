@@ -13,6 +13,7 @@
 //!
 //! `judge.rs` lists what must hold.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures for whoever runs it with --nocapture")]
 
 mod child;
 #[path = "../common/mod.rs"]

@@ -3,7 +3,8 @@
 //! Each case starts this program again as a part that does the thing to itself, and looks at that from outside. There is no test
 //! harness: a process may only split while it has one thread.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "it is its own harness")]
 
 mod cases;
 mod parts;

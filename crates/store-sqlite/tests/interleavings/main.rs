@@ -9,6 +9,7 @@
 //!
 //! Owners go on after they were refused, and with proofs that are long outdated: worse than any process that is correct.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "figures for whoever runs it with --nocapture")]
 
 mod model;
 mod world;

@@ -1,4 +1,5 @@
 //! `mcp-fixture stdio` or `mcp-fixture http ADDR`: see the crate's documentation.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the tests talks to whoever started it")]
 
 use std::process::ExitCode;
 

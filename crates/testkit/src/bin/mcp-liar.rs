@@ -1,4 +1,5 @@
 //! `mcp-liar MODE`, `mcp-liar MODE http ADDR` or `mcp-liar catalog FILE [SERVER]`: see the crate's documentation.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the tests talks to whoever started it")]
 
 use std::path::Path;
 use std::process::ExitCode;

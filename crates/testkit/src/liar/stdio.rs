@@ -1,4 +1,5 @@
 //! A message per line, more or less.
+#![allow(clippy::print_stderr, reason = "servers write their logs there")]
 
 use std::io::{self, BufRead as _, Write};
 use std::path::Path;

@@ -3,6 +3,7 @@
 //! It does what a session does: servers from a config, calls through the door, logins with `pincer_mcp::login`. Which scenario
 //! it is in, and what there is to know of it, the suite says in the environment. Whatever a server has is used: all tools are
 //! called, all resources read, all prompts got.
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program of the tests talks to whoever started it")]
 
 mod browser;
 mod caller;
