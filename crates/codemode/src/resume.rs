@@ -302,10 +302,10 @@ impl CodeMode {
         }
         let Some(began) = stored.and_then(|text| KnownTools::parse(text).ok()) else { return Arc::clone(current) };
         let known = Arc::new(began.and(current));
-        if known.hash() != began.hash() {
-            if let Err(error) = self.inner.store.set_tools(&run.id, fence, known.stored()).await {
-                tracing::warn!("the tools of the run {} could not be noted: {error}", run.id);
-            }
+        if known.hash() != began.hash()
+            && let Err(error) = self.inner.store.set_tools(&run.id, fence, known.stored()).await
+        {
+            tracing::warn!("the tools of the run {} could not be noted: {error}", run.id);
         }
         known
     }

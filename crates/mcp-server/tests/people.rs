@@ -152,8 +152,8 @@ async fn a_client_that_goes_in_the_middle_loses_nothing() {
     assert_eq!(house.state(&run), RunState::Running);
     house.gates.open("slow");
     house.until(&run, RunState::Waiting).await;
-    // That can be seen before it is on the disk, and whoever asks before then is told that it waits.
-    while house.mode.runs_here() > 0 {
+    // That can be seen before it is on the disk, and a request that comes before then is told that it waits.
+    while house.runtime.runs_here() > 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let back = house.connect(Person::plain()).await;

@@ -25,7 +25,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// What an operation is to a server.
 trait AtServer: Sized {
     /// Returns whether a server says that it can do this.
-    fn is_offered(self, listing: &Listing) -> bool;
+    fn is_offered(&self, listing: &Listing) -> bool;
     /// Makes its catalog entry.
     fn entry(self, id: ToolId) -> Entry;
     /// Makes the request of a call.
@@ -33,7 +33,7 @@ trait AtServer: Sized {
 }
 
 impl AtServer for Operation {
-    fn is_offered(self, listing: &Listing) -> bool {
+    fn is_offered(&self, listing: &Listing) -> bool {
         let can = &listing.info.capabilities;
         match self {
             Self::ListResources | Self::ListTemplates | Self::ReadResource => can.resources.is_some(),

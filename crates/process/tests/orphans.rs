@@ -2,7 +2,7 @@
 //!
 //! Adopting orphans changes the whole process, so these tests have one of their own, and one runs at a time.
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, PipeReader, Read, Write, pipe};
 use std::process::Stdio;

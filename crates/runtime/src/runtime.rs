@@ -212,6 +212,11 @@ impl Runtime {
         }
     }
 
+    /// Returns how many runs this process has something to do with. A suspended one whose calls have settled is none of them.
+    pub fn runs_here(&self) -> usize {
+        self.mode.get().map_or(0, CodeMode::runs_here)
+    }
+
     /// Returns whether tools run for suspended programs.
     pub fn is_busy(&self) -> bool {
         self.mode.get().is_some_and(CodeMode::is_busy)

@@ -1,4 +1,5 @@
 //! The configs of MCP clients: one program for all tests that can be beside others. Linking takes longer than most of them.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod files;
 mod home;

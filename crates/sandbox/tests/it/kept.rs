@@ -1,7 +1,7 @@
 //! Memory that is kept for the next cells: how much, and that it can be given back under live ones.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use crate::common::{cache_dir, echo, finish};
+use crate::common::{LONG, cache_dir, echo, finish};
 use pincer_sandbox::{Cell, Engine, Limit, Limits, MemoryBudget, Options, Program, TurnEnd};
 
 const CELLS: usize = 16;
@@ -17,7 +17,7 @@ fn what_is_kept_is_bounded_and_goes_back_while_cells_are_live() {
     let options = Options { cache_dir: Some(cache_dir()), live_cells: CELLS as u32 + 1, ..Options::default() };
     let engine = Engine::load(options).unwrap();
     let mut live = holding(&engine);
-    let request = live.run_turn(crate::common::LONG).unwrap().requests.remove(0);
+    let request = live.run_turn(LONG).unwrap().requests.remove(0);
     let cells: Vec<Cell> = (0..CELLS).map(|_| holding(&engine)).collect();
     cells.into_iter().for_each(|cell| assert!(matches!(finish(cell).end, TurnEnd::Value(Some(_)))));
     let kept = engine.kept_bytes();
@@ -28,18 +28,14 @@ fn what_is_kept_is_bounded_and_goes_back_while_cells_are_live() {
     assert_eq!((engine.image_hash(), engine.kept_bytes()), (hash, kept), "the live cell has the image still");
     let snapshot = live.park().unwrap();
     live.deliver(echo(&request)).unwrap();
-    assert!(
-        matches!(live.run_turn(crate::common::LONG).unwrap().end, TurnEnd::Value(Some(seven)) if seven.as_str() == "7")
-    );
+    assert!(matches!(live.run_turn(LONG).unwrap().end, TurnEnd::Value(Some(seven)) if seven.as_str() == "7"));
     drop(live);
     assert!(engine.kept_bytes() < MIB, "{}", engine.kept_bytes());
 
     // A cell that was parked under the earlier image goes on under this one, which is the same.
     let mut again = engine.restore(&snapshot, Limits::default()).unwrap();
     again.deliver(echo(&request)).unwrap();
-    assert!(
-        matches!(again.run_turn(crate::common::LONG).unwrap().end, TurnEnd::Value(Some(seven)) if seven.as_str() == "7")
-    );
+    assert!(matches!(again.run_turn(LONG).unwrap().end, TurnEnd::Value(Some(seven)) if seven.as_str() == "7"));
 }
 
 /// The host keeps the text of a request until it is answered: that is memory too.
@@ -59,7 +55,7 @@ fn requests_are_counted_and_handed_over_with_their_texts() {
     };
     let budget = MemoryBudget::new(256 * MIB);
     let mut cell = start(&budget);
-    let turn = cell.run_turn(crate::common::LONG).unwrap();
+    let turn = cell.run_turn(LONG).unwrap();
     assert_eq!(turn.requests.len(), 8);
     let (with_requests, memory) = (budget.used(), cell.memory_bytes());
     assert!(
@@ -82,7 +78,7 @@ fn requests_are_counted_and_handed_over_with_their_texts() {
     let mut cell = start(&tight);
     let mut other = tight.open(&"b".into(), 0, most - memory - 2_000_000);
     assert!(has_room_for(&mut other, most - memory - 2_000_000));
-    let turn = cell.run_turn(std::time::Duration::from_millis(200)).unwrap();
+    let turn = cell.run_turn(std::time::Duration::from_secs(1)).unwrap();
     assert!(matches!(turn.end, TurnEnd::Limit(Limit::MemoryBudget { .. })), "{:?}", turn.end);
 }
 
