@@ -49,7 +49,7 @@ pub(crate) fn told(error: &RuntimeError) -> u8 {
     }
 }
 
-/// Returns the scope that arguments ask for, for the user who runs this command.
+/// Returns the scope that arguments ask for, for the user of this process.
 pub(crate) fn request(session: &str, arguments: &ScopeArguments) -> ScopeRequest {
     ScopeRequest {
         agent: arguments.agent.clone(),

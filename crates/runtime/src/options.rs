@@ -40,7 +40,7 @@ pub struct RuntimeOptions {
     pub observer: Observer,
 }
 
-/// When the engine is loaded, and by whom.
+/// When the engine is loaded.
 #[derive(Clone, Default)]
 pub enum EngineStart {
     /// When the runtime is opened: what is wrong with it is told at once.

@@ -163,7 +163,7 @@ impl Runtime {
         self.views.tools(&self.door, scope)
     }
 
-    /// Returns all tools at the door, whatever policy says: for the person who writes the policy.
+    /// Returns all tools at the door, whatever policy says: an author of policies wants to see them.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.views.catalog(&self.door, self.door.version())
     }

@@ -1,4 +1,4 @@
-//! For whom something runs, and with which rights: policy, settings, tools and identity, made in one place.
+//! The rights of a caller: policy, settings, tools and identity, made in one place.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::settings::{offer, program_settings};
 
-/// The views that are kept. A front with more callers than that makes those anew that were not used for longest.
-const MOST_VIEWS: usize = 1024;
+/// The views that are kept. Each has its own list of tools, and an index if programs search it: a few hundred kilobytes for 500
+/// tools. With more callers than that, views that were not used for longest are made anew.
+const MOST_VIEWS: usize = 128;
 
 /// The caller of something. Runs, questions and processes of one principal are nothing to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -66,7 +67,7 @@ impl Principal {
     }
 }
 
-/// For whom a scope is made. Everything that policy, settings and identity are made of is in here, so that they agree.
+/// Asks for a scope. Everything that policy, settings and identity are made of is in here, so that they agree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeRequest {
     /// The caller.
@@ -88,7 +89,7 @@ pub struct ScopeRequest {
 /// What a caller gets if the config does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Audience {
-    /// All tools: a command of the person who runs Pincer.
+    /// All tools: a command of Pincer's operator.
     #[default]
     Operator,
     /// No built-in tools: a client that wants its MCP servers has not asked for tools that write files where it happens to start
@@ -148,7 +149,7 @@ struct View {
     tools: Mutex<Option<(u64, Arc<RunTools>)>>,
 }
 
-/// For whom something runs, and with which rights. [`Runtime::scope`](crate::Runtime::scope) alone makes one. Clones share their
+/// Gives a caller's rights to whatever runs in it. [`Runtime::scope`](crate::Runtime::scope) alone makes one. Clones share their
 /// tokens: aborting one aborts all. [`Scope::renewed`] has tokens of its own.
 #[derive(Clone)]
 pub struct Scope {
@@ -186,7 +187,7 @@ impl Scope {
         Self { people, ..self }
     }
 
-    /// Sets whom tools ask that want something of their caller.
+    /// Sets the listener: it answers tools that ask their caller for something, and hears of questions to a person.
     #[must_use]
     pub fn with_listener(self, listener: Arc<dyn UpdateSink>) -> Self {
         Self { listener, ..self }

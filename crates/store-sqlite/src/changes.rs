@@ -2,7 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use pincer_store::{ChangeWatch, Changes};
@@ -13,7 +13,8 @@ use crate::store::Core;
 /// Looks at the counter that SQLite keeps of commits by other connections. It is that of the connection that writes: for it, what
 /// this process has committed itself does not count.
 struct Watch {
-    core: Arc<Core>,
+    /// Weak: a watch that is not used does not keep the file open.
+    core: Weak<Core>,
     every: Duration,
     seen: Option<i64>,
 }
@@ -21,7 +22,7 @@ struct Watch {
 impl Changes for SqliteStore {
     fn watch(&self, within: Duration) -> Box<dyn ChangeWatch> {
         let seen = self.core.change_counter();
-        Box::new(Watch { core: Arc::clone(&self.core), every: within, seen })
+        Box::new(Watch { core: Arc::downgrade(&self.core), every: within, seen })
     }
 }
 
@@ -30,8 +31,9 @@ impl ChangeWatch for Watch {
         Box::pin(async move {
             loop {
                 tokio::time::sleep(self.every).await;
+                let Some(core) = self.core.upgrade() else { return std::future::pending().await };
                 // `None` while a commit is under way here: the next look will tell.
-                if let Some(now) = self.core.change_counter()
+                if let Some(now) = core.change_counter()
                     && self.seen.replace(now) != Some(now)
                 {
                     return;

@@ -18,6 +18,8 @@ use crate::{Answer, Call, Context, ErrorCode, EventKind, Fingerprint, UpdateSink
 
 /// The time between two look-ups of a question that another process may have answered.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
+/// How often it is looked up if nothing tells of a change.
+const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 /// A question to a person.
 pub(crate) struct Question<'a> {
@@ -203,6 +205,7 @@ impl Door {
                 }
                 () = answered => {}
                 () = elsewhere.changed() => {}
+                () = tokio::time::sleep(LOOK_ANYWAY) => {}
                 () = expired => {}
             }
         }
