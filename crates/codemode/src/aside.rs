@@ -105,17 +105,17 @@ impl CodeMode {
     ) -> Result<Place, RunError> {
         let party = scope.party();
         let too_late = |wait: Duration| RunError::of_queue(wait, scope.settings.timeout);
-        let expected = self.inner.places.expected_wait(&party.user);
+        let expected = self.shared.places.expected_wait(&party.user);
         // The pace is an estimate. In doubt it is waited for.
         if Instant::now() + expected * 2 / 3 > deadline {
             return Err(too_late(expected));
         }
         tokio::select! {
             biased;
-            place = self.inner.places.place(&party) => Ok(place),
+            place = self.shared.places.place(&party) => Ok(place),
             () = abort.cancelled() => Err(RunError::aborted()),
             () = tokio::time::sleep_until(deadline.into()) => {
-                Err(too_late(self.inner.places.expected_wait(&party.user).max(Duration::from_secs(1))))
+                Err(too_late(self.shared.places.expected_wait(&party.user).max(Duration::from_secs(1))))
             }
         }
     }
@@ -126,9 +126,9 @@ impl Driver {
     pub fn rest(&mut self) {
         if let (Some(place), Home::Live(cell), false) = (&mut self.place, &self.home, self.stays) {
             place.rest(cell.memory_bytes());
-            let wanted = self.inner.memory.budget.wanted();
+            let wanted = self.shared.memory.budget.wanted();
             if wanted > 0 {
-                self.inner.places.make_room(wanted);
+                self.shared.places.make_room(wanted);
             }
         }
     }
@@ -137,8 +137,8 @@ impl Driver {
     pub async fn put_aside(&mut self) {
         let Some(cell) = self.home.take() else { return };
         let is_large = cell.memory_bytes() > LARGE_CELL;
-        let inner = Arc::clone(&self.inner);
-        let work = move || parked(cell, inner.memory.scratch.as_deref());
+        let shared = Arc::clone(&self.shared);
+        let work = move || parked(cell, shared.memory.scratch.as_deref());
         let parked = if is_large { tokio::task::spawn_blocking(work).await } else { Ok(work()) };
         match parked {
             Ok(Parked::Aside(aside)) => {
@@ -172,7 +172,7 @@ impl Driver {
         let party = self.scope.party();
         let covered = self.record.covered.unwrap_or(0);
         let mut coming = Box::pin(async {
-            let place = self.inner.places.place(&party).await;
+            let place = self.shared.places.place(&party).await;
             if let Some(allotment) = &mut aside.allotment {
                 allotment.grow(aside.memory).await;
             }
@@ -183,16 +183,16 @@ impl Driver {
                 biased;
                 () = self.abort.cancelled() => return Err(RunError::aborted()),
                 place = &mut coming => break place,
-                () = self.inner.closing.cancelled() => return Ok(false),
+                () = self.shared.closing.cancelled() => return Ok(false),
                 () = tokio::time::sleep_until(until.into()) => return Ok(false),
-                note = self.flights.next() => note,
+                note = self.pending_calls.next() => note,
             };
             // Calls go on meanwhile: others may wait for the memory of their inputs.
-            if let Some(settled) = self.flights.note(note) {
+            if let Some(settled) = self.pending_calls.note(note) {
                 self.arrived.push(bridge::arrival(&self.record.id, settled));
             }
-            if self.flights.can_start() && !self.flights.needs_checkpoint() && !self.flights.any_uncovered(covered) {
-                self.flights.start();
+            if self.pending_calls.can_start() && !self.pending_calls.needs_checkpoint() && !self.pending_calls.any_uncovered(covered) {
+                self.pending_calls.start();
             }
         };
         drop(coming);
@@ -203,7 +203,7 @@ impl Driver {
         let started = Instant::now();
         let Home::Aside(aside) = std::mem::replace(&mut self.home, Home::Nowhere) else { return Ok(()) };
         let Aside { kept, memory, allotment, output_spent } = aside;
-        let (engine, limits) = (self.inner.engine.clone(), self.scope.settings.limits);
+        let (engine, limits) = (self.shared.engine.clone(), self.scope.settings.limits);
         let is_large = kept.len() > LARGE || memory > LARGE_CELL;
         let restore = move || -> Result<Cell, AsideError> {
             let bytes = kept.into_bytes()?;

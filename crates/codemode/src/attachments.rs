@@ -9,7 +9,7 @@ use pincer_store::{RunId, StoreError};
 use serde_json::{Map, Value};
 
 use crate::CodeMode;
-use crate::flights::StoredCall;
+use crate::pending_calls::StoredCall;
 use crate::result::{CodeModeResult, Completed};
 use crate::scope::RunScope;
 
@@ -55,8 +55,8 @@ fn blocks(value: &Value) -> impl Iterator<Item = &Value> {
     let lists = LISTS.iter().filter_map(|list| value.get(list)?.as_array());
     // A message of a prompt has one block, or several.
     lists.flatten().flat_map(|block| match block.get("content") {
-        Some(Value::Array(inner)) => inner.iter().collect::<Vec<_>>(),
-        Some(inner @ Value::Object(_)) => vec![inner],
+        Some(Value::Array(shared)) => shared.iter().collect::<Vec<_>>(),
+        Some(shared @ Value::Object(_)) => vec![shared],
         _ => vec![block],
     })
 }
@@ -69,7 +69,7 @@ fn blocks_mut(value: &mut Value) -> Vec<&mut Value> {
         for block in list.as_array_mut().into_iter().flatten() {
             let nested = block
                 .get("content")
-                .map_or(0, |inner| if inner.is_array() { 2 } else { usize::from(inner.is_object()) });
+                .map_or(0, |shared| if shared.is_array() { 2 } else { usize::from(shared.is_object()) });
             match nested {
                 0 => found[at].push(block),
                 1 => found[at].extend(block.get_mut("content")),
@@ -85,7 +85,7 @@ fn binary(block: &Value) -> Option<&str> {
     let within = |holder: &Value, key: &str| holder.get(key).is_some_and(Value::is_string);
     match block.get("type").and_then(Value::as_str) {
         Some("image" | "audio") if within(block, "data") => Some("data"),
-        Some("resource") => block.get("resource").filter(|inner| within(inner, "blob")).map(|_| "blob"),
+        Some("resource") => block.get("resource").filter(|shared| within(shared, "blob")).map(|_| "blob"),
         None if within(block, "blob") => Some("blob"),
         _ => None,
     }
@@ -158,12 +158,12 @@ impl CodeMode {
         for reference in found.into_iter().filter(|reference| seen.insert(*reference)) {
             let Some((run, seq, index)) = parts(reference) else { continue };
             let id = RunId::from(run);
-            match self.inner.store.run(&id).await {
+            match self.shared.store.run(&id).await {
                 Ok(run) if scope.refusal(&run).is_none() => {}
                 Ok(_) | Err(StoreError::Missing { .. }) => continue,
                 Err(error) => return Err(error),
             }
-            let outcome = self.inner.store.call(&id, seq).await?.and_then(|call| call.outcome);
+            let outcome = self.shared.store.call(&id, seq).await?.and_then(|call| call.outcome);
             let read = outcome.and_then(|outcome| pincer_tools::recorded(&outcome).ok());
             blocks.extend(read.and_then(|(result, _)| nth_binary(&result.ok()?.tree().ok()?, index)));
         }

@@ -9,7 +9,7 @@ use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
 use crate::attachments;
-use crate::flights::{Settled, StoredCall};
+use crate::pending_calls::{Settled, StoredCall};
 use crate::known_tools::KnownTools;
 use crate::mcp;
 use crate::tools::RunTools;

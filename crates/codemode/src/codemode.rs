@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::aside::Home;
 use crate::drive::{Driver, margin};
-use crate::flights::Flights;
-use crate::inner::{CodeModeStore, Inner};
+use crate::pending_calls::PendingCalls;
+use crate::shared::{CodeModeStore, Shared};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::listener::Listener;
 use crate::live::{Live, ParkedRun, Turn};
@@ -35,7 +35,7 @@ use crate::timers::Timers;
 /// Code mode in this process: runs programs, suspends and continues them. Cheap to clone; clones share everything.
 #[derive(Clone)]
 pub struct CodeMode {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) shared: Arc<Shared>,
 }
 
 impl CodeMode {
@@ -63,7 +63,7 @@ impl CodeMode {
         let resting = places.clone();
         memory.budget.on_shortage(move |wanted| resting.make_room(wanted));
         let values = MemoryBudget::new(memory.budget.bytes() / VALUES_PART);
-        let inner = Inner {
+        let shared = Shared {
             engine,
             door,
             store,
@@ -79,18 +79,18 @@ impl CodeMode {
             house: Arc::default(),
             closing: CancellationToken::new(),
         };
-        Self { inner: Arc::new(inner) }
+        Self { shared: Arc::new(shared) }
     }
 
     /// Returns the figures of all runs of this process together.
     pub fn counters(&self) -> Counters {
-        self.inner.counting.read()
+        self.shared.counting.read()
     }
 
     /// Runs a program until it ends or must wait. It goes on when the caller stops listening. With a key
     /// ([`ExecInput::key`]), a program that was begun before under it is not begun again: what came of it is told.
     pub async fn exec(&self, scope: &RunScope, input: ExecInput) -> CodeModeResult {
-        self.inner.counting.add(Counted::Exec, 1);
+        self.shared.counting.add(Counted::Exec, 1);
         self.sweep_now_and_then(scope.settings.snapshot_lifetime);
         if input.key.as_ref().is_some_and(|key| key.len() > MOST_KEY) {
             let error = format!("the id of the request is longer than the {MOST_KEY} bytes that it may have");
@@ -108,7 +108,7 @@ impl CodeMode {
         let record = RunRecord::fresh(key.clone());
         let id = record.id.clone();
         let abort = scope.context.abort.child_token();
-        let Turn::Go(tell, _) = self.inner.live.take(&id, &abort) else {
+        let Turn::Go(tell, _) = self.shared.live.take(&id, &abort) else {
             return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
         };
         let again = key.map(|key| (key, input.clone()));
@@ -129,7 +129,7 @@ impl CodeMode {
     /// Returns the run that was begun under a key. Another program under the same key is refused.
     async fn begun_before(&self, scope: &RunScope, key: &Key) -> Result<Option<Run>, CodeModeResult> {
         let Context { user, session, .. } = &scope.context;
-        let found = self.inner.store.run_with_key(user, session, &key.key).await;
+        let found = self.shared.store.run_with_key(user, session, &key.key).await;
         let found = found.map_err(|error| failed(RunError::of_store(&error), Telemetry::default()))?;
         match &found {
             Some(run) if run.key.as_ref().is_some_and(|begun| begun.program == key.program) => {
@@ -159,7 +159,7 @@ impl CodeMode {
     /// Continues a suspended program until it ends or must wait again.
     pub async fn wait(&self, scope: &RunScope, input: &WaitInput) -> CodeModeResult {
         let deadline = Instant::now() + scope.settings.timeout;
-        self.inner.counting.add(Counted::Wait, 1);
+        self.shared.counting.add(Counted::Wait, 1);
         self.sweep_now_and_then(scope.settings.snapshot_lifetime);
         let run = match self.known(scope, &input.run_id).await {
             Ok(run) => run,
@@ -170,7 +170,7 @@ impl CodeMode {
                 return refused;
             }
         };
-        if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
+        if run.expires_at.is_some_and(|time| time <= self.shared.now()) {
             self.sweep().await;
         }
         self.continued(scope, run, deadline, None).await
@@ -186,14 +186,14 @@ impl CodeMode {
     ) -> CodeModeResult {
         let abort = scope.context.abort.child_token();
         let id = run.id.clone();
-        match self.inner.live.take(&id, &abort) {
+        match self.shared.live.take(&id, &abort) {
             Turn::Join(result) => joined(result).await,
             Turn::Held(held) => self.told_held(&held).await,
-            Turn::Go(tell, flights) => {
+            Turn::Go(tell, pending_calls) => {
                 let (mode, scope) = (self.clone(), scope.clone());
                 let (of, token) = (scope.clone(), abort.clone());
-                let flights = flights.map(|flights| *flights);
-                let going = async move { mode.resume(scope, run, flights, deadline, token, again).await };
+                let pending_calls = pending_calls.map(|pending_calls| *pending_calls);
+                let going = async move { mode.resume(scope, run, pending_calls, deadline, token, again).await };
                 self.driven(id, &of, abort, tell, going).await
             }
         }
@@ -218,22 +218,22 @@ impl CodeMode {
             let (result, after) = driving.await;
             std::mem::forget(entry);
             match after {
-                After::Parked(flights) => {
+                After::Parked(pending_calls) => {
                     mode.sweep_within(lifetime + Duration::from_millis(1));
-                    if flights.any_here() {
+                    if pending_calls.any_here() {
                         let guard = mode.guard(id.clone(), abort.clone());
-                        mode.inner.live.park(&id, ParkedRun { flights, abort, _guard: guard });
+                        mode.shared.live.park(&id, ParkedRun { pending_calls, abort, _guard: guard });
                     } else {
                         // All of it is in the store.
-                        drop(mode.inner.live.remove(&id));
+                        drop(mode.shared.live.remove(&id));
                     }
                 }
-                After::Left(flights) => mode.inner.live.put_left(&id, flights),
+                After::Left(pending_calls) => mode.shared.live.put_left(&id, pending_calls),
                 After::Held(held) => {
-                    mode.inner.live.hold(&id, Arc::clone(&held));
+                    mode.shared.live.hold(&id, Arc::clone(&held));
                     mode.keep_storing(held);
                 }
-                After::Nothing => drop(mode.inner.live.remove(&id)),
+                After::Nothing => drop(mode.shared.live.remove(&id)),
             }
             tell.send_replace(Some(result));
         });
@@ -269,7 +269,7 @@ impl CodeMode {
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
-        let allotted = self.allotted(&scope, self.inner.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
+        let allotted = self.allotted(&scope, self.shared.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
         let allotment = match allotted {
             Ok(allotment) => allotment,
             Err(error) => return refused(error, telemetry),
@@ -286,14 +286,14 @@ impl CodeMode {
         };
         let program = Program::new(prepared.text).value(value).library(library);
         let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
-        let cell = match self.inner.engine.start_within(allotment, program, limits) {
+        let cell = match self.shared.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
             Err(error) => return refused(RunError::of_error(&error), telemetry),
         };
         let caller = self.caller(&scope, &abort, &parent);
         let mut driver = Driver {
-            inner: Arc::clone(&self.inner),
-            flights: Flights::new(caller, scope.settings.pending_calls),
+            shared: Arc::clone(&self.shared),
+            pending_calls: PendingCalls::new(caller, scope.settings.pending_calls),
             known: Arc::clone(scope.tools.known()),
             scope,
             record,
@@ -317,7 +317,7 @@ impl CodeMode {
         };
         match (driver.record.fence, &driver.record.key) {
             // Begun again: it is stored already.
-            (Some(fence), _) => match self.inner.leases.hold().await {
+            (Some(fence), _) => match self.shared.leases.hold().await {
                 Ok(owner) => driver.own(fence, owner),
                 Err(error) => return driver.end(RunError::of_store(&error).into()).await,
             },
@@ -348,7 +348,7 @@ impl CodeMode {
             input_kind: Some(input.kind()),
             params: input.params(),
         };
-        let admission = self.inner.door.admission(&scope.context, control).await.map_err(|error| match error.code {
+        let admission = self.shared.door.admission(&scope.context, control).await.map_err(|error| match error.code {
             pincer_tools::ErrorCode::Aborted => RunError::aborted(),
             pincer_tools::ErrorCode::Store => RunError::failed(ErrorCode::RuntimeUnavailable, error.message),
             _ => RunError::failed(ErrorCode::Blocked, error.message),
@@ -374,7 +374,7 @@ impl CodeMode {
 
     /// What calls of a run are made with.
     pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &CallId) -> Caller {
-        let (door, tools) = (Arc::clone(&self.inner.door), Arc::clone(&scope.tools));
+        let (door, tools) = (Arc::clone(&self.shared.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
         Caller {
             door,
@@ -382,8 +382,8 @@ impl CodeMode {
             context,
             parent: parent.to_owned(),
             listener: Listener::new(Arc::clone(&scope.listener)),
-            texts: self.inner.memory.budget.clone(),
-            values: self.inner.values.clone(),
+            texts: self.shared.memory.budget.clone(),
+            values: self.shared.values.clone(),
             user: scope.context.user.as_str().into(),
         }
     }
@@ -422,7 +422,7 @@ struct Entry<'m> {
 
 impl Drop for Entry<'_> {
     fn drop(&mut self) {
-        drop(self.mode.inner.live.remove(self.id));
+        drop(self.mode.shared.live.remove(self.id));
     }
 }
 

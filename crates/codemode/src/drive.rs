@@ -9,9 +9,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::aside::{Home, wanted};
 use crate::bridge::{self, Asked};
-use crate::flights::{Flights, Settled, StoredCall};
+use crate::pending_calls::{PendingCalls, Settled, StoredCall};
 use crate::frontier::StoredYield;
-use crate::inner::Inner;
+use crate::shared::Shared;
 use crate::known_tools::KnownTools;
 use crate::outcome::{ProgramEnd, RunError};
 use crate::places::Place;
@@ -34,7 +34,7 @@ const LOOK_ALIVE: Duration = Duration::from_millis(100);
 
 /// One program on its way.
 pub(crate) struct Driver {
-    pub inner: Arc<Inner>,
+    pub shared: Arc<Shared>,
     pub scope: RunScope,
     pub record: RunRecord,
     /// The author's text, in the `exec` that began it.
@@ -46,7 +46,7 @@ pub(crate) struct Driver {
     pub place: Option<Place>,
     /// It is too large to be put aside.
     pub stays: bool,
-    pub flights: Flights,
+    pub pending_calls: PendingCalls,
     pub timers: Timers,
     pub yields: Vec<StoredYield>,
     /// The answers that the cell gets in its next turn.
@@ -131,22 +131,22 @@ impl Driver {
     }
 
     async fn turn(&mut self) -> Result<Turn, RunError> {
-        self.flights.send_off();
+        self.pending_calls.send_off();
         let mut cell = self.home.take().ok_or_else(|| RunError::bug("there is no cell"))?;
         for answer in self.answers.drain(..) {
             cell.deliver(answer).map_err(|error| RunError::of_error(&error))?;
         }
         let started = Instant::now();
         let time = self.deadline.saturating_duration_since(started);
-        let company = self.inner.company();
-        let ran = self.inner.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
+        let company = self.shared.company();
+        let ran = self.shared.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
         let Ran { mut cell, turn, waited } = ran
             .await
             .map_err(|error| RunError::failed(crate::ErrorCode::RuntimeUnavailable, crate::outcome::told(&error)))?;
         if company == Company::Others {
             self.breath = Instant::now();
         }
-        cell.hand_requests_over(self.flights.texts());
+        cell.hand_requests_over(self.pending_calls.texts());
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took);
         let turn = turn.map_err(|error| RunError::of_error(&error))?;
@@ -196,19 +196,19 @@ impl Driver {
         let outcome = match bridge::read(request, &self.scope.tools, &self.known) {
             Err(fault) => Err(fault),
             Ok(Asked::Sleep) => {
-                self.timers.set(id, &request.args, request.at, self.inner.now());
+                self.timers.set(id, &request.args, request.at, self.shared.now());
                 return None;
             }
             Ok(Asked::Yield { reason }) => {
-                self.yields.push(StoredYield { id, reason, since: self.inner.now() });
+                self.yields.push(StoredYield { id, reason, since: self.shared.now() });
                 return None;
             }
             Ok(Asked::Call(call)) => {
                 let line = request.site.map(|site| self.positions.original(site).line);
                 self.telemetry.called(&call.tool);
-                self.inner.counting.add(Counted::Call, 1);
+                self.shared.counting.add(Counted::Call, 1);
                 let bridge::ToolCall { tool, input, method, flags } = call;
-                self.flights.queue(StoredCall {
+                self.pending_calls.queue(StoredCall {
                     id,
                     seq: self.record.next_seq(),
                     fingerprint: self.known.get(&tool),
@@ -216,7 +216,7 @@ impl Driver {
                     input,
                     method,
                     line,
-                    since: self.inner.now(),
+                    since: self.shared.now(),
                     approval: None,
                     sequential: flags.sequential,
                     flags,
@@ -225,7 +225,7 @@ impl Driver {
             }
             Ok(Asked::Api { server, tool, with_schema }) => {
                 self.telemetry.describe_count += 1;
-                self.inner.counting.add(Counted::Describe, 1);
+                self.shared.counting.add(Counted::Describe, 1);
                 match self.scope.tools.mcp().api(server.as_deref(), tool.as_deref(), with_schema) {
                     Ok(api) => Json::of(&api).map_err(|error| bridge::unreadable(&error)),
                     Err(error) => Err(bridge::unknown(tool.as_deref().unwrap_or_default(), &error.to_string())),
@@ -233,14 +233,14 @@ impl Driver {
             }
             Ok(Asked::Search { query, limit }) => {
                 self.telemetry.search_count += 1;
-                self.inner.counting.add(Counted::Search, 1);
+                self.shared.counting.add(Counted::Search, 1);
                 let most = settings.search_most as f64;
                 let limit = limit.map_or(settings.search_usual, |limit| limit.clamp(1.0, most) as usize);
                 Json::of(&self.scope.tools.search(&query, limit)).map_err(|error| bridge::unreadable(&error))
             }
             Ok(Asked::Describe { tool }) => {
                 self.telemetry.describe_count += 1;
-                self.inner.counting.add(Counted::Describe, 1);
+                self.shared.counting.add(Counted::Describe, 1);
                 match self.scope.tools.describe(&tool) {
                     Ok(described) => Json::of(&described).map_err(|error| bridge::unreadable(&error)),
                     Err(error) => Err(bridge::unknown(&tool, &error.to_string())),
@@ -265,7 +265,7 @@ impl Driver {
             if !self.answers.is_empty() {
                 return Ok(self.turn_or_park());
             }
-            if !self.yields.is_empty() || self.inner.closing.is_cancelled() {
+            if !self.yields.is_empty() || self.shared.closing.is_cancelled() {
                 return Ok(Next::Park);
             }
             let for_people = self.timers.is_empty() && self.only_people_can_help().await?;
@@ -274,7 +274,7 @@ impl Driver {
             }
             if for_people {
                 // Questions may be older than the caller that waits now.
-                self.flights.questions().iter().for_each(|question| self.scope.listener.asked(question));
+                self.pending_calls.questions().iter().for_each(|question| self.scope.listener.asked(question));
             }
             let until = self.deadline - margin(&self.scope.settings);
             if !for_people && Instant::now() >= until {
@@ -294,11 +294,11 @@ impl Driver {
     /// Returns whether nothing goes on before a person answers. A question whose answer is stored already is not waited for: the news
     /// of it is on its way.
     async fn only_people_can_help(&mut self) -> Result<bool, RunError> {
-        if !self.flights.only_people_can_help() {
+        if !self.pending_calls.only_people_can_help() {
             return Ok(false);
         }
-        for id in self.flights.questions() {
-            let approval = self.inner.store.approval(&id).await.map_err(|error| RunError::of_store(&error))?;
+        for id in self.pending_calls.questions() {
+            let approval = self.shared.store.approval(&id).await.map_err(|error| RunError::of_store(&error))?;
             if approval.state != ApprovalState::Pending {
                 return Ok(false);
             }
@@ -309,18 +309,18 @@ impl Driver {
     /// Waits for the next thing that happens. Time that a person takes is not counted.
     async fn news(&mut self, until: Instant, for_people: bool) -> Result<(), RunError> {
         let began = Instant::now();
-        let elsewhere = !self.flights.elsewhere().is_empty();
+        let elsewhere = !self.pending_calls.elsewhere().is_empty();
         let mut wake = self.timers.next().map_or(until, |timer| timer.min(until));
         if for_people {
             wake = began + Duration::from_secs(3600);
         }
         if elsewhere {
             wake = wake.min(began + LOOK_ALIVE);
-            self.changes.get_or_insert_with(|| self.inner.store.watch(LOOK_AGAIN));
+            self.changes.get_or_insert_with(|| self.shared.store.watch(LOOK_AGAIN));
         }
         let mut note = None;
-        if self.quick && self.flights.any_here() && self.inner.may_stay_awake() {
-            note = self.flights.next_awake(wake.min(began + SOON)).await;
+        if self.quick && self.pending_calls.any_here() && self.shared.may_stay_awake() {
+            note = self.pending_calls.next_awake(wake.min(began + SOON)).await;
         }
         if note.is_none() {
             self.rest();
@@ -328,13 +328,13 @@ impl Driver {
             note = tokio::select! {
                 biased;
                 () = self.abort.cancelled() => return Err(RunError::aborted()),
-                note = self.flights.next() => Some(note),
+                note = self.pending_calls.next() => Some(note),
                 () = wanted(self.place.as_ref()) => {
                     is_wanted = true;
                     None
                 }
                 () = changed(&mut self.changes), if elsewhere => None,
-                () = self.inner.closing.cancelled() => None,
+                () = self.shared.closing.cancelled() => None,
                 () = self.scope.left.cancelled(), if for_people => None,
                 () = tokio::time::sleep_until(wake.into()) => None,
             };
@@ -344,7 +344,7 @@ impl Driver {
             }
         }
         self.quick = began.elapsed() < SOON;
-        if let Some(settled) = note.and_then(|note| self.flights.note(note)) {
+        if let Some(settled) = note.and_then(|note| self.pending_calls.note(note)) {
             self.arrive(settled);
         }
         if elsewhere {
@@ -358,8 +358,8 @@ impl Driver {
 
     /// Answers what is known already: calls that have settled and timers that are due, in one order, that of their times.
     pub fn collect(&mut self) {
-        while let Some(note) = self.flights.try_next() {
-            if let Some(settled) = self.flights.note(note) {
+        while let Some(note) = self.pending_calls.try_next() {
+            if let Some(settled) = self.pending_calls.note(note) {
                 self.arrive(settled);
             }
         }
@@ -375,7 +375,7 @@ impl Driver {
 
     /// Returns the moment of a store time, as far back as this machine can tell.
     pub fn moment(&self, at: Millis) -> Instant {
-        let ago = Duration::from_millis(u64::try_from(self.inner.now() - at).unwrap_or(0));
+        let ago = Duration::from_millis(u64::try_from(self.shared.now() - at).unwrap_or(0));
         let now = Instant::now();
         now.checked_sub(ago).unwrap_or(now)
     }
@@ -383,10 +383,10 @@ impl Driver {
     /// Begins the calls that may run now. If one of them may change something, or a person is to be asked, the program is stored
     /// first: after a crash it goes on from there, and what was done since is known.
     async fn begin(&mut self) -> Result<(), RunError> {
-        let starts = self.flights.can_start();
+        let starts = self.pending_calls.can_start();
         let is_new =
-            self.flights.needs_checkpoint() || starts && self.flights.any_uncovered(self.record.covered.unwrap_or(0));
-        if self.flights.needs_checkpoint() || starts && self.is_uncovered() {
+            self.pending_calls.needs_checkpoint() || starts && self.pending_calls.any_uncovered(self.record.covered.unwrap_or(0));
+        if self.pending_calls.needs_checkpoint() || starts && self.is_uncovered() {
             self.checkpoint().await?;
         }
         if is_new {
@@ -395,38 +395,38 @@ impl Driver {
         if starts {
             self.record_run().await?;
             self.prune_journal().await;
-            self.flights.start();
+            self.pending_calls.start();
         }
         Ok(())
     }
 
     /// Looks at the calls that other processes make.
     async fn look_elsewhere(&mut self) -> Result<(), RunError> {
-        let here = self.inner.door.under_way(&self.record.id);
-        let rows = self.inner.store.calls(&self.record.id).await.map_err(|error| RunError::of_store(&error))?;
+        let here = self.shared.door.under_way(&self.record.id);
+        let rows = self.shared.store.calls(&self.record.id).await.map_err(|error| RunError::of_store(&error))?;
         let mut settled: Vec<(i64, Instant, StoredCall, Option<String>)> = Vec::new();
-        for (call, _) in self.flights.elsewhere() {
+        for (call, _) in self.pending_calls.elsewhere() {
             let Some(row) = rows.iter().find(|row| row.seq == call.seq) else { continue };
             match row.state {
                 CallState::Settled => {
                     let at = self.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, call, row.outcome.clone()));
                 }
-                CallState::Dispatched if self.inner.is_made(row, &here).await => {}
+                CallState::Dispatched if self.shared.is_made(row, &here).await => {}
                 CallState::Dispatched => {
-                    self.flights.remove(call.id);
+                    self.pending_calls.remove(call.id);
                     match row.repeat {
                         Repeat::Unknown => {
                             self.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
                         }
-                        _ => self.flights.queue(StoredCall { approval: None, ..call }),
+                        _ => self.pending_calls.queue(StoredCall { approval: None, ..call }),
                     }
                 }
             }
         }
         settled.sort_by_key(|(order, ..)| *order);
         for (_, at, call, outcome) in settled {
-            self.flights.remove(call.id);
+            self.pending_calls.remove(call.id);
             self.arrived.push((at, bridge::recorded(&self.record.id, &call, outcome.as_deref())));
         }
         Ok(())

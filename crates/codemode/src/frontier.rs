@@ -4,7 +4,7 @@ use pincer_sandbox::{Answer, Fault, Json, Output, RequestId};
 use pincer_store::{CallId, Millis};
 use serde::{Deserialize, Serialize};
 
-use crate::flights::StoredCall;
+use crate::pending_calls::StoredCall;
 use crate::positions::Positions;
 use crate::result::{PendingState, PendingToolCall, WaitReason};
 use crate::telemetry::Telemetry;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pincer_store::{Fence, RunId, RunState, Safety, StoreError};
 
 use crate::codemode::CodeMode;
-use crate::inner::{Inner, Pause};
+use crate::shared::{Shared, Pause};
 use crate::result::{CodeModeResult, ErrorCode, Failed};
 
 /// The end of a run that is not stored.
@@ -21,8 +21,8 @@ pub(crate) struct HeldEnd {
 
 impl HeldEnd {
     /// Tries to store it.
-    pub async fn store(&self, inner: &Inner) -> Result<(), StoreError> {
-        let (store, text) = (&inner.store, Arc::clone(&self.text));
+    pub async fn store(&self, shared: &Shared) -> Result<(), StoreError> {
+        let (store, text) = (&shared.store, Arc::clone(&self.text));
         store.finish_run(&self.id, self.fence, self.state, text, store.now(), Safety::Power).await
     }
 
@@ -51,26 +51,26 @@ impl CodeMode {
             let mut pause = Pause::default();
             loop {
                 pause.after(&format!("the end of the run {} is not stored", held.id)).await;
-                match held.store(&mode.inner).await {
+                match held.store(&mode.shared).await {
                     Ok(()) | Err(StoreError::Fenced { .. } | StoreError::Missing { .. }) => break,
                     Err(_) => {}
                 }
             }
-            mode.inner.live.remove_held(&held.id);
+            mode.shared.live.remove_held(&held.id);
         });
     }
 
     /// Tells the result of a run whose end was not stored, if it can be stored now.
     pub(crate) async fn told_held(&self, held: &HeldEnd) -> CodeModeResult {
-        match held.store(&self.inner).await {
+        match held.store(&self.shared).await {
             Ok(()) => {
-                self.inner.live.remove_held(&held.id);
+                self.shared.live.remove_held(&held.id);
                 held.result.clone()
             }
             Err(error @ (StoreError::Fenced { .. } | StoreError::Missing { .. })) => {
-                self.inner.live.remove_held(&held.id);
+                self.shared.live.remove_held(&held.id);
                 // The end was stored a moment ago, or the run was ended by others.
-                match self.inner.store.run_result(&held.id).await {
+                match self.shared.store.run_result(&held.id).await {
                     Ok(Some(text)) if *text == *held.text => held.result.clone(),
                     _ => CodeModeResult::refused(ErrorCode::Aborted, format!("code mode execution aborted: {error}")),
                 }

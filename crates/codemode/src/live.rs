@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::flights::Flights;
+use crate::pending_calls::PendingCalls;
 use crate::held::HeldEnd;
 use crate::result::CodeModeResult;
 
@@ -25,14 +25,14 @@ pub(crate) enum Local {
     /// It is suspended, and its calls go on.
     Parked(ParkedRun),
     /// It has been given back, or another process has it. The tools that run for it here go on, and are waited for in the journal.
-    Left(Flights),
+    Left(PendingCalls),
     /// It has ended, and the store has not taken that.
     Held(Arc<HeldEnd>),
 }
 
 /// A suspended run whose calls go on here.
 pub(crate) struct ParkedRun {
-    pub flights: Flights,
+    pub pending_calls: PendingCalls,
     pub abort: CancellationToken,
     pub _guard: Guard,
 }
@@ -53,7 +53,7 @@ pub(crate) enum Turn {
     /// It has ended, and the store has not taken that.
     Held(Arc<HeldEnd>),
     /// It is the caller's to drive. The calls that go on here come with it.
-    Go(watch::Sender<Option<CodeModeResult>>, Option<Box<Flights>>),
+    Go(watch::Sender<Option<CodeModeResult>>, Option<Box<PendingCalls>>),
 }
 
 #[derive(Default)]
@@ -78,16 +78,16 @@ impl Live {
         }
         let (tell, result) = watch::channel(None);
         let before = runs.insert(id.clone(), Local::Driven { result, abort: abort.clone() });
-        let flights = before.and_then(|local| match local {
-            Local::Parked(parked) => Some(Box::new(parked.flights)),
-            Local::Left(flights) => {
+        let pending_calls = before.and_then(|local| match local {
+            Local::Parked(parked) => Some(Box::new(parked.pending_calls)),
+            Local::Left(pending_calls) => {
                 // Their outcomes are in the journal.
-                flights.leave();
+                pending_calls.leave();
                 None
             }
             Local::Driven { .. } | Local::Held(_) => None,
         });
-        Turn::Go(tell, flights)
+        Turn::Go(tell, pending_calls)
     }
 
     pub fn park(&self, id: &RunId, parked: ParkedRun) {
@@ -95,8 +95,8 @@ impl Live {
     }
 
     /// Leaves tools running for a run that is given back.
-    pub fn put_left(&self, id: &RunId, flights: Flights) {
-        self.lock().insert(id.clone(), Local::Left(flights));
+    pub fn put_left(&self, id: &RunId, pending_calls: PendingCalls) {
+        self.lock().insert(id.clone(), Local::Left(pending_calls));
     }
 
     /// Keeps an end that is not stored.
@@ -121,10 +121,10 @@ impl Live {
         let mut runs = self.lock();
         match runs.remove(id) {
             Some(Local::Parked(mut parked)) => {
-                parked.flights.drop_unbegun();
-                runs.insert(id.clone(), Local::Left(parked.flights));
+                parked.pending_calls.drop_unbegun();
+                runs.insert(id.clone(), Local::Left(parked.pending_calls));
             }
-            Some(Local::Left(flights)) if !flights.any_begun() => {}
+            Some(Local::Left(pending_calls)) if !pending_calls.any_begun() => {}
             Some(other) => drop(runs.insert(id.clone(), other)),
             None => {}
         }
@@ -137,11 +137,11 @@ impl Live {
             Some(Local::Driven { abort, .. }) => abort.cancel(),
             Some(Local::Parked(parked)) => {
                 parked.abort.cancel();
-                parked.flights.abort();
+                parked.pending_calls.abort();
                 runs.remove(id);
             }
-            Some(Local::Left(flights)) => {
-                flights.abort();
+            Some(Local::Left(pending_calls)) => {
+                pending_calls.abort();
                 runs.remove(id);
             }
             Some(Local::Held(_)) => drop(runs.remove(id)),
@@ -169,7 +169,7 @@ impl Live {
     /// Whether tools run for suspended runs.
     pub fn any_begun(&self) -> bool {
         self.lock().values().any(|local| match local {
-            Local::Parked(ParkedRun { flights, .. }) | Local::Left(flights) => flights.any_begun(),
+            Local::Parked(ParkedRun { pending_calls, .. }) | Local::Left(pending_calls) => pending_calls.any_begun(),
             Local::Driven { .. } => false,
             // Nothing but this process has it.
             Local::Held(_) => true,
@@ -180,7 +180,7 @@ impl Live {
     pub fn drop_unbegun(&self) {
         for local in self.lock().values_mut() {
             if let Local::Parked(parked) = local {
-                parked.flights.drop_unbegun();
+                parked.pending_calls.drop_unbegun();
             }
         }
     }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use pincer_sandbox::{Allotment, MemoryBudget, RequestId};
 use pincer_store::{ApprovalId, CallId};
 use pincer_tools::{
-    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, Unwound, UpdateSink,
+    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, CatchPanic, UpdateSink,
 };
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use crate::flights::{Note, SMALL_INPUT, StoredCall};
+use crate::pending_calls::{Note, SMALL_INPUT, StoredCall};
 use crate::listener::Listener;
 use crate::tools::RunTools;
 
@@ -98,7 +98,7 @@ pub(crate) fn make(
         }
         let calling = Box::pin(async { door.call(tools.at_the_door(), &context, asked, told).await });
         // It may break down around its tool too, in an observer.
-        Unwound(calling).await.unwrap_or_else(|| {
+        CatchPanic(calling).await.unwrap_or_else(|| {
             let error = CallError::new(ErrorCode::ToolFailed, "the call broke down: this is a bug");
             Outcome { result: Err(error), effect: Effect::Unknown, duration: Duration::ZERO }
         })

@@ -278,10 +278,10 @@ impl McpServer {
             ("$serverName".to_owned(), Scope::Data(text(&self.name))),
         ];
         for group in ["resources", "prompts"] {
-            let inner = self.operations.iter().filter(|(path, _)| path[0] == group);
-            let inner: Vec<_> = inner.map(|(path, entry)| (path[1].to_owned(), call(entry))).collect();
-            if !inner.is_empty() {
-                members.push((group.to_owned(), Scope::Object(inner)));
+            let shared = self.operations.iter().filter(|(path, _)| path[0] == group);
+            let shared: Vec<_> = shared.map(|(path, entry)| (path[1].to_owned(), call(entry))).collect();
+            if !shared.is_empty() {
+                members.push((group.to_owned(), Scope::Object(shared)));
             }
         }
         members.extend(self.tools.iter().map(|(name, entry)| (name.clone(), call(entry))));
@@ -339,10 +339,10 @@ impl McpServer {
             let of = self.operations.iter().filter(|(path, _)| path[0] == group);
             let functions: Vec<_> = of.map(|(path, entry)| (path[1], entry.as_ref())).collect();
             if !functions.is_empty() {
-                let inner = declare::namespace(group, functions, |_| "unknown".into(), "");
+                let shared = declare::namespace(group, functions, |_| "unknown".into(), "");
                 // Within a namespace that is declared, everything is.
-                let inner = inner.strip_prefix("declare ").unwrap_or(&inner).to_owned();
-                more.extend(inner.lines().map(|line| format!("  {line}\n")));
+                let shared = shared.strip_prefix("declare ").unwrap_or(&shared).to_owned();
+                more.extend(shared.lines().map(|line| format!("  {line}\n")));
             }
         }
         let tools =

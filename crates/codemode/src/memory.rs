@@ -9,7 +9,7 @@ use pincer_sandbox::{Allotment, Engine, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
-use crate::inner::Inner;
+use crate::shared::Shared;
 use crate::outcome::RunError;
 use crate::scope::RunScope;
 use crate::threads;
@@ -112,11 +112,11 @@ impl CodeMode {
         deadline: Instant,
         abort: &CancellationToken,
     ) -> Result<Allotment, RunError> {
-        let budget = &self.inner.memory.budget;
+        let budget = &self.shared.memory.budget;
         let limits = &scope.settings.limits;
         // Beside its memory, the requests of one turn are counted for the cell.
         let most = limits.memory_bytes.saturating_add(limits.arguments_bytes());
-        let most = self.inner.engine.fresh_bytes().saturating_add(most);
+        let most = self.shared.engine.fresh_bytes().saturating_add(most);
         let host = HOST_BYTES.saturating_add(text.saturating_mul(COPIES_OF_TEXT));
         let mut allotment = budget.open(&scope.context.user.as_str().into(), host, most);
         let taking = async {
@@ -134,17 +134,17 @@ impl CodeMode {
 
     /// Waits while the process has more memory than it should. A program that is alone always begins.
     async fn held_back(&self) {
-        let Some(resident) = &self.inner.memory.resident else { return };
-        self.inner.backstop.begun.fetch_add(1, Ordering::Relaxed);
+        let Some(resident) = &self.shared.memory.resident else { return };
+        self.shared.backstop.begun.fetch_add(1, Ordering::Relaxed);
         self.watch_memory(*resident);
         loop {
-            match self.inner.backstop.pressure(resident, Instant::now()) {
+            match self.shared.backstop.pressure(resident, Instant::now()) {
                 Pressure::None => return,
                 Pressure::GiveBack => {
-                    self.inner.places.make_room(usize::MAX);
-                    give_back(*resident, &self.inner.engine).await;
+                    self.shared.places.make_room(usize::MAX);
+                    give_back(*resident, &self.shared.engine).await;
                 }
-                Pressure::Over if self.inner.memory.budget.used() == 0 => return,
+                Pressure::Over if self.shared.memory.budget.used() == 0 => return,
                 Pressure::Over => tokio::time::sleep(HELD_BACK).await,
             }
         }
@@ -152,31 +152,31 @@ impl CodeMode {
 
     /// Gives memory back to the system as soon as no program runs and none has begun for a while.
     fn watch_memory(&self, resident: Resident) {
-        if self.inner.backstop.is_watched.swap(true, Ordering::AcqRel) {
+        if self.shared.backstop.is_watched.swap(true, Ordering::AcqRel) {
             return;
         }
-        let inner = Arc::clone(&self.inner);
+        let shared = Arc::clone(&self.shared);
         tokio::spawn(async move {
-            while !is_calm(&inner, CALM).await {}
-            give_back(resident, &inner.engine).await;
+            while !is_calm(&shared, CALM).await {}
+            give_back(resident, &shared.engine).await;
             // Threads of cells have ended by then. Each has a part of the heap to itself until it does.
-            let is_over = is_calm(&inner, threads::IDLE + CALM).await;
+            let is_over = is_calm(&shared, threads::IDLE + CALM).await;
             // From here on the next program starts a new watch.
-            inner.backstop.is_watched.store(false, Ordering::Release);
-            if is_over && inner.places.working() == 0 {
-                give_back(resident, &inner.engine).await;
+            shared.backstop.is_watched.store(false, Ordering::Release);
+            if is_over && shared.places.working() == 0 {
+                give_back(resident, &shared.engine).await;
             } else {
-                CodeMode { inner }.watch_memory(resident);
+                CodeMode { shared }.watch_memory(resident);
             }
         });
     }
 }
 
 /// Waits for so long, and returns whether no program ran at the end and none had begun meanwhile.
-async fn is_calm(inner: &Inner, time: Duration) -> bool {
-    let begun = inner.backstop.begun.load(Ordering::Acquire);
+async fn is_calm(shared: &Shared, time: Duration) -> bool {
+    let begun = shared.backstop.begun.load(Ordering::Acquire);
     tokio::time::sleep(time).await;
-    inner.places.working() == 0 && inner.backstop.begun.load(Ordering::Acquire) == begun
+    shared.places.working() == 0 && shared.backstop.begun.load(Ordering::Acquire) == begun
 }
 
 async fn give_back(resident: Resident, engine: &Engine) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
-use crate::inner::CodeModeStore;
+use crate::shared::CodeModeStore;
 use crate::outcome::RunError;
 use crate::result::{CodeModeResult, ErrorCode};
 use crate::telemetry::Telemetry;

@@ -2,7 +2,7 @@
 //!
 //! There are as many places as the engine can have cells. A program that only waits, for a timer, a call or a person, **rests**:
 //! it keeps its place until another program needs it. When its place is wanted, its cell becomes bytes until there is something
-//! to tell the program. Users take turns, see `rota.rs`, and one of them never has all places: a program that computes cannot be
+//! to tell the program. Users take turns, see `round_robin.rs`, and one of them never has all places: a program that computes cannot be
 //! put aside, and the next user must not wait for it.
 
 use std::collections::{BTreeMap, HashMap};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::rota::{Party, Rota};
+use crate::round_robin::{Party, Rota};
 
 /// With fewer places than this, one user may have all of them: they belong to a command, not to a server.
 const SHARED_FROM: usize = 8;

@@ -17,16 +17,16 @@ pub(crate) struct JournalUse {
 impl Driver {
     /// Forgets old calls if there are too many bytes of them. Failing to do so is no reason to stop.
     pub async fn prune_journal(&mut self) {
-        let (Some(run), Some(fence)) = (self.flights.run().cloned(), self.record.fence) else { return };
+        let (Some(run), Some(fence)) = (self.pending_calls.run().cloned(), self.record.fence) else { return };
         let (most, before) = (self.scope.settings.journal_bytes, run.journal_bytes());
         // Awaited outcomes cannot go. Looking again pays off only when much has been added.
         if before <= most.max(2 * self.record.journal.left) {
             return;
         }
         let (next, awaited) = (self.record.covered, self.record.journal.awaited.clone());
-        let _turn = self.inner.turn_to_write(&self.scope).await;
+        let _turn = self.shared.turn_to_write(&self.scope).await;
         let prune = Prune { next, awaited, keep: most / 2 };
-        match self.inner.store.prune_calls(&self.record.id, fence, prune).await {
+        match self.shared.store.prune_calls(&self.record.id, fence, prune).await {
             Ok(left) => {
                 tracing::debug!(run = %self.record.id, before, left, "journal pruned");
                 self.record.journal.left = left;

@@ -13,7 +13,7 @@ use crate::aside::Home;
 use crate::bridge;
 use crate::codemode::{Begun, CodeMode, failed, telemetry};
 use crate::drive::Driver;
-use crate::flights::{Flights, StoredCall};
+use crate::pending_calls::{PendingCalls, StoredCall};
 use crate::frontier::Frontier;
 use crate::held::HeldEnd;
 use crate::input::ExecInput;
@@ -41,7 +41,7 @@ impl CodeMode {
 
     /// The run with this id, if it is this scope's.
     pub(crate) async fn known(&self, scope: &RunScope, id: &RunId) -> Result<Run, CodeModeResult> {
-        let run = self.inner.store.run(id).await.map_err(|error| match error {
+        let run = self.shared.store.run(id).await.map_err(|error| match error {
             StoreError::Missing { .. } => {
                 let shown = pincer_catalog::shortened(id.as_str(), 100);
                 let hint = if id.as_str().starts_with("cm_") {
@@ -66,7 +66,7 @@ impl CodeMode {
         &self,
         scope: RunScope,
         mut run: Run,
-        mut flights: Option<Flights>,
+        mut pending_calls: Option<PendingCalls>,
         deadline: Instant,
         abort: CancellationToken,
         again: Option<ExecInput>,
@@ -78,12 +78,12 @@ impl CodeMode {
             if run.state == RunState::Waiting && joined {
                 // Another process has gone on with it and has stopped: all callers that waited for it get that result. If that
                 // process died before it told anything, the run is continued here.
-                match self.inner.store.run_result(&run.id).await {
+                match self.shared.store.run_result(&run.id).await {
                     Ok(None) => {}
                     _ => return (self.told(&run.id).await, After::Nothing),
                 }
             }
-            if run.expires_at.is_some_and(|time| time <= self.inner.now()) {
+            if run.expires_at.is_some_and(|time| time <= self.shared.now()) {
                 // It was swept since it was read.
                 run.state = RunState::Expired;
             }
@@ -91,7 +91,7 @@ impl CodeMode {
                 RunState::Completed | RunState::Failed => return (self.told(&run.id).await, After::Nothing),
                 RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
                 RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
-                RunState::Running if *self.inner.leases.own() != run.owner && self.inner.is_alive(&run.owner).await => {
+                RunState::Running if *self.shared.leases.own() != run.owner && self.shared.is_alive(&run.owner).await => {
                     joined = true;
                     if Instant::now() >= deadline {
                         return (self.still_running(&run, &scope).await, After::Nothing);
@@ -100,37 +100,37 @@ impl CodeMode {
                         () = abort.cancelled() => {
                             return (failed(RunError::aborted(), telemetry(&scope, 0)), After::Nothing);
                         }
-                        () = elsewhere.get_or_insert_with(|| self.inner.store.watch(LOOK_AGAIN)).changed() => {}
+                        () = elsewhere.get_or_insert_with(|| self.shared.store.watch(LOOK_AGAIN)).changed() => {}
                         () = tokio::time::sleep(LOOK_ALIVE) => {}
                     }
                 }
                 RunState::Running | RunState::Waiting => {
-                    match self.claim(&run, flights.as_ref().and_then(Flights::run).cloned(), &scope).await {
+                    match self.claim(&run, pending_calls.as_ref().and_then(PendingCalls::run).cloned(), &scope).await {
                         Ok((fence, kept)) => {
                             // If another process had it in between, it is no longer where these calls belong.
-                            let here = if kept { flights.take() } else { None };
-                            flights.into_iter().for_each(Flights::leave);
+                            let here = if kept { pending_calls.take() } else { None };
+                            pending_calls.into_iter().for_each(PendingCalls::leave);
                             return self.go_on(Claimed { scope, run, fence, deadline, abort, again }, here).await;
                         }
                         // Another process was faster.
                         Err(StoreError::Fenced { .. }) => {}
-                        Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, flights),
+                        Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, pending_calls),
                     }
                 }
             }
-            run = match self.inner.store.run(&run.id).await {
+            run = match self.shared.store.run(&run.id).await {
                 Ok(run) => run,
-                Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, flights),
+                Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, pending_calls),
             };
         }
     }
 
     /// Claims a run. The calls of it that go on here get the new proof, if they still belong to it.
     async fn claim(&self, run: &Run, here: Option<RunOwner>, scope: &RunScope) -> Result<(Fence, bool), StoreError> {
-        let claim = Claim { owner: self.inner.leases.hold().await?, safety: self.inner.safety(&scope.settings) };
+        let claim = Claim { owner: self.shared.leases.hold().await?, safety: self.shared.safety(&scope.settings) };
         let claiming = async {
-            let _turn = self.inner.turn_to_write(scope).await;
-            self.inner.store.claim_run(&run.id, (run.state, run.fence), claim).await
+            let _turn = self.shared.turn_to_write(scope).await;
+            self.shared.store.claim_run(&run.id, (run.state, run.fence), claim).await
         };
         match here {
             Some(here) => {
@@ -147,14 +147,14 @@ impl CodeMode {
     }
 
     /// Reports a run that could not be continued now, through no fault of its own, and is as it was.
-    fn not_continued(&self, run: &Run, error: RunError, scope: &RunScope, flights: Option<Flights>) -> Driven {
-        let after = flights.map_or(After::Nothing, After::Parked);
+    fn not_continued(&self, run: &Run, error: RunError, scope: &RunScope, pending_calls: Option<PendingCalls>) -> Driven {
+        let after = pending_calls.map_or(After::Nothing, After::Parked);
         (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }
 
     /// Returns the stored result of a run that was aborted.
     async fn told_aborted(&self, id: &RunId, scope: &RunScope) -> CodeModeResult {
-        match self.inner.store.run_result(id).await {
+        match self.shared.store.run_result(id).await {
             Ok(Some(_)) => self.told(id).await,
             _ => ended(ErrorCode::Aborted, scope),
         }
@@ -162,7 +162,7 @@ impl CodeMode {
 
     /// What the caller of a run was last told.
     pub(crate) async fn told(&self, id: &RunId) -> CodeModeResult {
-        match self.inner.store.run_result(id).await {
+        match self.shared.store.run_result(id).await {
             Ok(Some(result)) => CodeModeResult::parse(&result).unwrap_or_else(|error| {
                 failed(RunError::bug(format!("the stored result: {error}")), Telemetry::default())
             }),
@@ -173,7 +173,7 @@ impl CodeMode {
 
     /// Reports a run that another process drives, and that has not ended before our deadline.
     async fn still_running(&self, run: &Run, scope: &RunScope) -> CodeModeResult {
-        let calls = self.inner.store.calls(&run.id).await.unwrap_or_default();
+        let calls = self.shared.store.calls(&run.id).await.unwrap_or_default();
         let pending = calls.iter().filter(|call| call.state == CallState::Dispatched).map(shown).collect();
         CodeModeResult::Waiting(Waiting {
             run_id: run.id.clone(),
@@ -185,12 +185,12 @@ impl CodeMode {
     }
 
     /// Goes on with a run that is ours now.
-    async fn go_on(&self, claimed: Claimed, flights: Option<Flights>) -> Driven {
+    async fn go_on(&self, claimed: Claimed, pending_calls: Option<PendingCalls>) -> Driven {
         let Claimed { scope, run, fence, deadline, abort, again } = claimed;
-        let here_now = self.inner.door.under_way(&run.id);
-        let Resumption { snapshot, calls, tools: known } = match self.inner.store.resumption(&run.id).await {
+        let here_now = self.shared.door.under_way(&run.id);
+        let Resumption { snapshot, calls, tools: known } = match self.shared.store.resumption(&run.id).await {
             Ok(read) => read,
-            Err(error) => return self.given_back(&run, fence, RunError::of_store(&error), &scope, flights),
+            Err(error) => return self.given_back(&run, fence, RunError::of_store(&error), &scope, pending_calls),
         };
         // A store that was slow must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + crate::drive::margin(&scope.settings));
@@ -219,30 +219,30 @@ impl CodeMode {
             Err(error @ RunError::Failed { code: Some(ErrorCode::SnapshotRestoreFailed), .. }) => {
                 return self.unusable(&run, fence, error, &scope).await;
             }
-            Err(error) => return self.given_back(&run, fence, error, &scope, flights),
+            Err(error) => return self.given_back(&run, fence, error, &scope, pending_calls),
         };
         let known = self.known_tools(&run, fence, known.as_deref(), &scope).await;
-        self.inner.counting.add(Counted::Restore, 1);
+        self.shared.counting.add(Counted::Restore, 1);
         tracing::debug!(run = %run.id, calls = frontier.calls.len(), "restored");
         let caller = self.caller(&scope, &abort, &frontier.parent);
-        let elapsed = Duration::from_millis(u64::try_from(self.inner.now() - frontier.at).unwrap_or(0));
+        let elapsed = Duration::from_millis(u64::try_from(self.shared.now() - frontier.at).unwrap_or(0));
         let mut telemetry = frontier.telemetry.clone();
         telemetry.wait_count += 1;
         telemetry.ms.parked += elapsed.as_millis() as f64;
         telemetry.catalog_size = scope.tools.catalog().len();
         telemetry.durability = Some(scope.settings.durability);
         let next_seq = calls.iter().map(|call| call.seq + 1).fold(frontier.next_seq, u32::max);
-        let here = flights.is_some();
+        let here = pending_calls.is_some();
         let most = scope.settings.pending_calls;
         let (covered, awaited) = (Some(snapshot.next), frontier.awaited());
         let mut driver = Driver {
-            inner: Arc::clone(&self.inner),
-            flights: match flights {
-                Some(mut flights) => {
-                    flights.called_by(caller);
-                    flights
+            shared: Arc::clone(&self.shared),
+            pending_calls: match pending_calls {
+                Some(mut pending_calls) => {
+                    pending_calls.called_by(caller);
+                    pending_calls
                 }
-                None => Flights::new(caller, most),
+                None => PendingCalls::new(caller, most),
             },
             scope,
             record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq),
@@ -265,9 +265,9 @@ impl CodeMode {
             changes: None,
             abort,
         };
-        driver.own(fence, self.inner.leases.own().clone());
+        driver.own(fence, self.shared.leases.own().clone());
         driver.record.journal.awaited = awaited;
-        if let Some(run) = driver.flights.run() {
+        if let Some(run) = driver.pending_calls.run() {
             run.recount_journal(run.journal_bytes(), calls.iter().map(Call::stored_bytes).sum());
         }
         if !here {
@@ -284,12 +284,12 @@ impl CodeMode {
         fence: Fence,
         error: RunError,
         scope: &RunScope,
-        flights: Option<Flights>,
+        pending_calls: Option<PendingCalls>,
     ) -> Driven {
-        self.inner.give_back(&run.id, fence, scope.settings.snapshot_lifetime);
-        let after = flights.map_or(After::Nothing, |mut flights| {
-            flights.drop_unbegun();
-            After::Left(flights)
+        self.shared.give_back(&run.id, fence, scope.settings.snapshot_lifetime);
+        let after = pending_calls.map_or(After::Nothing, |mut pending_calls| {
+            pending_calls.drop_unbegun();
+            After::Left(pending_calls)
         });
         (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }
@@ -303,7 +303,7 @@ impl CodeMode {
         let Some(began) = stored.and_then(|text| KnownTools::parse(text).ok()) else { return Arc::clone(current) };
         let known = Arc::new(began.and(current));
         if known.hash() != began.hash()
-            && let Err(error) = self.inner.store.set_tools(&run.id, fence, known.stored()).await
+            && let Err(error) = self.shared.store.set_tools(&run.id, fence, known.stored()).await
         {
             tracing::warn!("the tools of the run {} could not be noted: {error}", run.id);
         }
@@ -320,10 +320,10 @@ impl CodeMode {
         let place = self.place(scope, deadline, abort).await?;
         let parts = Arc::new(parts);
         let text = parts.iter().map(Vec::len).sum();
-        let mut memory = self.inner.engine.fresh_bytes();
+        let mut memory = self.shared.engine.fresh_bytes();
         let mut cell = loop {
             let allotment = self.allotted(scope, memory, text, deadline, abort).await?;
-            let (engine, limits, parts) = (self.inner.engine.clone(), scope.settings.limits, Arc::clone(&parts));
+            let (engine, limits, parts) = (self.shared.engine.clone(), scope.settings.limits, Arc::clone(&parts));
             let restored = tokio::task::spawn_blocking(move || match parts.split_first() {
                 Some((base, deltas)) => engine.restore_within(allotment, base, deltas, limits),
                 None => engine.restore(&[], limits),
@@ -354,8 +354,8 @@ impl CodeMode {
                     let at = driver.moment(row.settled_at.unwrap_or_default());
                     settled.push((row.settled.unwrap_or_default(), at, answer));
                 }
-                (CallState::Dispatched, _) if self.inner.is_made(row, here).await => {
-                    driver.flights.watch(call, row.owner.clone());
+                (CallState::Dispatched, _) if self.shared.is_made(row, here).await => {
+                    driver.pending_calls.watch(call, row.owner.clone());
                 }
                 (CallState::Dispatched, Repeat::Unknown) => {
                     driver.answers.push(Answer::fault(call.id, bridge::interrupted(&call.tool)));
@@ -370,7 +370,7 @@ impl CodeMode {
     /// Queues a call again. Its question, if it had one, is found by its number.
     fn take_up_unbegun(&self, driver: &mut Driver, call: StoredCall) {
         match driver.scope.tools.catalog().get(&call.tool) {
-            Some(_) => driver.flights.queue(StoredCall { approval: None, ..call }),
+            Some(_) => driver.pending_calls.queue(StoredCall { approval: None, ..call }),
             None => driver.answers.push(Answer::fault(call.id, bridge::gone(&call.tool))),
         }
     }
@@ -384,7 +384,7 @@ impl CodeMode {
     /// Stores the result of a run that ends without a cell.
     pub(crate) async fn over(&self, id: &RunId, fence: Fence, state: RunState, result: CodeModeResult) -> Driven {
         let text: Arc<str> = written(&result).into();
-        let (store, told) = (&self.inner.store, Arc::clone(&text));
+        let (store, told) = (&self.shared.store, Arc::clone(&text));
         match store.finish_run(id, fence, state, told, store.now(), Safety::Power).await {
             Ok(()) => (result, After::Nothing),
             Err(error) => {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::aside::{AsideError, Home};
 use crate::drive::Driver;
-use crate::flights::Flights;
+use crate::pending_calls::PendingCalls;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
 use crate::outcome::{ProgramEnd, RunError, told};
@@ -29,9 +29,9 @@ pub(crate) enum After {
     /// Nothing.
     Nothing,
     /// It is suspended, and its calls go on.
-    Parked(Flights),
+    Parked(PendingCalls),
     /// It has been given back, and the tools that have begun go on: what they come to is in the journal.
-    Left(Flights),
+    Left(PendingCalls),
     /// Its end, which the store has not taken.
     Held(Arc<HeldEnd>),
 }
@@ -127,7 +127,7 @@ impl Driver {
 
     /// Stores the run, with its first checkpoint if there is one: a run that is known can then be continued.
     pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, StoreError> {
-        let owner = self.inner.leases.hold().await?;
+        let owner = self.shared.leases.hold().await?;
         let Context { session, user, .. } = &self.scope.context;
         let key = &self.record.key;
         let run = NewRun {
@@ -135,16 +135,16 @@ impl Driver {
             session: session.clone(),
             user: user.clone(),
             agent_run: self.scope.agent_run.clone(),
-            created_at: self.inner.now(),
+            created_at: self.shared.now(),
             key: key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(self.known.stored()),
         };
-        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0);
+        let (next, image) = (self.record.next_seq, self.shared.engine.image_hash().0);
         let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, image), detail });
-        let claim = Claim { owner: owner.clone(), safety: self.inner.safety(&self.scope.settings) };
+        let claim = Claim { owner: owner.clone(), safety: self.shared.safety(&self.scope.settings) };
         // A run that a caller can ask for again must be there after a power cut too.
         let safety = if key.is_some() { Safety::Power } else { Safety::Process };
-        let made = self.inner.store.create_run(run, claim, checkpoint, safety);
+        let made = self.shared.store.create_run(run, claim, checkpoint, safety);
         match made.await {
             Ok(fence) => {
                 self.own(fence, owner);
@@ -161,12 +161,12 @@ impl Driver {
     /// The run is ours under this proof.
     pub fn own(&mut self, fence: Fence, owner: OwnerId) {
         self.record.fence = Some(fence);
-        let run = match self.flights.run() {
+        let run = match self.pending_calls.run() {
             Some(run) => run.clone(),
             None => {
-                let safety = self.inner.safety(&self.scope.settings);
+                let safety = self.shared.safety(&self.scope.settings);
                 let run = RunOwner::new(self.record.id.clone(), owner, fence, safety);
-                self.flights.owned_by(run.clone());
+                self.pending_calls.owned_by(run.clone());
                 run
             }
         };
@@ -182,7 +182,7 @@ impl Driver {
 
     /// Returns whether a call waits that needs a checkpoint first.
     pub fn is_uncovered(&mut self) -> bool {
-        let uncovered = self.flights.any_uncovered(self.record.covered.unwrap_or(0));
+        let uncovered = self.pending_calls.any_uncovered(self.record.covered.unwrap_or(0));
         if uncovered && self.retires() {
             self.record.covered = None;
             return false;
@@ -197,7 +197,7 @@ impl Driver {
             return Ok(());
         }
         let (fence, room) = (self.record_run().await?, self.scope.settings.room);
-        let reserved = self.inner.store.reserve(&self.record.id, fence, room, Safety::Process);
+        let reserved = self.shared.store.reserve(&self.record.id, fence, room, Safety::Process);
         reserved.await.map_err(|error| RunError::of_store(&error))?;
         self.record.reserved = true;
         Ok(())
@@ -207,8 +207,8 @@ impl Driver {
     fn frontier(&mut self) -> Frontier {
         self.collect();
         Frontier::new(
-            self.inner.now(),
-            self.flights.store(),
+            self.shared.now(),
+            self.pending_calls.store(),
             self.timers.store(),
             self.yields.clone(),
             self.answers.iter().map(StoredAnswer::from).collect(),
@@ -227,10 +227,10 @@ impl Driver {
         if !is_there && !self.record.too_large {
             self.store_checkpoint(next).await?;
         }
-        if let Some(run) = self.flights.run() {
+        if let Some(run) = self.pending_calls.run() {
             run.cover(next);
         }
-        self.flights.checkpointed();
+        self.pending_calls.checkpointed();
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl Driver {
             Err(AsideError::Cell(Error::SnapshotTooLarge(_))) => {
                 self.record.too_large = true;
                 self.telemetry.durability = Some(Durability::Parked);
-                if let Some(run) = self.flights.run() {
+                if let Some(run) = self.pending_calls.run() {
                     run.retire_checkpoints(true);
                 }
                 tracing::debug!(run = %self.record.id, "too large for checkpoints");
@@ -256,10 +256,10 @@ impl Driver {
         let (detail, awaited) = (text(&frontier)?, frontier.awaited());
         match self.record.fence {
             Some(fence) => {
-                let cell = part(stored, self.inner.engine.image_hash().0);
+                let cell = part(stored, self.shared.engine.image_hash().0);
                 // A dispatch that must be synced syncs this too.
                 let checkpoint = Checkpoint { next, cell, detail };
-                let stored = self.inner.store.checkpoint(&self.record.id, fence, checkpoint, Safety::Process);
+                let stored = self.shared.store.checkpoint(&self.record.id, fence, checkpoint, Safety::Process);
                 stored.await.map_err(|error| RunError::of_store(&error))?;
             }
             None => {
@@ -275,20 +275,20 @@ impl Driver {
     /// Suspends the program: it is in the store before its caller is told.
     pub async fn suspend(mut self) -> Driven {
         match self.park().await {
-            Ok(result) => (result, After::Parked(self.flights)),
+            Ok(result) => (result, After::Parked(self.pending_calls)),
             Err(error) => self.end(error.into()).await,
         }
     }
 
     async fn park(&mut self) -> Result<CodeModeResult, RunError> {
-        self.flights.send_off();
+        self.pending_calls.send_off();
         let fence = self.record_run().await?;
         let bytes = self.home.park().map_err(|error| error.run_error())?;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
         let mut frontier = self.frontier();
         frontier.output = Vec::new();
-        let mut pending = self.flights.pending();
+        let mut pending = self.pending_calls.pending();
         pending.extend(others(&frontier.timers, &frontier.yields));
         let result = CodeModeResult::Waiting(Waiting {
             run_id: self.record.id.clone(),
@@ -297,20 +297,20 @@ impl Driver {
             output: std::mem::take(&mut self.output),
             telemetry: self.telemetry.clone(),
         });
-        if let Some(run) = self.flights.run() {
+        if let Some(run) = self.pending_calls.run() {
             // Before it is stored as suspended: a call may be dispatched right after.
             run.sync_next(SyncNext::All);
         }
         let (detail, told) = (text(&frontier)?, text(&result)?.into());
-        let (next, image) = (self.record.next_seq, self.inner.engine.image_hash().0.into());
+        let (next, image) = (self.record.next_seq, self.shared.engine.image_hash().0.into());
         let settings = &self.scope.settings;
         let room = settings.room;
         let expires_at = Some(frontier.at + settings.snapshot_lifetime.as_millis() as Millis);
         let size = bytes.len();
         let checkpoint = Checkpoint { next, cell: CellPart::Full { image, bytes }, detail };
         let park = Park { checkpoint, result: told, expires_at, room };
-        let turn = self.inner.turn_to_write(&self.scope).await;
-        let parked = self.inner.store.park(&self.record.id, fence, park).await;
+        let turn = self.shared.turn_to_write(&self.scope).await;
+        let parked = self.shared.store.park(&self.record.id, fence, park).await;
         drop(turn);
         if let Err(error) = parked {
             // The output is for the caller who is told that it failed.
@@ -319,10 +319,10 @@ impl Driver {
             }
             return Err(RunError::of_store(&error));
         }
-        if let Some(run) = self.flights.run() {
+        if let Some(run) = self.pending_calls.run() {
             run.cover(next);
         }
-        self.inner.counting.add(Counted::Park, 1);
+        self.shared.counting.add(Counted::Park, 1);
         tracing::debug!(run = %self.record.id, bytes = size, calls = frontier.calls.len(), "parked");
         (self.home, self.place) = (Home::Nowhere, None);
         Ok(result)
@@ -343,9 +343,9 @@ impl Driver {
     /// Gives up the live program: it can be continued from its last checkpoint, as after a crash.
     fn stop(mut self, error: &str, fence: Fence) -> Driven {
         (self.home, self.place) = (Home::Nowhere, None);
-        self.flights.send_off();
-        self.flights.drop_unbegun();
-        self.inner.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime);
+        self.pending_calls.send_off();
+        self.pending_calls.drop_unbegun();
+        self.shared.give_back(&self.record.id, fence, self.scope.settings.snapshot_lifetime);
         let error = format!(
             "{error}. The program was stopped at its last checkpoint; continue it with wait when the store works again. No call \
              that has settled is made again.{}",
@@ -355,7 +355,7 @@ impl Driver {
         let (output, telemetry) = (std::mem::take(&mut self.output), std::mem::take(&mut self.telemetry));
         (
             CodeModeResult::Failed(Failed { error, code, run_id, retry_after_ms: None, output, telemetry }),
-            After::Left(self.flights),
+            After::Left(self.pending_calls),
         )
     }
 
@@ -377,11 +377,11 @@ impl Driver {
     async fn end_calls(&mut self) {
         (self.home, self.place) = (Home::Nowhere, None);
         // On its own it ends as it should even if that takes longer than is waited here.
-        self.flights.send_off();
-        self.flights.abort();
+        self.pending_calls.send_off();
+        self.pending_calls.abort();
         // Tools have half a second to end by themselves; their calls are in the journal before the run is over.
         let grace = std::time::Duration::from_secs(2);
-        let _ = tokio::time::timeout(grace, self.flights.ended()).await;
+        let _ = tokio::time::timeout(grace, self.pending_calls.ended()).await;
     }
 
     /// Ends the program, and what it has not waited for.
@@ -389,20 +389,20 @@ impl Driver {
         self.end_calls().await;
         let output = std::mem::take(&mut self.output);
         if let ProgramEnd::Failed(RunError::Failed { caps, .. }) = &end {
-            self.inner.counting.add_caps(*caps);
+            self.shared.counting.add_caps(*caps);
         }
         let state = end.state();
         let result = end.result(output, std::mem::take(&mut self.telemetry));
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
         if state == RunState::Aborted {
-            self.inner.counting.add(Counted::Aborted, 1);
+            self.shared.counting.add(Counted::Aborted, 1);
         }
         let Some(fence) = self.record.fence else { return (result, After::Nothing) };
         let text: Arc<str> = text(&result).unwrap_or_else(|_| "null".into()).into();
         // A run that a caller may ask for again must be known to be over, whatever happens.
         let is_known = self.record.acknowledged || self.record.key.is_some();
         let safety = if is_known { Safety::Power } else { Safety::Process };
-        let (store, written) = (&self.inner.store, Arc::clone(&text));
+        let (store, written) = (&self.shared.store, Arc::clone(&text));
         match store.finish_run(&self.record.id, fence, state, written, store.now(), safety).await {
             // Without a run there is nothing to end.
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),

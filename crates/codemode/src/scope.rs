@@ -6,7 +6,7 @@ use pincer_store::Run;
 use pincer_tools::{Context, UpdateSink};
 use tokio_util::sync::CancellationToken;
 
-use crate::rota::Party;
+use crate::round_robin::Party;
 use crate::settings::Settings;
 use crate::tools::RunTools;
 

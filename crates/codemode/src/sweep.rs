@@ -34,7 +34,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 impl CodeMode {
     /// Sweeps on a task of its own, if the last sweep is some time ago.
     pub(crate) fn sweep_now_and_then(&self, lifetime: Duration) {
-        if !self.inner.live.is_time_to_sweep(SWEEP) {
+        if !self.shared.live.is_time_to_sweep(SWEEP) {
             return;
         }
         let mode = self.clone();
@@ -42,7 +42,7 @@ impl CodeMode {
             if let Some(next) = mode.sweep().await {
                 mode.sweep_within(next);
             }
-            if let Err(error) = settle_orphans(&*mode.inner.store, &*mode.inner.leases, lifetime).await {
+            if let Err(error) = settle_orphans(&*mode.shared.store, &*mode.shared.leases, lifetime).await {
                 tracing::warn!("runs of processes that are gone could not be settled: {error}");
             }
         });
@@ -53,10 +53,10 @@ impl CodeMode {
     pub async fn sweep(&self) -> Option<Duration> {
         match self.swept().await {
             Ok((expired, next)) => {
-                self.inner.counting.add(Counted::Expired, expired.len());
+                self.shared.counting.add(Counted::Expired, expired.len());
                 for id in &expired {
                     tracing::debug!(run = %id, "expired");
-                    self.inner.live.abort(id);
+                    self.shared.live.abort(id);
                 }
                 next
             }
@@ -69,7 +69,7 @@ impl CodeMode {
     }
 
     async fn swept(&self) -> Result<(Vec<RunId>, Option<Duration>), StoreError> {
-        let store = &self.inner.store;
+        let store = &self.shared.store;
         let (now, remembered) = (store.now(), REMEMBERED.as_millis() as Millis);
         store.forget_runs(now - remembered).await?;
         let expired = store.expire_runs(now).await?;
@@ -91,7 +91,7 @@ impl CodeMode {
 
     /// Ends all runs of a session; how many there were.
     pub async fn abort_session(&self, session: &SessionKey) -> Result<usize, StoreError> {
-        let runs = self.inner.store.runs(Some(session)).await?;
+        let runs = self.shared.store.runs(Some(session)).await?;
         let mut count = 0;
         for run in runs.into_iter().filter(|run| !run.state.is_final()) {
             count += usize::from(self.end(&run.id).await?);
@@ -100,10 +100,10 @@ impl CodeMode {
     }
 
     async fn end(&self, id: &RunId) -> Result<bool, StoreError> {
-        let (aborted, state) = self.inner.store.abort_run(id, self.inner.now()).await?;
+        let (aborted, state) = self.shared.store.abort_run(id, self.shared.now()).await?;
         // A caller here may be about to be told that it has completed in another process.
         if matches!(state, RunState::Aborted | RunState::Expired) {
-            self.inner.live.abort(id);
+            self.shared.live.abort(id);
         }
         Ok(aborted)
     }
@@ -125,16 +125,16 @@ impl CodeMode {
 
     /// Watches for what other processes do to runs of this one, for as long as there are any.
     pub(crate) fn watch_over(&self) {
-        if !self.inner.live.start_watching() {
+        if !self.shared.live.start_watching() {
             return;
         }
         let mode = self.clone();
         tokio::spawn(async move {
-            let mut changes = mode.inner.store.watch(LOOK);
+            let mut changes = mode.shared.store.watch(LOOK);
             // A run may have been ended before the watch began.
             tokio::time::sleep(LOOK).await;
             let mut is_changed = true;
-            while !mode.inner.live.stop_watching_if_empty() {
+            while !mode.shared.live.stop_watching_if_empty() {
                 if is_changed {
                     let began = Instant::now();
                     mode.look_after_all().await;
@@ -151,16 +151,16 @@ impl CodeMode {
 
     /// Ends what goes on here of runs that were ended elsewhere, or that another process continues.
     async fn look_after_all(&self) {
-        let (ids, driven): (Vec<RunId>, Vec<bool>) = self.inner.live.ids().into_iter().unzip();
+        let (ids, driven): (Vec<RunId>, Vec<bool>) = self.shared.live.ids().into_iter().unzip();
         let driven: HashSet<RunId> =
             ids.iter().zip(driven).filter(|(_, driven)| *driven).map(|(id, _)| id.clone()).collect();
         for ids in ids.chunks(LOOKED_UP_AT_ONCE) {
-            let Ok(standings) = self.inner.store.standings(ids.to_vec()).await else { return };
+            let Ok(standings) = self.shared.store.standings(ids.to_vec()).await else { return };
             for Standing { id, state, owner } in standings {
                 if matches!(state, RunState::Aborted | RunState::Expired) {
-                    self.inner.live.abort(&id);
-                } else if !driven.contains(&id) && *self.inner.leases.own() != owner {
-                    self.inner.live.leave(&id);
+                    self.shared.live.abort(&id);
+                } else if !driven.contains(&id) && *self.shared.leases.own() != owner {
+                    self.shared.live.leave(&id);
                 }
             }
         }
@@ -168,8 +168,8 @@ impl CodeMode {
 
     /// Waits until no tool runs any more for a suspended program. What has not begun is left to whoever continues it.
     pub async fn linger(&self) {
-        self.inner.live.drop_unbegun();
-        while self.inner.live.any_begun() {
+        self.shared.live.drop_unbegun();
+        while self.shared.live.any_begun() {
             tokio::time::sleep(LINGER).await;
         }
     }
@@ -177,24 +177,24 @@ impl CodeMode {
     /// Returns how many runs this process has something to do with. A suspended one whose calls have settled is none of them:
     /// it is data.
     pub fn runs_here(&self) -> usize {
-        self.inner.live.count()
+        self.shared.live.count()
     }
 
     /// Whether tools run for suspended programs.
     pub fn is_busy(&self) -> bool {
-        self.inner.live.any_begun()
+        self.shared.live.any_begun()
     }
 
     /// This process owns nothing any more: what is left of its lock goes.
     pub fn release(&self) {
-        self.inner.leases.release();
+        self.shared.leases.release();
     }
 
     /// Suspends what runs, as far as it can be. Nothing new is begun.
     pub async fn suspend(&self) {
-        self.inner.closing.cancel();
+        self.shared.closing.cancel();
         let deadline = tokio::time::Instant::now() + CLOSING;
-        while self.inner.live.any_driven() && tokio::time::Instant::now() < deadline {
+        while self.shared.live.any_driven() && tokio::time::Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
@@ -203,18 +203,18 @@ impl CodeMode {
     /// may be repeated will be.
     pub async fn shutdown(&self) {
         self.suspend().await;
-        for (id, driven) in self.inner.live.ids() {
+        for (id, driven) in self.shared.live.ids() {
             if driven {
-                self.inner.live.abort(&id);
+                self.shared.live.abort(&id);
             }
         }
-        for (id, mut parked) in self.inner.live.take_parked() {
+        for (id, mut parked) in self.shared.live.take_parked() {
             // Questions to people stay open.
-            parked.flights.drop_unbegun();
-            let _ = self.inner.store.disown_calls(&id, self.inner.leases.own()).await;
-            parked.flights.abort();
-            let mut flights = parked.flights;
-            let _ = tokio::time::timeout(CLOSING, flights.ended()).await;
+            parked.pending_calls.drop_unbegun();
+            let _ = self.shared.store.disown_calls(&id, self.shared.leases.own()).await;
+            parked.pending_calls.abort();
+            let mut pending_calls = parked.pending_calls;
+            let _ = tokio::time::timeout(CLOSING, pending_calls.ended()).await;
         }
     }
 }

@@ -45,8 +45,8 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
 pub(crate) fn without_fence(code: &str) -> Cow<'_, str> {
     const FENCE: &str = "```";
     let text = code.trim();
-    let inner = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));
-    match inner.and_then(|inner| inner.split_once('\n')) {
+    let shared = text.strip_prefix(FENCE).and_then(|text| text.strip_suffix(FENCE));
+    match shared.and_then(|shared| shared.split_once('\n')) {
         Some((tag, program)) if tag.trim().chars().all(char::is_alphanumeric) && !program.contains(FENCE) => {
             let before = code.len() - code.trim_start().len();
             let lines = code[..before].matches('\n').count() + 1;

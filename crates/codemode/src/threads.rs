@@ -1,7 +1,7 @@
 //! Where turns run: on the spot, or on threads that only cells have.
 //!
-//! The turn of a program that is alone runs on the spot, see `spot.rs`. When there are several they have threads of their own,
-//! so that the async runtime is left in peace; a cell that has nothing to run has none. Long turns take turns, see `slots.rs`.
+//! The turn of a program that is alone runs on the spot, see `inline_turns.rs`. When there are several they have threads of their own,
+//! so that the async runtime is left in peace; a cell that has nothing to run has none. Long turns take turns, see `fair_scheduling.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,9 +13,9 @@ use pincer_sandbox::{Cell, Error, Turn};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::rota::Party;
-use crate::slots::{turn_begins, turn_is_over};
-use crate::spot;
+use crate::round_robin::Party;
+use crate::fair_scheduling::{turn_begins, turn_is_over};
+use crate::inline_turns;
 
 /// What a cell needs, whatever the system's default is.
 const STACK_BYTES: usize = 4 << 20;

@@ -92,11 +92,11 @@ impl CodeMode {
         };
         record.fence = Some(fence);
         let id = record.id.clone();
-        let approval = match self.inner.door.ask_for_run(asking, &scope.context, &id).await {
+        let approval = match self.shared.door.ask_for_run(asking, &scope.context, &id).await {
             Ok(approval) => approval,
             Err(error) => return self.ended_before(&id, fence, RunError::of_store(&error), &scope).await,
         };
-        let (at, source, language) = (self.inner.now(), input.code.clone(), input.language);
+        let (at, source, language) = (self.shared.now(), input.code.clone(), input.language);
         let (tool, parent) = (asking.tool(), parent.clone());
         let unbegun = Unbegun { unbegun: VERSION, at, source, language, approval, tool, parent };
         let begun = |telemetry| Begun {
@@ -134,7 +134,7 @@ impl CodeMode {
             return self.ended_before(&run.id, fence, lost(run, calls), &scope).await;
         }
         if scope.people == People::Present {
-            self.inner.door.tell_asked(
+            self.shared.door.tell_asked(
                 scope.context.parent_call.as_ref().unwrap_or(&unbegun.parent),
                 &unbegun.approval,
                 &scope.context,
@@ -151,9 +151,9 @@ impl CodeMode {
             Word::No(error) => self.ended_before(&run.id, fence, error, &scope).await,
             Word::None => {
                 let lifetime = scope.settings.snapshot_lifetime;
-                let until = self.inner.now() + lifetime.as_millis() as Millis;
-                if self.inner.store.let_wait(&run.id, fence, until).await.is_err() {
-                    self.inner.give_back(&run.id, fence, lifetime);
+                let until = self.shared.now() + lifetime.as_millis() as Millis;
+                if self.shared.store.let_wait(&run.id, fence, until).await.is_err() {
+                    self.shared.give_back(&run.id, fence, lifetime);
                 }
                 (unbegun.waiting(&run.id, Telemetry { wait_count: 1, ..telemetry(&scope, 0) }), After::Nothing)
             }
@@ -167,11 +167,11 @@ impl CodeMode {
                 biased;
                 () = abort.cancelled() => return Word::No(RunError::aborted()),
                 () = scope.left.cancelled() => return Word::None,
-                () = self.inner.closing.cancelled() => return Word::None,
-                settled = self.inner.door.settled(&unbegun.approval) => settled,
+                () = self.shared.closing.cancelled() => return Word::None,
+                settled = self.shared.door.settled(&unbegun.approval) => settled,
             },
             People::Absent => {
-                let store = &self.inner.store;
+                let store = &self.shared.store;
                 match store.expire_approvals(store.now()).await {
                     Ok(_) => store.approval(&unbegun.approval).await.map(|approval| approval.state),
                     Err(error) => Err(error),
@@ -197,20 +197,20 @@ impl CodeMode {
         if let Some(fence) = record.fence {
             return Ok(fence);
         }
-        let owner = self.inner.leases.hold().await?;
+        let owner = self.shared.leases.hold().await?;
         let Context { session, user, .. } = &scope.context;
         let run = NewRun {
             id: record.id.clone(),
             session: session.clone(),
             user: user.clone(),
             agent_run: scope.agent_run.clone(),
-            created_at: self.inner.now(),
+            created_at: self.shared.now(),
             key: record.key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(scope.tools.known().stored()),
         };
-        let claim = Claim { owner, safety: self.inner.safety(&scope.settings) };
-        let _turn = self.inner.turn_to_write(scope).await;
-        self.inner.store.create_run(run, claim, None, Safety::Power).await
+        let claim = Claim { owner, safety: self.shared.safety(&scope.settings) };
+        let _turn = self.shared.turn_to_write(scope).await;
+        self.shared.store.create_run(run, claim, None, Safety::Power).await
     }
 
     /// Stores the program in the place of a snapshot.
@@ -228,10 +228,10 @@ impl CodeMode {
         let cell = CellPart::Full { image: IMAGE.into(), bytes: Vec::new() };
         let checkpoint = Checkpoint { next: 0, cell, detail };
         let park = Park { checkpoint, result: written(result).into(), expires_at, room };
-        let turn = self.inner.turn_to_write(scope).await;
-        self.inner.store.park(id, fence, park).await?;
+        let turn = self.shared.turn_to_write(scope).await;
+        self.shared.store.park(id, fence, park).await?;
         drop(turn);
-        self.inner.counting.add(Counted::Park, 1);
+        self.shared.counting.add(Counted::Park, 1);
         Ok(())
     }
 

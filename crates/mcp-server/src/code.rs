@@ -12,7 +12,7 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::attend::{Attendant, Ended, Nobody};
+use crate::request_session::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
 use crate::client::Client;
-use crate::departure::Requested;
+use crate::cancellation::Requested;
 use crate::face::{Face, Surface};
 
 /// The handler of one connection.

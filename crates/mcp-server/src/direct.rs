@@ -11,10 +11,10 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::attend::{Attendant, Ended, Nobody};
+use crate::request_session::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
-use crate::pass::complete;
+use crate::upstream::complete;
 use crate::people;
 use crate::shown::Originals;
 

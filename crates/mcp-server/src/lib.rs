@@ -5,18 +5,18 @@
 //! can be continued from another one. Everything that is called goes through the same door as everywhere else; questions to
 //! people become questions of the client's user, where the client can ask them.
 
-mod attend;
+mod request_session;
 mod client;
 mod code;
 mod connection;
-mod departure;
+mod cancellation;
 mod direct;
 mod face;
 mod http;
 mod listen;
 mod names;
 mod notices;
-mod pass;
+mod upstream;
 mod people;
 mod progress;
 mod requests;

@@ -6,9 +6,9 @@
 mod anchor;
 mod descendants;
 mod file_size;
+mod fork;
 mod group;
 mod heap;
-mod keeper;
 mod open_files;
 mod peer;
 mod session;
@@ -16,10 +16,10 @@ mod session;
 pub use anchor::{anchored, anchored_line, holds, real};
 pub use descendants::adopt_orphans;
 pub use file_size::outlive_file_size_limit;
+pub use fork::{Front, Half, Worker, split};
 pub use group::{Group, PROCESS_LIMIT, Start};
 pub use heap::{
     give_memory_back, keep_no_large_blocks, limit_heap_parts, peak_bytes_of, resident_bytes, resident_bytes_of,
 };
-pub use keeper::{Front, Half, Worker, split};
 pub use open_files::{keep_inherited_files, raise_open_files};
 pub use peer::{Peer, peer};

@@ -21,7 +21,7 @@ use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
     ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace, Outcome, Plugin,
-    Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, Unwound, UpdateSink,
+    Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, CatchPanic, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -389,7 +389,7 @@ impl Door {
         let limit = tool.timeout();
         let tool_call = ToolCall { input, context: inner, updates, abort: abort.clone() };
         // A tool that panics harms its call only.
-        let mut running = Box::pin(Unwound(tool.call(tool_call)));
+        let mut running = Box::pin(CatchPanic(tool.call(tool_call)));
         let deadline = async {
             match limit {
                 Some(limit) => tokio::time::sleep(limit).await,

@@ -11,6 +11,7 @@
 mod approval_request;
 mod approvals;
 mod asking;
+mod catch_panic;
 mod context;
 mod control;
 mod door;
@@ -32,7 +33,6 @@ mod server;
 mod telling;
 mod tool;
 mod under_way;
-mod unwound;
 mod values;
 
 pub use pincer_json::{Json, JsonError, Payload};
@@ -40,6 +40,7 @@ pub use pincer_json::{Json, JsonError, Payload};
 pub use approval_request::ApprovalRequest;
 pub use approvals::{Answer, ApprovalRule, RuleDecision, call_digest};
 pub use asking::answer_question;
+pub use catch_panic::CatchPanic;
 pub use context::{Context, Nesting};
 pub use control::{Admission, Asking, ControlCall};
 pub use door::{Call, Door, DoorStore};
@@ -59,4 +60,3 @@ pub use run_owner::{RunOwner, SyncNext};
 pub use schema::{SchemaError, check_schema};
 pub use server::{Server, ServerState};
 pub use tool::{BoxFuture, Effect, FnTool, Request, Tool, ToolCall, ToolError, UpdateSink};
-pub use unwound::Unwound;

@@ -13,7 +13,7 @@ const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
 /// When something is due.
 #[derive(Default)]
-pub(crate) struct House {
+pub(crate) struct Housekeeping {
     plan: Mutex<Plan>,
     sooner: Notify,
 }
@@ -25,7 +25,7 @@ struct Plan {
     is_kept: bool,
 }
 
-impl House {
+impl Housekeeping {
     fn plan(&self) -> MutexGuard<'_, Plan> {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -68,16 +68,16 @@ impl House {
 impl CodeMode {
     /// Sees to it that the store is swept by then, also while nothing is asked.
     pub(crate) fn sweep_within(&self, time: Duration) {
-        let house = Arc::clone(&self.inner.house);
+        let house = Arc::clone(&self.shared.house);
         if !house.note(Instant::now() + time) {
             return;
         }
-        let inner = Arc::downgrade(&self.inner);
+        let shared = Arc::downgrade(&self.shared);
         tokio::spawn(async move {
             while house.due().await {
-                let Some(inner) = inner.upgrade() else { return };
+                let Some(shared) = shared.upgrade() else { return };
                 // Notes that came meanwhile are on the plan too.
-                if let Some(next) = (CodeMode { inner }).sweep().await {
+                if let Some(next) = (CodeMode { shared }).sweep().await {
                     house.note(Instant::now() + next.max(LEAST_PAUSE));
                 }
             }
@@ -91,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_noted_while_the_task_works_is_not_forgotten() {
-        let house = House::default();
+        let house = Housekeeping::default();
         let later = |milliseconds| Instant::now() + Duration::from_millis(milliseconds);
         assert!(house.note(later(3_600_000)), "a task is needed");
         assert!(!house.note(later(1)), "there is one");

@@ -11,7 +11,7 @@ use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::attend::Ended;
+use crate::request_session::Ended;
 use crate::connection::Connection;
 use crate::direct::error_of;
 use crate::names::{Keeps, unique};

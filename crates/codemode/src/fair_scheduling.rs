@@ -1,5 +1,5 @@
 //! Long turns take turns: as many compute at a time as there are processors, for a few milliseconds each. Users take turns with
-//! these slices, see `rota.rs`. So sixty-four endless loops of one user are one to everybody else, and a short program is hardly
+//! these slices, see `round_robin.rs`. So sixty-four endless loops of one user are one to everybody else, and a short program is hardly
 //! ever behind them.
 //!
 //! Priorities of the system would do the same with less code and do not: a thread of low priority that is held up while it holds
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use pincer_sandbox::LongTurn;
 
-use crate::rota::{Party, Rota};
-use crate::spot;
+use crate::round_robin::{Party, Rota};
+use crate::inline_turns;
 
 /// A turn that lasts longer has to take turns.
 const LONG_TURN: Duration = Duration::from_millis(2);

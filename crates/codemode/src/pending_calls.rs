@@ -81,7 +81,7 @@ impl Place {
     }
 }
 
-struct Flight {
+struct PendingCall {
     call: StoredCall,
     place: Place,
     /// Its tool waits for whoever called it.
@@ -89,9 +89,9 @@ struct Flight {
 }
 
 /// The calls of one run that have not settled.
-pub(crate) struct Flights {
+pub(crate) struct PendingCalls {
     caller: Caller,
-    calls: BTreeMap<RequestId, Flight>,
+    calls: BTreeMap<RequestId, PendingCall>,
     /// A call that is the only one. Who waits for it makes it: another task would be another thread to wake up, twice.
     only: Option<(RequestId, BoxFuture<'static, Outcome>)>,
     most: usize,
@@ -103,7 +103,7 @@ pub(crate) struct Flights {
     notes: UnboundedReceiver<Note>,
 }
 
-impl Flights {
+impl PendingCalls {
     pub fn new(caller: Caller, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
         let texts = caller.texts.open(&caller.user, 0, 0);
@@ -136,20 +136,20 @@ impl Flights {
     /// Takes a call that is to be made here.
     pub fn queue(&mut self, call: StoredCall) {
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, Flight { call, place: Place::Queue, asking: false });
+        self.calls.insert(call.id, PendingCall { call, place: Place::Queue, asking: false });
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
     pub fn watch(&mut self, call: StoredCall, owner: OwnerId) {
         let call = StoredCall { approval: None, ..call };
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, Flight { call, place: Place::Elsewhere(owner), asking: false });
+        self.calls.insert(call.id, PendingCall { call, place: Place::Elsewhere(owner), asking: false });
     }
 
     /// Whether a call that may change something waits, and is not part of a checkpoint whose next number this is.
     pub fn any_uncovered(&self, next: u32) -> bool {
-        let uncovered = |flight: &Flight| !flight.call.flags.read_only && flight.call.seq >= next;
-        self.calls.values().any(|flight| matches!(flight.place, Place::Queue) && uncovered(flight))
+        let uncovered = |pending: &PendingCall| !pending.call.flags.read_only && pending.call.seq >= next;
+        self.calls.values().any(|pending| matches!(pending.place, Place::Queue) && uncovered(pending))
     }
 
     /// Whether calls wait that could begin.
@@ -159,23 +159,23 @@ impl Flights {
 
     /// The first in the queue that may begin: there is room, and of tools that run one at a time none is running.
     fn next_to_start(&self) -> Option<RequestId> {
-        let under_way = || self.calls.values().filter(|flight| !matches!(flight.place, Place::Queue));
+        let under_way = || self.calls.values().filter(|pending| !matches!(pending.place, Place::Queue));
         if under_way().count() >= self.most {
             return None;
         }
-        let sequential = under_way().any(|flight| flight.call.sequential);
-        let may = |flight: &&Flight| matches!(flight.place, Place::Queue) && !(sequential && flight.call.sequential);
-        self.calls.values().find(may).map(|flight| flight.call.id)
+        let sequential = under_way().any(|pending| pending.call.sequential);
+        let may = |pending: &&PendingCall| matches!(pending.place, Place::Queue) && !(sequential && pending.call.sequential);
+        self.calls.values().find(may).map(|pending| pending.call.id)
     }
 
     /// Begins as many as may run.
     pub fn start(&mut self) {
         while let Some(id) = self.next_to_start() {
-            let Some(flight) = self.calls.get_mut(&id) else { return };
+            let Some(pending) = self.calls.get_mut(&id) else { return };
             let abort = self.caller.context.abort.child_token();
             let progress = Progress::new();
-            let making = make(&self.caller, &flight.call, abort.clone(), &progress, &self.tell);
-            flight.place = Place::Here { abort, task: None, progress };
+            let making = make(&self.caller, &pending.call, abort.clone(), &progress, &self.tell);
+            pending.place = Place::Here { abort, task: None, progress };
             self.send_off();
             self.only = Some((id, making));
         }
@@ -192,7 +192,7 @@ impl Flights {
             let outcome = making.await;
             let _ = tell.send(Note::Settled(id, outcome, Instant::now()));
         });
-        if let Some(Flight { place: Place::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
+        if let Some(PendingCall { place: Place::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
             *task = Some(sent);
         }
     }
@@ -231,7 +231,7 @@ impl Flights {
 
     /// Whether calls are made here.
     pub fn any_here(&self) -> bool {
-        self.calls.values().any(|flight| matches!(flight.place, Place::Here { .. }))
+        self.calls.values().any(|pending| matches!(pending.place, Place::Here { .. }))
     }
 
     /// News that are there already.
@@ -285,8 +285,8 @@ impl Flights {
 
     /// The calls that other processes make, each with its process.
     pub fn elsewhere(&self) -> Vec<(StoredCall, OwnerId)> {
-        let of = |flight: &Flight| match &flight.place {
-            Place::Elsewhere(owner) => Some((flight.call.clone(), owner.clone())),
+        let of = |pending: &PendingCall| match &pending.place {
+            Place::Elsewhere(owner) => Some((pending.call.clone(), owner.clone())),
             Place::Queue | Place::Here { .. } => None,
         };
         self.calls.values().filter_map(of).collect()
@@ -294,37 +294,37 @@ impl Flights {
 
     /// Whether nothing goes on before a person has answered.
     pub fn only_people_can_help(&self) -> bool {
-        let asked = |flight: &Flight| flight.call.approval.is_some() || flight.asking;
-        let waits = |flight: &Flight| asked(flight) || matches!(flight.place, Place::Queue);
+        let asked = |pending: &PendingCall| pending.call.approval.is_some() || pending.asking;
+        let waits = |pending: &PendingCall| asked(pending) || matches!(pending.place, Place::Queue);
         self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
     }
 
     /// The questions that are open, as far as is known here.
     pub fn questions(&self) -> Vec<ApprovalId> {
-        self.calls.values().filter_map(|flight| flight.call.approval.clone()).collect()
+        self.calls.values().filter_map(|pending| pending.call.approval.clone()).collect()
     }
 
     /// Whether a tool is running here.
     pub fn any_begun(&self) -> bool {
-        self.calls.values().any(|flight| flight.place.has_begun())
+        self.calls.values().any(|pending| pending.place.has_begun())
     }
 
     /// Gives up the calls that no tool has begun with. Questions to people stay open.
     pub fn drop_unbegun(&mut self) {
-        self.calls.retain(|_, flight| {
-            let Place::Here { task, progress, .. } = &flight.place else { return false };
+        self.calls.retain(|_, pending| {
+            let Place::Here { task, progress, .. } = &pending.place else { return false };
             // A call that is just being dispatched goes on: it may have been noted already.
             if progress.change(Progress::QUEUED, Progress::GIVEN_UP)
                 && let Some(task) = task
             {
                 task.abort();
             }
-            flight.place.has_begun()
+            pending.place.has_begun()
         });
         if self.only.as_ref().is_some_and(|(id, _)| !self.calls.contains_key(id)) {
             self.only = None;
         }
-        self.text_bytes = self.calls.values().map(|flight| flight.call.input.as_str().len()).sum();
+        self.text_bytes = self.calls.values().map(|pending| pending.call.input.as_str().len()).sum();
         self.texts.shrink(self.text_bytes);
     }
 
@@ -336,8 +336,8 @@ impl Flights {
 
     /// Ends everything that is made here.
     pub fn abort(&self) {
-        for flight in self.calls.values() {
-            if let Place::Here { abort, .. } = &flight.place {
+        for pending in self.calls.values() {
+            if let Place::Here { abort, .. } = &pending.place {
                 abort.cancel();
             }
         }
@@ -353,12 +353,12 @@ impl Flights {
 
     /// As they are stored.
     pub fn store(&self) -> Vec<StoredCall> {
-        self.calls.values().map(|flight| flight.call.clone()).collect()
+        self.calls.values().map(|pending| pending.call.clone()).collect()
     }
 
     /// As the model sees them.
     pub fn pending(&self) -> Vec<PendingToolCall> {
-        let shown = |Flight { call, place, .. }: &Flight| {
+        let shown = |PendingCall { call, place, .. }: &PendingCall| {
             let state = match place {
                 _ if call.approval.is_some() => PendingState::Approval,
                 Place::Queue => PendingState::Queued,

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::departure::{Departure, Wanted};
+use crate::cancellation::{Departure, Wanted};
 use crate::face::{Face, Surface};
 use crate::people;
 use crate::progress::Progress;

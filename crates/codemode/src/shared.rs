@@ -13,7 +13,7 @@ use pincer_store::{
 use pincer_tools::Door;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::House;
+use crate::housekeeping::Housekeeping;
 use crate::live::Live;
 use crate::memory::{Backstop, Memory};
 use crate::places::{Place, Places};
@@ -32,7 +32,7 @@ impl<T: Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Clock + Cha
 {
 }
 
-pub(crate) struct Inner {
+pub(crate) struct Shared {
     pub engine: Engine,
     pub door: Arc<Door>,
     pub store: Arc<dyn CodeModeStore>,
@@ -49,12 +49,12 @@ pub(crate) struct Inner {
     pub backstop: Backstop,
     pub counting: Counting,
     pub live: Live,
-    pub house: Arc<House>,
+    pub house: Arc<Housekeeping>,
     /// Programs are to be suspended as soon as they can.
     pub closing: CancellationToken,
 }
 
-impl Inner {
+impl Shared {
     /// Store time.
     pub fn now(&self) -> Millis {
         self.store.now()
@@ -68,12 +68,12 @@ impl Inner {
     /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now
     /// is asked again until it does, or until the run is continued.
     pub fn give_back(self: &Arc<Self>, id: &RunId, fence: Fence, lifetime: Duration) {
-        let (inner, id) = (Arc::clone(self), id.clone());
+        let (shared, id) = (Arc::clone(self), id.clone());
         tokio::spawn(async move {
             let mut pause = Pause::default();
             loop {
-                let until = inner.now() + lifetime.as_millis() as Millis;
-                match inner.store.let_wait(&id, fence, until).await {
+                let until = shared.now() + lifetime.as_millis() as Millis;
+                match shared.store.let_wait(&id, fence, until).await {
                     Ok(_) | Err(StoreError::Fenced { .. } | StoreError::Missing { .. }) => return,
                     Err(error) => pause.after(&format!("the run {id} could not be given back: {error}")).await,
                 }

@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 use crate::BoxFuture;
 
 /// Somebody else's work; `None` if it panics.
-pub struct Unwound<'t, T>(pub BoxFuture<'t, T>);
+pub struct CatchPanic<'t, T>(pub BoxFuture<'t, T>);
 
-impl<T> Future for Unwound<'_, T> {
+impl<T> Future for CatchPanic<'_, T> {
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
