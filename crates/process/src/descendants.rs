@@ -105,13 +105,22 @@ fn is_child(id: i32, own: i32) -> bool {
     state != Some("Z") && parent.and_then(|parent| parent.parse().ok()) == Some(own)
 }
 
+/// Kills processes, each with its process group: one that starts another and ends, again and again, is over before a signal reaches
+/// it, but its group is not.
+fn kill(pids: &[Pid]) {
+    let own = rustix::process::getsid(None).ok();
+    for pid in pids {
+        // Whatever is started here has a session of its own, and so have all groups in that session.
+        let is_apart = rustix::process::getsid(Some(*pid)).is_ok_and(|session| Some(session) != own);
+        if let (true, Ok(group)) = (is_apart, rustix::process::getpgid(Some(*pid))) {
+            let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        }
+        let _ = rustix::process::kill_process(*pid, Signal::KILL);
+    }
+}
+
 /// Ends all of them, and those they start in the meantime; how many there were at first.
 pub(crate) fn kill_all(mark: &str) -> usize {
-    let kill = |pids: &[Pid]| {
-        for pid in pids {
-            let _ = rustix::process::kill_process(*pid, Signal::KILL);
-        }
-    };
     let first = of_mark(mark);
     kill(&first);
     let deadline = Instant::now() + PURSUIT;
