@@ -4,9 +4,9 @@ mod asking;
 mod bench_runtime;
 mod cells;
 mod commands;
-mod debug;
 mod interrupt;
 mod load_client;
+mod log;
 mod measure;
 mod notices;
 mod opened;
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
     pincer_process::keep_no_large_blocks();
     // `parse` prints usage errors to stderr and exits with 2, help and version to stdout and exits with 0.
     let cli = Cli::parse();
-    debug::listen();
+    log::begin(&cli.log);
     let code = match cli.command {
         Command::Exec(arguments) => {
             in_worker(&arguments.cell, |worker| commands::exec::exec(&cli.places, &arguments, worker))

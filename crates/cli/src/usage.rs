@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::filter::Targets;
 
+use crate::log;
 use crate::usage_bench::BenchCommand;
 use crate::usage_mcp::McpArguments;
 
@@ -13,6 +15,8 @@ use crate::usage_mcp::McpArguments;
 pub(crate) struct Cli {
     #[command(flatten)]
     pub places: PlaceArguments,
+    #[command(flatten)]
+    pub log: LogArguments,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -26,6 +30,25 @@ pub(crate) struct PlaceArguments {
     /// Where state is kept
     #[arg(long, global = true, value_name = "DIR", env = "PINCER_STATE_DIR")]
     pub state_dir: Option<PathBuf>,
+}
+
+/// What is logged.
+#[derive(Args)]
+pub(crate) struct LogArguments {
+    /// What to log on standard error: a level (debug), or levels of parts (warn,pincer_mcp=trace)
+    #[arg(long, global = true, value_name = "LEVEL|FILTER", env = "PINCER_LOG", value_parser = log::filter)]
+    pub log: Option<Targets>,
+    /// How a line of the log is written
+    #[arg(long, global = true, value_name = "FORMAT", env = "PINCER_LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people
+    Text,
+    /// A JSON object per line
+    Json,
 }
 
 #[derive(Subcommand)]

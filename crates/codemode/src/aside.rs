@@ -191,7 +191,10 @@ impl Driver {
             if let Some(settled) = self.pending_calls.note(note) {
                 self.arrived.push(bridge::arrival(&self.record.id, settled));
             }
-            if self.pending_calls.can_start() && !self.pending_calls.needs_checkpoint() && !self.pending_calls.any_uncovered(covered) {
+            if self.pending_calls.can_start()
+                && !self.pending_calls.needs_checkpoint()
+                && !self.pending_calls.any_uncovered(covered)
+            {
                 self.pending_calls.start();
             }
         };

@@ -9,9 +9,9 @@ use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
 use crate::attachments;
-use crate::pending_calls::{Settled, StoredCall};
 use crate::known_tools::KnownTools;
 use crate::mcp;
+use crate::pending_calls::{Settled, StoredCall};
 use crate::tools::RunTools;
 
 /// What a program asks for.

@@ -9,23 +9,24 @@ use pincer_store::{CallId, Leases, Run, RunId, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::aside::Home;
 use crate::drive::{Driver, margin};
-use crate::pending_calls::PendingCalls;
-use crate::shared::{CodeModeStore, Shared};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::listener::Listener;
 use crate::live::{Live, ParkedRun, Turn};
 use crate::making::Caller;
 use crate::memory::{Backstop, Memory};
 use crate::outcome::RunError;
+use crate::pending_calls::PendingCalls;
 use crate::places::Places;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, ErrorCode};
 use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
+use crate::shared::{CodeModeStore, Shared};
 use crate::surface::VISIBLE;
 use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
 use crate::text::{prepared, without_fence};
@@ -212,7 +213,8 @@ impl CodeMode {
         let lifetime = scope.settings.snapshot_lifetime;
         let result = tell.subscribe();
         self.watch_over();
-        tokio::spawn(async move {
+        let span = tracing::debug_span!("run", run = %id, session = %scope.context.session);
+        let going = async move {
             // A panic must not leave others waiting: the place is cleared when this is dropped.
             let entry = Entry { mode: &mode, id: &id };
             let (result, after) = driving.await;
@@ -236,7 +238,8 @@ impl CodeMode {
                 After::Nothing => drop(mode.shared.live.remove(&id)),
             }
             tell.send_replace(Some(result));
-        });
+        };
+        tokio::spawn(going.instrument(span));
         joined(result).await
     }
 
@@ -269,7 +272,8 @@ impl CodeMode {
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
         tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
-        let allotted = self.allotted(&scope, self.shared.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
+        let allotted =
+            self.allotted(&scope, self.shared.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
         let allotment = match allotted {
             Ok(allotment) => allotment,
             Err(error) => return refused(error, telemetry),
@@ -348,11 +352,12 @@ impl CodeMode {
             input_kind: Some(input.kind()),
             params: input.params(),
         };
-        let admission = self.shared.door.admission(&scope.context, control).await.map_err(|error| match error.code {
-            pincer_tools::ErrorCode::Aborted => RunError::aborted(),
-            pincer_tools::ErrorCode::Store => RunError::failed(ErrorCode::RuntimeUnavailable, error.message),
-            _ => RunError::failed(ErrorCode::Blocked, error.message),
-        })?;
+        let admission =
+            self.shared.door.admission(&scope.context, control).await.map_err(|error| match error.code {
+                pincer_tools::ErrorCode::Aborted => RunError::aborted(),
+                pincer_tools::ErrorCode::Store => RunError::failed(ErrorCode::RuntimeUnavailable, error.message),
+                _ => RunError::failed(ErrorCode::Blocked, error.message),
+            })?;
         let (params, asking) = match admission {
             Admission::Go(params) => (params, None),
             Admission::Ask(asking) => (asking.input(), Some(asking)),

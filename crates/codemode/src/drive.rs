@@ -6,19 +6,20 @@ use std::time::{Duration, Instant};
 use pincer_sandbox::{Answer, Json, Limit, Output, Request, Turn, TurnEnd};
 use pincer_store::{ApprovalState, CallId, CallState, ChangeWatch, Millis, Repeat};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::aside::{Home, wanted};
 use crate::bridge::{self, Asked};
-use crate::pending_calls::{PendingCalls, Settled, StoredCall};
 use crate::frontier::StoredYield;
-use crate::shared::Shared;
 use crate::known_tools::KnownTools;
 use crate::outcome::{ProgramEnd, RunError};
+use crate::pending_calls::{PendingCalls, Settled, StoredCall};
 use crate::places::Place;
 use crate::positions::Positions;
 use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
 use crate::settings::Settings;
+use crate::shared::Shared;
 use crate::telemetry::{Counted, Telemetry, milliseconds};
 use crate::threads::{Company, Ran};
 use crate::timers::Timers;
@@ -141,6 +142,7 @@ impl Driver {
         let company = self.shared.company();
         let ran = self.shared.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
         let Ran { mut cell, turn, waited } = ran
+            .instrument(tracing::debug_span!("cell_turn"))
             .await
             .map_err(|error| RunError::failed(crate::ErrorCode::RuntimeUnavailable, crate::outcome::told(&error)))?;
         if company == Company::Others {
@@ -384,8 +386,8 @@ impl Driver {
     /// first: after a crash it goes on from there, and what was done since is known.
     async fn begin(&mut self) -> Result<(), RunError> {
         let starts = self.pending_calls.can_start();
-        let is_new =
-            self.pending_calls.needs_checkpoint() || starts && self.pending_calls.any_uncovered(self.record.covered.unwrap_or(0));
+        let is_new = self.pending_calls.needs_checkpoint()
+            || starts && self.pending_calls.any_uncovered(self.record.covered.unwrap_or(0));
         if self.pending_calls.needs_checkpoint() || starts && self.is_uncovered() {
             self.checkpoint().await?;
         }

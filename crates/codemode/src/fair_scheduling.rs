@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use pincer_sandbox::LongTurn;
 
-use crate::round_robin::{Party, Rota};
 use crate::inline_turns;
+use crate::round_robin::{Party, Rota};
 
 /// A turn that lasts longer has to take turns.
 const LONG_TURN: Duration = Duration::from_millis(2);
@@ -72,10 +72,10 @@ thread_local! {
 pub fn fair_turns() -> LongTurn {
     LongTurn {
         after: LONG_TURN,
-        may_go_on: Arc::new(|| spot::may_go_on(|| SLOTS.may_go_on())),
+        may_go_on: Arc::new(|| inline_turns::may_go_on(|| SLOTS.may_go_on())),
         // A turn that waits needs no processor. It asks for one again when it goes on.
         stand_still: Arc::new(|wait| {
-            spot::stand_still(|| {
+            inline_turns::stand_still(|| {
                 step_back();
                 let began = Instant::now();
                 wait();

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pincer_store::{Fence, RunId, RunState, Safety, StoreError};
 
 use crate::codemode::CodeMode;
-use crate::shared::{Shared, Pause};
 use crate::result::{CodeModeResult, ErrorCode, Failed};
+use crate::shared::{Pause, Shared};
 
 /// The end of a run that is not stored.
 pub(crate) struct HeldEnd {

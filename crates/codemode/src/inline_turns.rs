@@ -12,8 +12,8 @@ use pincer_sandbox::{Cell, Interrupter};
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
-use crate::round_robin::Party;
 use crate::fair_scheduling::{turn_begins, turn_is_over};
+use crate::round_robin::Party;
 use crate::threads::Ran;
 
 /// How long a turn that lasts waits at most for the runtime to do without its thread, before it goes on and tries again.

@@ -80,7 +80,7 @@ mod unbegun;
 
 pub use codemode::CodeMode;
 pub use description::INDEX_CHARS;
-pub use shared::CodeModeStore;
+pub use fair_scheduling::fair_turns;
 pub use input::{ExecInput, InputError, WaitInput};
 pub use memory::{Memory, Resident};
 #[doc(hidden)]
@@ -91,7 +91,7 @@ pub use pincer_sandbox::{MemoryBudget, Output};
 pub use result::{CodeModeResult, Completed, ErrorCode, Failed, PendingState, PendingToolCall, WaitReason, Waiting};
 pub use scope::{People, RunScope};
 pub use settings::{Durability, Language, Settings, TIMEOUT_MS};
-pub use fair_scheduling::fair_turns;
+pub use shared::CodeModeStore;
 pub use surface::{Exposure, Offer, Surface, SurfaceError, ToolDefinition, VISIBLE, expose, result_schema};
 pub use telemetry::{CapFailures, Counters, Milliseconds, Sources, Telemetry};
 pub use tools::RunTools;

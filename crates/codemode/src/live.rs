@@ -11,8 +11,8 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::pending_calls::PendingCalls;
 use crate::held::HeldEnd;
+use crate::pending_calls::PendingCalls;
 use crate::result::CodeModeResult;
 
 /// Where the result of a driven run will be.

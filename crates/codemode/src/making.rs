@@ -7,14 +7,14 @@ use std::time::Duration;
 use pincer_sandbox::{Allotment, MemoryBudget, RequestId};
 use pincer_store::{ApprovalId, CallId};
 use pincer_tools::{
-    BoxFuture, Call, CallError, Context, Door, Effect, ErrorCode, Outcome, Request, CatchPanic, UpdateSink,
+    BoxFuture, Call, CallError, CatchPanic, Context, Door, Effect, ErrorCode, Outcome, Request, UpdateSink,
 };
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
-use crate::pending_calls::{Note, SMALL_INPUT, StoredCall};
 use crate::listener::Listener;
+use crate::pending_calls::{Note, SMALL_INPUT, StoredCall};
 use crate::tools::RunTools;
 
 /// The memory that an input takes while its call is made, for each byte of its text.

@@ -9,9 +9,9 @@ use pincer_sandbox::{Allotment, Engine, MemoryBudget};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
-use crate::shared::Shared;
 use crate::outcome::RunError;
 use crate::scope::RunScope;
+use crate::shared::Shared;
 use crate::threads;
 
 /// The memory of a program besides its cell: its tools, its requests, the pages that its checkpoints are compared with.

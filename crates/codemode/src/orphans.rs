@@ -5,9 +5,9 @@ use std::time::Duration;
 use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
-use crate::shared::CodeModeStore;
 use crate::outcome::RunError;
 use crate::result::{CodeModeResult, ErrorCode};
+use crate::shared::CodeModeStore;
 use crate::telemetry::Telemetry;
 
 /// Calls that the end of a lost run lists at most.

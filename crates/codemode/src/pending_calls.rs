@@ -164,7 +164,8 @@ impl PendingCalls {
             return None;
         }
         let sequential = under_way().any(|pending| pending.call.sequential);
-        let may = |pending: &&PendingCall| matches!(pending.place, Place::Queue) && !(sequential && pending.call.sequential);
+        let may =
+            |pending: &&PendingCall| matches!(pending.place, Place::Queue) && !(sequential && pending.call.sequential);
         self.calls.values().find(may).map(|pending| pending.call.id)
     }
 

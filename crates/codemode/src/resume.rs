@@ -13,13 +13,13 @@ use crate::aside::Home;
 use crate::bridge;
 use crate::codemode::{Begun, CodeMode, failed, telemetry};
 use crate::drive::Driver;
-use crate::pending_calls::{PendingCalls, StoredCall};
 use crate::frontier::Frontier;
 use crate::held::HeldEnd;
 use crate::input::ExecInput;
 use crate::known_tools::KnownTools;
 use crate::orphans::{lost, may_begin_again, written};
 use crate::outcome::{RunError, told};
+use crate::pending_calls::{PendingCalls, StoredCall};
 use crate::places::Place;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::run::{After, Driven, RunRecord};
@@ -91,7 +91,9 @@ impl CodeMode {
                 RunState::Completed | RunState::Failed => return (self.told(&run.id).await, After::Nothing),
                 RunState::Expired => return (ended(ErrorCode::SnapshotExpired, &scope), After::Nothing),
                 RunState::Aborted => return (self.told_aborted(&run.id, &scope).await, After::Nothing),
-                RunState::Running if *self.shared.leases.own() != run.owner && self.shared.is_alive(&run.owner).await => {
+                RunState::Running
+                    if *self.shared.leases.own() != run.owner && self.shared.is_alive(&run.owner).await =>
+                {
                     joined = true;
                     if Instant::now() >= deadline {
                         return (self.still_running(&run, &scope).await, After::Nothing);
@@ -114,7 +116,9 @@ impl CodeMode {
                         }
                         // Another process was faster.
                         Err(StoreError::Fenced { .. }) => {}
-                        Err(error) => return self.not_continued(&run, RunError::of_store(&error), &scope, pending_calls),
+                        Err(error) => {
+                            return self.not_continued(&run, RunError::of_store(&error), &scope, pending_calls);
+                        }
                     }
                 }
             }
@@ -147,7 +151,13 @@ impl CodeMode {
     }
 
     /// Reports a run that could not be continued now, through no fault of its own, and is as it was.
-    fn not_continued(&self, run: &Run, error: RunError, scope: &RunScope, pending_calls: Option<PendingCalls>) -> Driven {
+    fn not_continued(
+        &self,
+        run: &Run,
+        error: RunError,
+        scope: &RunScope,
+        pending_calls: Option<PendingCalls>,
+    ) -> Driven {
         let after = pending_calls.map_or(After::Nothing, After::Parked);
         (with_run(failed(error, telemetry(scope, 0)), &run.id), after)
     }

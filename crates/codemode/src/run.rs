@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::aside::{AsideError, Home};
 use crate::drive::Driver;
-use crate::pending_calls::PendingCalls;
 use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
 use crate::outcome::{ProgramEnd, RunError, told};
+use crate::pending_calls::PendingCalls;
 use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::settings::Durability;

@@ -13,9 +13,9 @@ use pincer_sandbox::{Cell, Error, Turn};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::round_robin::Party;
 use crate::fair_scheduling::{turn_begins, turn_is_over};
 use crate::inline_turns;
+use crate::round_robin::Party;
 
 /// What a cell needs, whatever the system's default is.
 const STACK_BYTES: usize = 4 << 20;
@@ -82,8 +82,8 @@ impl Threads {
         company: Company,
         abort: &CancellationToken,
     ) -> Result<Ran, ThreadError> {
-        if company == Company::Alone && spot::is_possible(&cell) {
-            return spot::run_turn(cell, party, time, abort).ok_or(ThreadError::Lost);
+        if company == Company::Alone && inline_turns::is_possible(&cell) {
+            return inline_turns::run_turn(cell, party, time, abort).ok_or(ThreadError::Lost);
         }
         let interrupter = cell.interrupter();
         let (done, mut answer) = oneshot::channel();

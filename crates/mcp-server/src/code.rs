@@ -12,10 +12,10 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::request_session::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;
+use crate::request_session::{Attendant, Ended, Nobody};
 use crate::text::{size, text};
 
 /// The room that a larger output took is given back to the system before the answer is written.

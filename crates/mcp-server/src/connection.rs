@@ -20,8 +20,8 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::Client;
 use crate::cancellation::Requested;
+use crate::client::Client;
 use crate::face::{Face, Surface};
 
 /// The handler of one connection.

@@ -11,12 +11,12 @@ use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::request_session::{Attendant, Ended, Nobody};
 use crate::connection::Connection;
 use crate::face::Face;
-use crate::upstream::complete;
 use crate::people;
+use crate::request_session::{Attendant, Ended, Nobody};
 use crate::shown::Originals;
+use crate::upstream::complete;
 
 impl Face {
     /// All tools, as they are listed: those of servers as the servers describe them.

@@ -5,25 +5,25 @@
 //! can be continued from another one. Everything that is called goes through the same door as everywhere else; questions to
 //! people become questions of the client's user, where the client can ask them.
 
-mod request_session;
+mod cancellation;
 mod client;
 mod code;
 mod connection;
-mod cancellation;
 mod direct;
 mod face;
 mod http;
 mod listen;
 mod names;
 mod notices;
-mod upstream;
 mod people;
 mod progress;
+mod request_session;
 mod requests;
 mod search;
 mod sessions;
 mod shown;
 mod text;
+mod upstream;
 
 pub use connection::{serve, serve_stdio};
 pub use face::{Face, FaceParts, Surface};

@@ -11,10 +11,10 @@ use rmcp::service::RequestContext;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::request_session::Ended;
 use crate::connection::Connection;
 use crate::direct::error_of;
 use crate::names::{Keeps, unique};
+use crate::request_session::Ended;
 
 /// Pages that are taken of one server.
 const MOST_PAGES: usize = 100;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pincer_store::{Clock, Millis, Reply, Safety, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::oneshot;
+use tracing::Span;
 
 use crate::SqliteError;
 use crate::clock::{BootClock, boot_id};
@@ -123,8 +124,9 @@ impl SqliteStore {
             }
         }
         let (tell, told) = oneshot::channel();
-        let core = Arc::clone(&self.core);
+        let (core, parent) = (Arc::clone(&self.core), Span::current());
         self.queue.push(Box::new(move || {
+            let _within = parent.enter();
             let done = core.in_turn(is_synced, &work);
             match done {
                 Ok(value) if is_synced => Core::sync_then(&core, value, tell),
@@ -239,6 +241,7 @@ impl Core {
         connection: &mut Connection,
         work: &impl Fn(&mut Connection) -> Result<T, Refused>,
     ) -> Result<T, StoreError> {
+        let _span = tracing::debug_span!("store_commit", synced = is_synced).entered();
         if is_synced {
             self.check_there()?;
             if self.syncer.has_failed() {

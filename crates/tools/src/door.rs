@@ -9,6 +9,7 @@ use pincer_json::{Json, Payload};
 use pincer_store::{Approvals, CallId, Changes, Clock, Grants, Journal, Permission, RunId};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
+use tracing::Instrument;
 
 use crate::approvals::decide;
 use crate::asking::Question;
@@ -20,8 +21,8 @@ use crate::telling::{Teller, TellingSink};
 use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
-    ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace, Outcome, Plugin,
-    Redactor, RegisterError, RuleDecision, Server, ServerState, ToolCall, CatchPanic, UpdateSink,
+    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace,
+    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -185,6 +186,13 @@ impl Door {
         call: Call,
         updates: Arc<dyn UpdateSink>,
     ) -> Outcome {
+        let run = context.run.as_ref().map(RunOwner::id);
+        let span =
+            tracing::debug_span!("call", call = %call.id, tool = %call.tool, run = run.map(tracing::field::display));
+        self.called(scope, context, call, updates).instrument(span).await
+    }
+
+    async fn called(&self, scope: &RunCatalog, context: &Context, call: Call, updates: Arc<dyn UpdateSink>) -> Outcome {
         let started = Instant::now();
         let entry = match scope.view.find(&call.tool) {
             Ok(entry) => Arc::clone(entry),

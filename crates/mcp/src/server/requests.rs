@@ -9,6 +9,7 @@ use rmcp::model::{ClientRequest, CustomRequest, ErrorCode};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use super::{Purpose, Server, refusal};
 use crate::connection::{Connection, Failure};
@@ -22,14 +23,17 @@ impl Server {
         caller: Option<Caller>,
         abort: &CancellationToken,
     ) -> Result<Json, ToolError> {
+        let span = tracing::debug_span!("mcp_request", server = self.name(), method = request.method());
         let deadline = Instant::now() + self.settings.call_timeout();
-        let made = self.attempt(request.clone(), caller.clone(), abort, deadline).await;
-        // A connection that was found over when it was needed has done nothing.
-        let made = match made {
-            Err(Failure::NotMade(_)) => self.attempt(request, caller, abort, deadline).await,
-            made => made,
+        let making = async {
+            let made = self.attempt(request.clone(), caller.clone(), abort, deadline).await;
+            // A connection that was found over when it was needed has done nothing.
+            match made {
+                Err(Failure::NotMade(_)) => self.attempt(request, caller, abort, deadline).await,
+                made => made,
+            }
         };
-        made.map_err(|failure| self.explain(failure))
+        making.instrument(span).await.map_err(|failure| self.explain(failure))
     }
 
     async fn attempt(
