@@ -32,19 +32,19 @@ pub(crate) struct Protected {
 
 impl Protected {
     /// Protects these paths. A path that is not there yet is protected under the name that it will have. `root` has no links in it.
-    pub fn new(root: PathBuf, paths: &[PathBuf], hidden: &[PathBuf]) -> Self {
+    pub(crate) fn new(root: PathBuf, paths: &[PathBuf], hidden: &[PathBuf]) -> Self {
         let real = |paths: &[PathBuf]| paths.iter().filter_map(|path| real(path)).collect();
         Self { root, paths: real(paths), hidden: real(hidden) }
     }
 
     /// Returns whether an open file must not be read, by whatever name it was opened.
-    pub fn hides(&self, file: &File, found: &Metadata) -> bool {
+    pub(crate) fn hides(&self, file: &File, found: &Metadata) -> bool {
         let place = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap_or_default();
         self.hidden.iter().any(|hidden| place.starts_with(hidden) || is_same(hidden, found))
     }
 
     /// Returns why a file must not be changed. The path is absolute, and no link leads through it.
-    pub fn complaint(&self, path: &Path) -> Option<Guarded> {
+    pub(crate) fn complaint(&self, path: &Path) -> Option<Guarded> {
         let inside = path.strip_prefix(&self.root).unwrap_or(path);
         if inside.components().any(|part| part.as_os_str().eq_ignore_ascii_case(GITS_OWN)) {
             return Some(Guarded("git runs what stands there"));
@@ -57,7 +57,7 @@ impl Protected {
     }
 
     /// Fails if the entry of an opened directory must not be changed.
-    pub fn check(&self, directory: &Dir, name: &Path) -> io::Result<()> {
+    pub(crate) fn check(&self, directory: &Dir, name: &Path) -> io::Result<()> {
         let place = std::fs::read_link(format!("/proc/self/fd/{}", directory.as_raw_fd()))?;
         let complaint = self.complaint(&place.join(name)).or_else(|| {
             // It may have another name: in other letters, or through a mount.

@@ -19,14 +19,14 @@ pub(crate) enum LineEnds {
 }
 
 impl LineEnds {
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         let all = text.matches('\n').count();
         let with_return = text.matches("\r\n").count();
         if all > 0 && all == with_return { Self::CrLf } else { Self::Lf }
     }
 
     /// A text with line feeds, as it is stored.
-    pub fn apply(self, text: &str) -> String {
+    pub(crate) fn apply(self, text: &str) -> String {
         match self {
             Self::Lf => text.to_owned(),
             Self::CrLf => text.replace("\r\n", "\n").replace('\n', "\r\n"),
@@ -34,7 +34,7 @@ impl LineEnds {
     }
 
     /// The same text with line feeds only, if it had returns all through.
-    pub fn plain(self, text: &str) -> String {
+    pub(crate) fn plain(self, text: &str) -> String {
         match self {
             Self::Lf => text.to_owned(),
             Self::CrLf => text.replace("\r\n", "\n"),

@@ -58,14 +58,14 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    pub fn new(dir: &Dir, options: WalkOptions) -> io::Result<Self> {
+    pub(crate) fn new(dir: &Dir, options: WalkOptions) -> io::Result<Self> {
         let mut walk = Self { levels: Vec::new(), options, looked_at: 0 };
         walk.enter(dir.try_clone()?, String::new())?;
         Ok(walk)
     }
 
     /// Whether it ended before everything was looked at.
-    pub fn is_cut_short(&self) -> bool {
+    pub(crate) fn is_cut_short(&self) -> bool {
         self.looked_at >= self.options.most
     }
 

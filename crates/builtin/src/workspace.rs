@@ -235,7 +235,7 @@ pub(crate) fn open_regular(dir: &Dir, path: &Path) -> io::Result<(File, Metadata
 impl Target {
     /// Puts `bytes` in place at once: whoever reads the file sees the old or the new one, and other names of the old one (hard
     /// links) keep what they have. Permissions stay. Directories on the way are made.
-    pub fn write(&self, bytes: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, bytes: &[u8]) -> io::Result<()> {
         let (parent, name) = self.parent(true)?;
         let temporary = PathBuf::from(format!(".pincer-{}.tmp", Uuid::now_v7().simple()));
         let written = self.fill(&parent, &temporary, bytes).and_then(|()| parent.rename(&temporary, &parent, name));
@@ -255,7 +255,7 @@ impl Target {
         file.sync_all()
     }
 
-    pub fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         let (parent, name) = self.parent(false)?;
         parent.remove_file(name)
     }

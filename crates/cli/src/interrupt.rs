@@ -17,7 +17,7 @@ pub(crate) enum Interrupted {
 pub(crate) struct Interruptions(Vec<(Signal, Interrupted)>);
 
 impl Interruptions {
-    pub fn listen() -> Self {
+    pub(crate) fn listen() -> Self {
         let kinds = [
             (SignalKind::interrupt(), Interrupted::ByPerson),
             (SignalKind::terminate(), Interrupted::BySystem),
@@ -26,7 +26,7 @@ impl Interruptions {
         Self(kinds.into_iter().filter_map(|(kind, by)| Some((signal(kind).ok()?, by))).collect())
     }
 
-    pub async fn next(&mut self) -> Interrupted {
+    pub(crate) async fn next(&mut self) -> Interrupted {
         std::future::poll_fn(|context| {
             let came = |(signal, by): &mut (Signal, Interrupted)| signal.poll_recv(context).is_ready().then_some(*by);
             self.0.iter_mut().find_map(came).map_or(Poll::Pending, Poll::Ready)

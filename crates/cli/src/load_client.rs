@@ -20,7 +20,7 @@ pub(crate) struct Served {
 
 impl Served {
     /// Starts a server with this config, and a file `small.txt` in its workspace.
-    pub async fn start(directory: &Path, config: &Value) -> Outcome<Self> {
+    pub(crate) async fn start(directory: &Path, config: &Value) -> Outcome<Self> {
         std::fs::write(directory.join("small.txt"), "something to read\n")?;
         let file = directory.join("pincer.json5");
         std::fs::write(&file, config.to_string())?;
@@ -46,17 +46,17 @@ impl Served {
     }
 
     /// Returns the resident memory of the server.
-    pub fn resident_bytes(&self) -> usize {
+    pub(crate) fn resident_bytes(&self) -> usize {
         resident_bytes_of(self.pid())
     }
 
     /// Returns the id of its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id().unwrap_or(0)
     }
 
     /// Returns the most resident memory that the server ever had.
-    pub fn most_resident_bytes(&self) -> usize {
+    pub(crate) fn most_resident_bytes(&self) -> usize {
         self.child.id().map_or(0, peak_bytes_of)
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct LoadClient {
 }
 
 impl LoadClient {
-    pub async fn connect(address: &str, token: Option<&str>) -> Outcome<Self> {
+    pub(crate) async fn connect(address: &str, token: Option<&str>) -> Outcome<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
@@ -89,14 +89,14 @@ impl LoadClient {
     }
 
     /// Runs a program, and returns its result and the time it took.
-    pub async fn exec(&mut self, code: &str) -> Outcome<(Value, Duration)> {
+    pub(crate) async fn exec(&mut self, code: &str) -> Outcome<(Value, Duration)> {
         let started = Instant::now();
         let result = self.call("exec", json!({ "code": code })).await?;
         Ok((result, started.elapsed()))
     }
 
     /// Continues a suspended program.
-    pub async fn wait(&mut self, run_id: &str) -> Outcome<Value> {
+    pub(crate) async fn wait(&mut self, run_id: &str) -> Outcome<Value> {
         self.call("wait", json!({ "runId": run_id })).await
     }
 
@@ -106,7 +106,7 @@ impl LoadClient {
     }
 
     /// Ends the session, as a client should.
-    pub async fn leave(mut self) -> Outcome<()> {
+    pub(crate) async fn leave(mut self) -> Outcome<()> {
         let head = self.head.replacen("POST", "DELETE", 1);
         self.stream.get_mut().write_all(format!("{head}Content-Length: 0\r\n\r\n").as_bytes()).await?;
         self.answer(None).await.map(drop)

@@ -35,13 +35,13 @@ struct State {
 
 impl Progress {
     /// On a terminal, if it is wanted.
-    pub fn new(wanted: bool) -> Self {
+    pub(crate) fn new(wanted: bool) -> Self {
         let lines = (wanted && stderr().is_terminal()).then(MultiProgress::new);
         Self { lines, state: Mutex::default() }
     }
 
     /// Shows what has happened to a call.
-    pub fn event(&self, event: &Event) {
+    pub(crate) fn event(&self, event: &Event) {
         let Some(lines) = &self.lines else { return };
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let name = harmless(&event.tool);
@@ -86,7 +86,7 @@ impl Progress {
     }
 
     /// Leaves the terminal to somebody else, until `resume`.
-    pub fn pause(&self) {
+    pub(crate) fn pause(&self) {
         if let Some(lines) = &self.lines {
             let _ = lines.clear();
             lines.set_draw_target(ProgressDrawTarget::hidden());
@@ -94,14 +94,14 @@ impl Progress {
     }
 
     /// Goes on where it was.
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         if let Some(lines) = &self.lines {
             lines.set_draw_target(ProgressDrawTarget::stderr());
         }
     }
 
     /// Nothing more comes. Lines of calls that have ended stay.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (bar, _) in state.running.values() {
             bar.finish_and_clear();

@@ -266,7 +266,7 @@ impl RunsCommand {
     /// The runs on one page.
     const PAGE: u32 = 50;
     /// Without a command.
-    pub const LATEST: Self = Self::List { limit: Self::PAGE, before: None };
+    pub(crate) const LATEST: Self = Self::List { limit: Self::PAGE, before: None };
 }
 
 #[derive(Args)]
@@ -438,7 +438,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 waits for an answer, 130 interrup
 
 impl ToolsCommand {
     /// The one tool that all is about.
-    pub fn tool(&self) -> Option<&str> {
+    pub(crate) fn tool(&self) -> Option<&str> {
         match self {
             Self::Describe { tool } | Self::Explain { tool } | Self::Call { tool, .. } => Some(tool),
             Self::List | Self::Search { .. } | Self::Declarations => None,

@@ -42,7 +42,13 @@ pub(crate) struct Vault {
 impl Vault {
     /// The variable for a value: by the name it has, or with the server's in front if that stands for something else already.
     /// `fits` says whether a variable of the environment may stand for a value.
-    pub fn variable(&mut self, server: &str, name: &str, value: &str, fits: &dyn Fn(&str, &str) -> bool) -> String {
+    pub(crate) fn variable(
+        &mut self,
+        server: &str,
+        name: &str,
+        value: &str,
+        fits: &dyn Fn(&str, &str) -> bool,
+    ) -> String {
         let (name, server) = (variable_name(name), variable_name(server));
         let others = (2..).map(|number| format!("{server}_{name}_{number}"));
         let mut names = [name.clone(), format!("{server}_{name}")].into_iter().chain(others);
@@ -56,7 +62,7 @@ impl Vault {
         chosen
     }
 
-    pub fn value(&self, variable: &str) -> Option<&Hidden> {
+    pub(crate) fn value(&self, variable: &str) -> Option<&Hidden> {
         self.values.get(variable)
     }
 }

@@ -47,7 +47,7 @@ enum Meaning {
 
 impl Translator<'_> {
     /// A text in our way.
-    pub fn text(&mut self, raw: &str) -> String {
+    pub(crate) fn text(&mut self, raw: &str) -> String {
         let (mut written, mut rest) = (String::new(), raw);
         while let Some(at) = rest.find("${") {
             written.push_str(&rest[..at]);
@@ -83,7 +83,7 @@ impl Translator<'_> {
     }
 
     /// A variable of the client's environment that a key names.
-    pub fn need_by_name(&mut self, name: &str) {
+    pub(crate) fn need_by_name(&mut self, name: &str) {
         let passing = match self.client {
             Some(Client::Codex) => Some(Passing::ByName),
             Some(Client::Cursor | Client::VsCode) => Some(Passing::Written(format!("${{env:{name}}}"))),
@@ -103,7 +103,7 @@ impl Translator<'_> {
         }
     }
 
-    pub fn remark(&mut self, remark: impl Into<String>) {
+    pub(crate) fn remark(&mut self, remark: impl Into<String>) {
         let remark = remark.into();
         if !self.remarks.contains(&remark) {
             self.remarks.push(remark);

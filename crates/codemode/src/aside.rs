@@ -56,7 +56,7 @@ pub(crate) enum AsideError {
 }
 
 impl AsideError {
-    pub fn run_error(&self) -> RunError {
+    pub(crate) fn run_error(&self) -> RunError {
         match self {
             Self::Cell(error) => RunError::of_error(error),
             Self::Scratch(_) => RunError::failed(ErrorCode::RuntimeUnavailable, told(self)),
@@ -66,7 +66,7 @@ impl AsideError {
 
 impl Home {
     /// Takes the cell for a turn.
-    pub fn take(&mut self) -> Option<Cell> {
+    pub(crate) fn take(&mut self) -> Option<Cell> {
         match std::mem::replace(self, Self::Nowhere) {
             Self::Live(cell) => Some(cell),
             other => {
@@ -77,7 +77,7 @@ impl Home {
     }
 
     /// Makes the next checkpoint of the cell; a whole one if it is put aside.
-    pub fn checkpoint(&mut self) -> Result<Checkpoint, AsideError> {
+    pub(crate) fn checkpoint(&mut self) -> Result<Checkpoint, AsideError> {
         match self {
             Self::Live(cell) => Ok(cell.checkpoint()?),
             Self::Aside(aside) => Ok(Checkpoint::Full(aside.kept.read()?)),
@@ -86,7 +86,7 @@ impl Home {
     }
 
     /// Turns the cell into bytes.
-    pub fn park(&mut self) -> Result<Vec<u8>, AsideError> {
+    pub(crate) fn park(&mut self) -> Result<Vec<u8>, AsideError> {
         match self {
             Self::Live(cell) => Ok(cell.park()?),
             Self::Aside(aside) => Ok(aside.kept.read()?),
@@ -123,7 +123,7 @@ impl CodeMode {
 
 impl Driver {
     /// Lets others have the place and the memory of the cell while the program waits.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         if let (Some(place), Home::Live(cell), false) = (&mut self.place, &self.home, self.stays) {
             place.rest(cell.memory_bytes());
             let wanted = self.shared.memory.budget.wanted();
@@ -134,7 +134,7 @@ impl Driver {
     }
 
     /// Gives place and memory to others. A program that is too large for that keeps them.
-    pub async fn put_aside(&mut self) {
+    pub(crate) async fn put_aside(&mut self) {
         let Some(cell) = self.home.take() else { return };
         let is_large = cell.memory_bytes() > LARGE_CELL;
         let shared = Arc::clone(&self.shared);
@@ -157,7 +157,7 @@ impl Driver {
 
     /// Brings the cell back, if it was put aside, when there are a place and memory for it. `false` if there are none in time:
     /// then the program is to be suspended.
-    pub async fn come_back(&mut self) -> Result<bool, RunError> {
+    pub(crate) async fn come_back(&mut self) -> Result<bool, RunError> {
         if let (Home::Live(cell), false) = (&mut self.home, self.stays)
             && !cell.claim()
         {

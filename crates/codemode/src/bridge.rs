@@ -43,7 +43,7 @@ pub(crate) enum Method {
 }
 
 impl Method {
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Call => "call",
             Self::Namespace => "namespace",

@@ -81,7 +81,7 @@ enum Next {
 
 impl Driver {
     /// Drives the program until it ends or is suspended.
-    pub async fn drive(mut self) -> Driven {
+    pub(crate) async fn drive(mut self) -> Driven {
         self.breath = Instant::now();
         loop {
             match self.step().await {
@@ -117,7 +117,7 @@ impl Driver {
     }
 
     /// Waits with a program that has been restored until there is something to tell it.
-    pub async fn go_on(mut self) -> Driven {
+    pub(crate) async fn go_on(mut self) -> Driven {
         self.collect();
         let next = match self.answers.is_empty() {
             true => self.settle().await,
@@ -359,7 +359,7 @@ impl Driver {
     }
 
     /// Answers what is known already: calls that have settled and timers that are due, in one order, that of their times.
-    pub fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         while let Some(note) = self.pending_calls.try_next() {
             if let Some(settled) = self.pending_calls.note(note) {
                 self.arrive(settled);
@@ -376,7 +376,7 @@ impl Driver {
     }
 
     /// Returns the moment of a store time, as far back as this machine can tell.
-    pub fn moment(&self, at: Millis) -> Instant {
+    pub(crate) fn moment(&self, at: Millis) -> Instant {
         let ago = Duration::from_millis(u64::try_from(self.shared.now() - at).unwrap_or(0));
         let now = Instant::now();
         now.checked_sub(ago).unwrap_or(now)

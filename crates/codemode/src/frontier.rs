@@ -85,7 +85,7 @@ pub(crate) enum FrontierError {
 
 impl Frontier {
     #[expect(clippy::too_many_arguments, reason = "all that there is to know, once")]
-    pub fn new(
+    pub(crate) fn new(
         at: Millis,
         calls: Vec<StoredCall>,
         timers: Vec<StoredTimer>,
@@ -100,7 +100,7 @@ impl Frontier {
         Self { version: VERSION, at, calls, timers, yields, answers, next_seq, output, positions, telemetry, parent }
     }
 
-    pub fn parse(detail: &str) -> Result<Self, FrontierError> {
+    pub(crate) fn parse(detail: &str) -> Result<Self, FrontierError> {
         #[derive(Deserialize)]
         struct Form {
             version: u32,
@@ -112,18 +112,18 @@ impl Frontier {
     }
 
     /// Returns the numbers of the calls whose outcomes it waits for.
-    pub fn awaited(&self) -> Vec<u32> {
+    pub(crate) fn awaited(&self) -> Vec<u32> {
         self.calls.iter().map(|call| call.seq).collect()
     }
 
     /// Why it waits.
-    pub fn reason(&self) -> WaitReason {
+    pub(crate) fn reason(&self) -> WaitReason {
         let others = self.calls.is_empty() && self.timers.is_empty() && self.answers.is_empty();
         if others && !self.yields.is_empty() { WaitReason::Yield } else { WaitReason::PendingTools }
     }
 
     /// What it waits for, as far as can be told from what is stored.
-    pub fn pending(&self) -> Vec<PendingToolCall> {
+    pub(crate) fn pending(&self) -> Vec<PendingToolCall> {
         let state = |call: &StoredCall| match call.approval {
             Some(_) => PendingState::Approval,
             None => PendingState::Running,

@@ -21,13 +21,13 @@ pub(crate) struct HeldEnd {
 
 impl HeldEnd {
     /// Tries to store it.
-    pub async fn store(&self, shared: &Shared) -> Result<(), StoreError> {
+    pub(crate) async fn store(&self, shared: &Shared) -> Result<(), StoreError> {
         let (store, text) = (&shared.store, Arc::clone(&self.text));
         store.finish_run(&self.id, self.fence, self.state, text, store.now(), Safety::Power).await
     }
 
     /// Returns the result that the caller is told meanwhile.
-    pub fn not_stored(&self, error: &StoreError) -> CodeModeResult {
+    pub(crate) fn not_stored(&self, error: &StoreError) -> CodeModeResult {
         let error = format!(
             "the program has ended, but its end could not be stored: {error}. No call that has settled is made again; \
              continue with wait when the store works again"

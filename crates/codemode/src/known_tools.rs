@@ -18,12 +18,12 @@ pub(crate) struct KnownTools {
 
 impl KnownTools {
     /// Of all tools in a catalog.
-    pub fn of(catalog: &Catalog) -> Self {
+    pub(crate) fn of(catalog: &Catalog) -> Self {
         Self::new(catalog.iter().map(|entry| (entry.id.to_string(), fingerprint(entry))).collect())
     }
 
     /// As they were stored.
-    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         Ok(Self::new(serde_json::from_str(text)?))
     }
 
@@ -34,24 +34,24 @@ impl KnownTools {
     }
 
     /// These, and of `others` those that have another id.
-    pub fn and(&self, others: &Self) -> Self {
+    pub(crate) fn and(&self, others: &Self) -> Self {
         let mut tools = others.tools.clone();
         tools.extend(self.tools.iter().map(|(id, fingerprint)| (id.clone(), *fingerprint)));
         Self::new(tools)
     }
 
     /// Returns the tool that the program knows under this id.
-    pub fn get(&self, id: &str) -> Option<Fingerprint> {
+    pub(crate) fn get(&self, id: &str) -> Option<Fingerprint> {
         self.tools.get(id).copied()
     }
 
     /// As it is stored.
-    pub fn stored(&self) -> ToolSet {
+    pub(crate) fn stored(&self) -> ToolSet {
         ToolSet { hash: self.hash.to_vec(), tools: Arc::clone(&self.text) }
     }
 
     /// The hash of that.
-    pub fn hash(&self) -> &[u8] {
+    pub(crate) fn hash(&self) -> &[u8] {
         &self.hash
     }
 }

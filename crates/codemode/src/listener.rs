@@ -10,15 +10,15 @@ use pincer_tools::UpdateSink;
 pub(crate) struct Listener(Arc<RwLock<Arc<dyn UpdateSink>>>);
 
 impl Listener {
-    pub fn new(now: Arc<dyn UpdateSink>) -> Self {
+    pub(crate) fn new(now: Arc<dyn UpdateSink>) -> Self {
         Self(Arc::new(RwLock::new(now)))
     }
 
-    pub fn now(&self) -> Arc<dyn UpdateSink> {
+    pub(crate) fn now(&self) -> Arc<dyn UpdateSink> {
         Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub fn becomes(&self, other: &Self) {
+    pub(crate) fn becomes(&self, other: &Self) {
         let now = other.now();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = now;
     }

@@ -69,7 +69,7 @@ impl Live {
     }
 
     /// Makes it the caller's business to drive this run, unless somebody does.
-    pub fn take(&self, id: &RunId, abort: &CancellationToken) -> Turn {
+    pub(crate) fn take(&self, id: &RunId, abort: &CancellationToken) -> Turn {
         let mut runs = self.lock();
         match runs.get(id) {
             Some(Local::Driven { result, .. }) => return Turn::Join(result.clone()),
@@ -90,34 +90,34 @@ impl Live {
         Turn::Go(tell, pending_calls)
     }
 
-    pub fn park(&self, id: &RunId, parked: ParkedRun) {
+    pub(crate) fn park(&self, id: &RunId, parked: ParkedRun) {
         self.lock().insert(id.clone(), Local::Parked(parked));
     }
 
     /// Leaves tools running for a run that is given back.
-    pub fn put_left(&self, id: &RunId, pending_calls: PendingCalls) {
+    pub(crate) fn put_left(&self, id: &RunId, pending_calls: PendingCalls) {
         self.lock().insert(id.clone(), Local::Left(pending_calls));
     }
 
     /// Keeps an end that is not stored.
-    pub fn hold(&self, id: &RunId, held: Arc<HeldEnd>) {
+    pub(crate) fn hold(&self, id: &RunId, held: Arc<HeldEnd>) {
         self.lock().insert(id.clone(), Local::Held(held));
     }
 
     /// Forgets an end that is stored now.
-    pub fn remove_held(&self, id: &RunId) {
+    pub(crate) fn remove_held(&self, id: &RunId) {
         let mut runs = self.lock();
         if matches!(runs.get(id), Some(Local::Held(_))) {
             runs.remove(id);
         }
     }
 
-    pub fn remove(&self, id: &RunId) -> Option<Local> {
+    pub(crate) fn remove(&self, id: &RunId) -> Option<Local> {
         self.lock().remove(id)
     }
 
     /// Leaves a suspended run to the process that has it now.
-    pub fn leave(&self, id: &RunId) {
+    pub(crate) fn leave(&self, id: &RunId) {
         let mut runs = self.lock();
         match runs.remove(id) {
             Some(Local::Parked(mut parked)) => {
@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// Ends what goes on of a run here; `true` if something did.
-    pub fn abort(&self, id: &RunId) -> bool {
+    pub(crate) fn abort(&self, id: &RunId) -> bool {
         let mut runs = self.lock();
         match runs.get(id) {
             Some(Local::Driven { abort, .. }) => abort.cancel(),
@@ -151,23 +151,23 @@ impl Live {
     }
 
     /// All runs here, and whether each is driven.
-    pub fn ids(&self) -> Vec<(RunId, bool)> {
+    pub(crate) fn ids(&self) -> Vec<(RunId, bool)> {
         let runs = self.lock();
         runs.iter().map(|(id, local)| (id.clone(), matches!(local, Local::Driven { .. }))).collect()
     }
 
     /// How many runs there are here.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.lock().len()
     }
 
     /// Whether a run is driven.
-    pub fn any_driven(&self) -> bool {
+    pub(crate) fn any_driven(&self) -> bool {
         self.lock().values().any(|local| matches!(local, Local::Driven { .. }))
     }
 
     /// Whether tools run for suspended runs.
-    pub fn any_begun(&self) -> bool {
+    pub(crate) fn any_begun(&self) -> bool {
         self.lock().values().any(|local| match local {
             Local::Parked(ParkedRun { pending_calls, .. }) | Local::Left(pending_calls) => pending_calls.any_begun(),
             Local::Driven { .. } => false,
@@ -177,7 +177,7 @@ impl Live {
     }
 
     /// Gives up the calls of suspended runs that no tool has begun with.
-    pub fn drop_unbegun(&self) {
+    pub(crate) fn drop_unbegun(&self) {
         for local in self.lock().values_mut() {
             if let Local::Parked(parked) = local {
                 parked.pending_calls.drop_unbegun();
@@ -186,7 +186,7 @@ impl Live {
     }
 
     /// `true` for the first who asks in so long a time.
-    pub fn is_time_to_sweep(&self, every: Duration) -> bool {
+    pub(crate) fn is_time_to_sweep(&self, every: Duration) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let due = swept.is_none_or(|last| last.elapsed() >= every);
         if due {
@@ -196,12 +196,12 @@ impl Live {
     }
 
     /// `true` for the one who is to watch over the runs from now on.
-    pub fn start_watching(&self) -> bool {
+    pub(crate) fn start_watching(&self) -> bool {
         !self.watched.swap(true, Ordering::SeqCst)
     }
 
     /// `true` if there is nothing to watch over any more: whoever comes next begins anew.
-    pub fn stop_watching_if_empty(&self) -> bool {
+    pub(crate) fn stop_watching_if_empty(&self) -> bool {
         let runs = self.lock();
         let empty = runs.is_empty();
         if empty {
@@ -211,7 +211,7 @@ impl Live {
     }
 
     /// Takes all suspended runs out.
-    pub fn take_parked(&self) -> Vec<(RunId, ParkedRun)> {
+    pub(crate) fn take_parked(&self) -> Vec<(RunId, ParkedRun)> {
         let mut runs = self.lock();
         let parked: Vec<RunId> =
             runs.iter().filter(|(_, local)| matches!(local, Local::Parked(_))).map(|(id, _)| id.clone()).collect();

@@ -26,19 +26,19 @@ const BYTES_AS_VALUE: usize = 8;
 pub(crate) struct Progress(AtomicU8);
 
 impl Progress {
-    pub const QUEUED: u8 = 0;
-    pub const BEGUN: u8 = 1;
-    pub const GIVEN_UP: u8 = 2;
+    pub(crate) const QUEUED: u8 = 0;
+    pub(crate) const BEGUN: u8 = 1;
+    pub(crate) const GIVEN_UP: u8 = 2;
 
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self(AtomicU8::new(Self::QUEUED)))
     }
 
-    pub fn change(&self, from: u8, to: u8) -> bool {
+    pub(crate) fn change(&self, from: u8, to: u8) -> bool {
         self.0.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
     }
 
-    pub fn has_begun(&self) -> bool {
+    pub(crate) fn has_begun(&self) -> bool {
         self.0.load(Ordering::SeqCst) == Self::BEGUN
     }
 }

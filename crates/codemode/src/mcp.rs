@@ -80,7 +80,7 @@ impl McpError {
 
 impl McpServers {
     /// Takes the servers with tools in `view`, and those whose tools are not known and that the policy does not rule out.
-    pub fn new(mut states: BTreeMap<String, ServerState>, view: &Catalog, policy: &Policy) -> Self {
+    pub(crate) fn new(mut states: BTreeMap<String, ServerState>, view: &Catalog, policy: &Policy) -> Self {
         let mut by_owner: BTreeMap<&str, Vec<&Arc<Entry>>> = BTreeMap::new();
         for entry in view.iter().filter(|entry| entry.id.source() == Source::Mcp) {
             by_owner.entry(entry.id.owner()).or_default().push(entry);
@@ -98,24 +98,24 @@ impl McpServers {
         Self { servers: servers.collect() }
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.servers.is_empty()
     }
 
     /// The servers as a model is told of them: what programs call each, how many tools it has, and whether it is down.
-    pub fn summary(&self) -> impl Iterator<Item = (&str, usize, &ServerState)> {
+    pub(crate) fn summary(&self) -> impl Iterator<Item = (&str, usize, &ServerState)> {
         self.servers.iter().map(|server| (server.identifier.as_str(), server.tools.len(), &server.state))
     }
 
     /// The global `MCP`.
-    pub fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Scope {
         let servers = self.servers.iter().map(|server| (server.identifier.clone(), server.scope()));
         let api = ("$api".to_owned(), Scope::Bound(API.into(), Json::null()));
         Scope::Object(std::iter::once(api).chain(servers).collect())
     }
 
     /// The files of `API`.
-    pub fn files(&self) -> Vec<File> {
+    pub(crate) fn files(&self) -> Vec<File> {
         let file = |path: String, description: String| {
             let bytes = self.file(&path).map_or(0, |text| text.len());
             File { path, description, bytes }
@@ -130,7 +130,7 @@ impl McpServers {
     }
 
     /// One of them. Only what is read is made.
-    pub fn file(&self, path: &str) -> Option<Arc<str>> {
+    pub(crate) fn file(&self, path: &str) -> Option<Arc<str>> {
         match path {
             GUEST_FILE => Some(GUEST.into()),
             INDEX_FILE if !self.servers.is_empty() => Some(self.index().into()),
@@ -154,7 +154,7 @@ impl McpServers {
     }
 
     /// Returns what `$api()` gives: of all servers, of one, or of one of its tools.
-    pub fn api(&self, server: Option<&str>, tool: Option<&str>, with_schema: bool) -> Result<Value, McpError> {
+    pub(crate) fn api(&self, server: Option<&str>, tool: Option<&str>, with_schema: bool) -> Result<Value, McpError> {
         let Some(name) = server else {
             let servers: Vec<Value> = self.servers.iter().map(McpServer::shown).collect();
             let note = "Read API.read(\"mcp/SERVER.d.ts\"), or call MCP.SERVER.$api(), for the tools of one.";
@@ -167,7 +167,7 @@ impl McpServers {
     }
 
     /// Returns why there is no such tool of a server whose tools are not known.
-    pub fn unknown(&self, server: &str, tool: &str) -> String {
+    pub(crate) fn unknown(&self, server: &str, tool: &str) -> String {
         match self.servers.iter().find(|known| known.name == server) {
             Some(server) => match &server.state {
                 ServerState::Down(why) => format!("the MCP server {} is down: it {why}", server.name),
@@ -181,7 +181,7 @@ impl McpServers {
     }
 
     /// Returns what a program probably meant that called `MCP.…` and found no function there.
-    pub fn meant(&self, path: &str) -> Option<String> {
+    pub(crate) fn meant(&self, path: &str) -> Option<String> {
         let mut parts = path.split('.');
         let (identifier, tool) = (parts.next()?, parts.next());
         match self.servers.iter().find(|server| server.identifier == identifier) {
@@ -194,7 +194,7 @@ impl McpServers {
     }
 
     /// Returns the input for a tool, out of what a program passed: one object or nothing, with the defaults of the schema filled in.
-    pub fn input(&self, entry: &Entry, arguments: Vec<Json>) -> Result<Json, McpError> {
+    pub(crate) fn input(&self, entry: &Entry, arguments: Vec<Json>) -> Result<Json, McpError> {
         let called = || self.called(entry);
         let mut arguments = arguments.into_iter();
         let input = match (arguments.next(), arguments.next()) {

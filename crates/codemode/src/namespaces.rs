@@ -58,7 +58,7 @@ fn id_of(plugin: &str, tool: &str) -> Option<String> {
 
 impl Visible {
     /// Returns the namespace as programs get it. A function knows the namespace and its place in it.
-    pub fn guest_scope(&self) -> GuestScope {
+    pub(crate) fn guest_scope(&self) -> GuestScope {
         self.node(&self.scope, &mut Vec::new())
     }
 
@@ -86,7 +86,11 @@ impl Visible {
     }
 
     /// Returns the tool of the function at this path, and its input for these arguments. `None` if there is no function.
-    pub fn call(&self, path: &str, arguments: Vec<Option<Json>>) -> Option<Result<(String, Json), TooManyArguments>> {
+    pub(crate) fn call(
+        &self,
+        path: &str,
+        arguments: Vec<Option<Json>>,
+    ) -> Option<Result<(String, Json), TooManyArguments>> {
         let parts = path.split(PATH_SEPARATOR);
         let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
             Scope::Object(members) => members.get(part),

@@ -34,7 +34,7 @@ impl From<RunError> for ProgramEnd {
 
 impl ProgramEnd {
     /// Returns the state of a run that ended so.
-    pub fn state(&self) -> RunState {
+    pub(crate) fn state(&self) -> RunState {
         match self {
             Self::Value { .. } => RunState::Completed,
             Self::Failed(error) => error.state(),
@@ -42,7 +42,7 @@ impl ProgramEnd {
     }
 
     /// Returns the result that the caller is told.
-    pub fn result(self, output: Vec<Output>, telemetry: Telemetry) -> CodeModeResult {
+    pub(crate) fn result(self, output: Vec<Output>, telemetry: Telemetry) -> CodeModeResult {
         match self {
             Self::Value { value, notes } => {
                 let notes = notes.into_iter().map(noted).collect();
@@ -70,12 +70,12 @@ pub(crate) enum RunError {
 }
 
 impl RunError {
-    pub fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
+    pub(crate) fn failed(code: ErrorCode, error: impl Into<String>) -> Self {
         Self::Failed { code: Some(code), error: error.into(), caps: CapFailures::default(), retry: None }
     }
 
     /// Returns the state of a run that failed so.
-    pub fn state(&self) -> RunState {
+    pub(crate) fn state(&self) -> RunState {
         match self {
             Self::Failed { code: Some(ErrorCode::Aborted), .. } => RunState::Aborted,
             Self::Failed { .. } | Self::Unstored { .. } => RunState::Failed,
@@ -83,7 +83,7 @@ impl RunError {
     }
 
     /// Returns the result that the caller is told.
-    pub fn result(self, output: Vec<Output>, mut telemetry: Telemetry) -> CodeModeResult {
+    pub(crate) fn result(self, output: Vec<Output>, mut telemetry: Telemetry) -> CodeModeResult {
         let (code, error, retry_after_ms) = match self {
             Self::Failed { code, error, caps, retry } => {
                 telemetry.cap_failures = caps;
@@ -95,12 +95,12 @@ impl RunError {
     }
 
     /// Reports that the run or its session was cancelled.
-    pub fn aborted() -> Self {
+    pub(crate) fn aborted() -> Self {
         Self::failed(ErrorCode::Aborted, "code mode execution aborted: the run or its session was cancelled")
     }
 
     /// Reports a failure of the program itself. `source` is its text, if that is still known.
-    pub fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
+    pub(crate) fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
             FailureKind::Stalled => Some(ErrorCode::Stalled),
@@ -129,7 +129,7 @@ impl RunError {
     }
 
     /// Reports that other programs had the memory until the deadline, which is no fault of the program.
-    pub fn no_memory(budget: usize) -> Self {
+    pub(crate) fn no_memory(budget: usize) -> Self {
         let error = format!(
             "other programs had all of the memory budget of {budget} bytes (tools.codeMode.memoryBudgetBytes) until the \
              deadline: try again later, or keep less at a time"
@@ -139,7 +139,7 @@ impl RunError {
     }
 
     /// Reports a limit that the program has reached.
-    pub fn of_limit(limit: Limit, timeout: Duration) -> Self {
+    pub(crate) fn of_limit(limit: Limit, timeout: Duration) -> Self {
         let mut caps = CapFailures::default();
         let (code, hint) = match limit {
             Limit::Time => {
@@ -181,7 +181,7 @@ impl RunError {
     }
 
     /// Reports a deadline that came while the program waited, for the most part, for the turns of other programs.
-    pub fn of_overload(timeout: Duration, computed: Duration) -> Self {
+    pub(crate) fn of_overload(timeout: Duration, computed: Duration) -> Self {
         let error = format!(
             "the program computed for {} ms only before its deadline of {} ms: the rest of the time went to other programs; \
              try again later",
@@ -193,7 +193,7 @@ impl RunError {
     }
 
     /// Reports that the program will not get a place before its deadline, at the pace of the last programs.
-    pub fn of_queue(wait: Duration, timeout: Duration) -> Self {
+    pub(crate) fn of_queue(wait: Duration, timeout: Duration) -> Self {
         let seconds = wait.as_secs().max(1);
         let error = format!(
             "the server is busy: this program would get a place in about {seconds} s, after its deadline of {} ms; \
@@ -205,7 +205,7 @@ impl RunError {
     }
 
     /// Reports an error of the sandbox.
-    pub fn of_error(error: &Error) -> Self {
+    pub(crate) fn of_error(error: &Error) -> Self {
         let mut caps = CapFailures::default();
         let code = match error {
             Error::Load(_) | Error::Setup(_) | Error::Busy { .. } | Error::NoMemory { .. } => {
@@ -228,7 +228,7 @@ impl RunError {
     }
 
     /// Reports an error of the store.
-    pub fn of_store(error: &StoreError) -> Self {
+    pub(crate) fn of_store(error: &StoreError) -> Self {
         let (mut caps, mut retry) = (CapFailures::default(), None);
         let code = match error {
             StoreError::NoRoom { retry_after, .. } => {
@@ -244,7 +244,7 @@ impl RunError {
     }
 
     /// Reports a bug of Pincer. The message and the log have the same id.
-    pub fn bug(what: impl std::fmt::Display) -> Self {
+    pub(crate) fn bug(what: impl std::fmt::Display) -> Self {
         let id = uuid::Uuid::now_v7();
         tracing::error!("internal error {id}: {what}");
         Self::failed(ErrorCode::InternalError, format!("this is a bug of Pincer, in its log under {id}: {what}"))

@@ -104,7 +104,7 @@ pub(crate) struct PendingCalls {
 }
 
 impl PendingCalls {
-    pub fn new(caller: Caller, most: usize) -> Self {
+    pub(crate) fn new(caller: Caller, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
         let texts = caller.texts.open(&caller.user, 0, 0);
         let calls = BTreeMap::new();
@@ -112,48 +112,48 @@ impl PendingCalls {
     }
 
     /// Whose run it is, from now on.
-    pub fn owned_by(&mut self, owner: RunOwner) {
+    pub(crate) fn owned_by(&mut self, owner: RunOwner) {
         self.caller.context.run = Some(owner);
     }
 
     /// Who calls, from now on. The run stays whose it is.
-    pub fn called_by(&mut self, caller: Caller) {
+    pub(crate) fn called_by(&mut self, caller: Caller) {
         self.caller.listener.becomes(&caller.listener);
         let context = Context { run: self.caller.context.run.take(), ..caller.context };
         self.caller = Caller { context, listener: self.caller.listener.clone(), ..caller };
     }
 
     /// The run, once it is stored.
-    pub fn run(&self) -> Option<&RunOwner> {
+    pub(crate) fn run(&self) -> Option<&RunOwner> {
         self.caller.context.run.as_ref()
     }
 
     /// The memory of the inputs of calls: the cell that asked for them hands it over.
-    pub fn texts(&mut self) -> &mut Allotment {
+    pub(crate) fn texts(&mut self) -> &mut Allotment {
         &mut self.texts
     }
 
     /// Takes a call that is to be made here.
-    pub fn queue(&mut self, call: StoredCall) {
+    pub(crate) fn queue(&mut self, call: StoredCall) {
         self.text_bytes += call.input.as_str().len();
         self.calls.insert(call.id, PendingCall { call, place: Place::Queue, asking: false });
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
-    pub fn watch(&mut self, call: StoredCall, owner: OwnerId) {
+    pub(crate) fn watch(&mut self, call: StoredCall, owner: OwnerId) {
         let call = StoredCall { approval: None, ..call };
         self.text_bytes += call.input.as_str().len();
         self.calls.insert(call.id, PendingCall { call, place: Place::Elsewhere(owner), asking: false });
     }
 
     /// Whether a call that may change something waits, and is not part of a checkpoint whose next number this is.
-    pub fn any_uncovered(&self, next: u32) -> bool {
+    pub(crate) fn any_uncovered(&self, next: u32) -> bool {
         let uncovered = |pending: &PendingCall| !pending.call.flags.read_only && pending.call.seq >= next;
         self.calls.values().any(|pending| matches!(pending.place, Place::Queue) && uncovered(pending))
     }
 
     /// Whether calls wait that could begin.
-    pub fn can_start(&self) -> bool {
+    pub(crate) fn can_start(&self) -> bool {
         self.next_to_start().is_some()
     }
 
@@ -170,7 +170,7 @@ impl PendingCalls {
     }
 
     /// Begins as many as may run.
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         while let Some(id) = self.next_to_start() {
             let Some(pending) = self.calls.get_mut(&id) else { return };
             let abort = self.caller.context.abort.child_token();
@@ -186,7 +186,7 @@ impl PendingCalls {
     }
 
     /// Lets the only call go on by itself: nobody waits for news now.
-    pub fn send_off(&mut self) {
+    pub(crate) fn send_off(&mut self) {
         let Some((id, making)) = self.only.take() else { return };
         let tell = self.tell.clone();
         let sent = tokio::spawn(async move {
@@ -199,13 +199,13 @@ impl PendingCalls {
     }
 
     /// Waits for news. Never ready if no call is made here.
-    pub async fn next(&mut self) -> Note {
+    pub(crate) async fn next(&mut self) -> Note {
         poll_fn(|context| self.poll_next(context)).await
     }
 
     /// Looks for news until then instead of waiting for them: who does not sleep need not be woken up. The other tasks of the
     /// runtime have their turns in between.
-    pub async fn next_awake(&mut self, until: Instant) -> Option<Note> {
+    pub(crate) async fn next_awake(&mut self, until: Instant) -> Option<Note> {
         while Instant::now() < until {
             if let Poll::Ready(note) = poll_fn(|context| Poll::Ready(self.poll_next(context))).await {
                 return Some(note);
@@ -231,17 +231,17 @@ impl PendingCalls {
     }
 
     /// Whether calls are made here.
-    pub fn any_here(&self) -> bool {
+    pub(crate) fn any_here(&self) -> bool {
         self.calls.values().any(|pending| matches!(pending.place, Place::Here { .. }))
     }
 
     /// News that are there already.
-    pub fn try_next(&mut self) -> Option<Note> {
+    pub(crate) fn try_next(&mut self) -> Option<Note> {
         self.notes.try_recv().ok()
     }
 
     /// Takes note. Returns the call and its outcome if it has settled.
-    pub fn note(&mut self, note: Note) -> Option<Settled> {
+    pub(crate) fn note(&mut self, note: Note) -> Option<Settled> {
         match note {
             Note::NeedsCheckpoint => {
                 self.needs_checkpoint = true;
@@ -264,17 +264,17 @@ impl PendingCalls {
     }
 
     /// Whether a person is to be asked, and the program must be stored first.
-    pub fn needs_checkpoint(&self) -> bool {
+    pub(crate) fn needs_checkpoint(&self) -> bool {
         self.needs_checkpoint
     }
 
     /// The program has been stored.
-    pub fn checkpointed(&mut self) {
+    pub(crate) fn checkpointed(&mut self) {
         self.needs_checkpoint = false;
     }
 
     /// Takes a call out that has settled.
-    pub fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
         let call = self.calls.remove(&id)?.call;
         let bytes = call.input.as_str().len();
         self.text_bytes -= bytes;
@@ -285,7 +285,7 @@ impl PendingCalls {
     }
 
     /// The calls that other processes make, each with its process.
-    pub fn elsewhere(&self) -> Vec<(StoredCall, OwnerId)> {
+    pub(crate) fn elsewhere(&self) -> Vec<(StoredCall, OwnerId)> {
         let of = |pending: &PendingCall| match &pending.place {
             Place::Elsewhere(owner) => Some((pending.call.clone(), owner.clone())),
             Place::Queue | Place::Here { .. } => None,
@@ -294,24 +294,24 @@ impl PendingCalls {
     }
 
     /// Whether nothing goes on before a person has answered.
-    pub fn only_people_can_help(&self) -> bool {
+    pub(crate) fn only_people_can_help(&self) -> bool {
         let asked = |pending: &PendingCall| pending.call.approval.is_some() || pending.asking;
         let waits = |pending: &PendingCall| asked(pending) || matches!(pending.place, Place::Queue);
         self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
     }
 
     /// The questions that are open, as far as is known here.
-    pub fn questions(&self) -> Vec<ApprovalId> {
+    pub(crate) fn questions(&self) -> Vec<ApprovalId> {
         self.calls.values().filter_map(|pending| pending.call.approval.clone()).collect()
     }
 
     /// Whether a tool is running here.
-    pub fn any_begun(&self) -> bool {
+    pub(crate) fn any_begun(&self) -> bool {
         self.calls.values().any(|pending| pending.place.has_begun())
     }
 
     /// Gives up the calls that no tool has begun with. Questions to people stay open.
-    pub fn drop_unbegun(&mut self) {
+    pub(crate) fn drop_unbegun(&mut self) {
         self.calls.retain(|_, pending| {
             let Place::Here { task, progress, .. } = &pending.place else { return false };
             // A call that is just being dispatched goes on: it may have been noted already.
@@ -330,13 +330,13 @@ impl PendingCalls {
     }
 
     /// Gives up what has not begun, and lets the rest go on by itself: what it comes to is in the journal.
-    pub fn leave(mut self) {
+    pub(crate) fn leave(mut self) {
         self.drop_unbegun();
         tokio::spawn(async move { self.ended().await });
     }
 
     /// Ends everything that is made here.
-    pub fn abort(&self) {
+    pub(crate) fn abort(&self) {
         for pending in self.calls.values() {
             if let Place::Here { abort, .. } = &pending.place {
                 abort.cancel();
@@ -345,7 +345,7 @@ impl PendingCalls {
     }
 
     /// Waits until nothing is made here any more.
-    pub async fn ended(&mut self) {
+    pub(crate) async fn ended(&mut self) {
         while self.any_here() {
             let note = self.next().await;
             self.note(note);
@@ -353,12 +353,12 @@ impl PendingCalls {
     }
 
     /// As they are stored.
-    pub fn store(&self) -> Vec<StoredCall> {
+    pub(crate) fn store(&self) -> Vec<StoredCall> {
         self.calls.values().map(|pending| pending.call.clone()).collect()
     }
 
     /// As the model sees them.
-    pub fn pending(&self) -> Vec<PendingToolCall> {
+    pub(crate) fn pending(&self) -> Vec<PendingToolCall> {
         let shown = |PendingCall { call, place, .. }: &PendingCall| {
             let state = match place {
                 _ if call.approval.is_some() => PendingState::Approval,
@@ -372,7 +372,7 @@ impl PendingCalls {
 }
 
 impl StoredCall {
-    pub fn shown(&self, state: PendingState) -> PendingToolCall {
+    pub(crate) fn shown(&self, state: PendingState) -> PendingToolCall {
         PendingToolCall {
             id: format!("bridge:{}:{}", self.method.as_str(), self.id),
             method: self.method.as_str().into(),

@@ -65,7 +65,7 @@ enum Rest {
 }
 
 impl Places {
-    pub fn new(total: usize) -> Self {
+    pub(crate) fn new(total: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             total,
             free: total,
@@ -81,7 +81,7 @@ impl Places {
     }
 
     /// Returns a place when there is one for this party.
-    pub async fn place(&self, party: &Party) -> Place {
+    pub(crate) async fn place(&self, party: &Party) -> Place {
         let told = {
             let mut state = self.lock();
             if state.waiting.is_empty() && state.free > 0 && state.may_have(&party.user) {
@@ -108,14 +108,14 @@ impl Places {
 
     /// Returns how long one more request of a user would wait at the pace of the last ones. Never too long a time: as long as
     /// too few have been served to tell, it is the time in which the next one could have been.
-    pub fn expected_wait(&self, user: &str) -> Duration {
+    pub(crate) fn expected_wait(&self, user: &str) -> Duration {
         let state = self.lock();
         let ahead = state.waiting.count(user, |waiting| !waiting.tell.is_closed()) as u32;
         state.paces.get(user).map_or(Duration::ZERO, |pace| pace.each(Instant::now()) * ahead)
     }
 
     /// Asks programs that rest for their places, the longest first, until their cells have so many bytes of memory.
-    pub fn make_room(&self, bytes: usize) {
+    pub(crate) fn make_room(&self, bytes: usize) {
         let mut state = self.lock();
         while state.leaving_bytes < bytes {
             let Some(number) = state.resting.keys().next().copied() else { return };
@@ -124,7 +124,7 @@ impl Places {
     }
 
     /// How many programs have a place and do not rest.
-    pub fn working(&self) -> usize {
+    pub(crate) fn working(&self) -> usize {
         let state = self.lock();
         state.total - state.free - state.resting.len() - state.leaving
     }
@@ -275,7 +275,7 @@ impl State {
 
 impl Place {
     /// The program has nothing to do: others may have the place, and the memory of its cell.
-    pub fn rest(&mut self, bytes: usize) {
+    pub(crate) fn rest(&mut self, bytes: usize) {
         let places = self.places.clone();
         let mut state = places.lock();
         if let Rest::Works = self.rest {
@@ -290,7 +290,7 @@ impl Place {
     }
 
     /// Waits until another program needs this place. Only a place that rests is ever wanted.
-    pub async fn wanted(&self) {
+    pub(crate) async fn wanted(&self) {
         match &self.rest {
             Rest::Rests { wanted, .. } => wanted.cancelled().await,
             Rest::Works => std::future::pending().await,
@@ -298,7 +298,7 @@ impl Place {
     }
 
     /// The program goes on. It keeps the place, also if another has just asked for it.
-    pub fn work(&mut self) {
+    pub(crate) fn work(&mut self) {
         let places = self.places.clone();
         let mut state = places.lock();
         self.stop_resting(&mut state);

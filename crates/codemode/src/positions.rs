@@ -18,7 +18,7 @@ pub(crate) struct Positions {
 
 impl Positions {
     /// Of a text that the engine runs, with its map to what was written.
-    pub fn new(text: &str, map: PositionMap) -> Self {
+    pub(crate) fn new(text: &str, map: PositionMap) -> Self {
         let (mut wide, mut line, mut column) = (Vec::new(), 1, 1);
         if !text.is_ascii() {
             for c in text.chars() {
@@ -35,12 +35,12 @@ impl Positions {
     }
 
     /// Whether every place is as the engine says.
-    pub fn is_identity(&self) -> bool {
+    pub(crate) fn is_identity(&self) -> bool {
         self.wide.is_empty() && self.map.is_identity()
     }
 
     /// The place in the author's text.
-    pub fn original(&self, Site { line, column }: Site) -> Place {
+    pub(crate) fn original(&self, Site { line, column }: Site) -> Place {
         let before = self.wide.iter().filter(|(at, behind, _)| *at == line && *behind <= column);
         let more: u32 = before.map(|(.., more)| more).sum();
         self.map.original(Place { line, column: column.saturating_sub(more).max(1) })

@@ -16,7 +16,7 @@ pub(crate) struct JournalUse {
 
 impl Driver {
     /// Forgets old calls if there are too many bytes of them. Failing to do so is no reason to stop.
-    pub async fn prune_journal(&mut self) {
+    pub(crate) async fn prune_journal(&mut self) {
         let (Some(run), Some(fence)) = (self.pending_calls.run().cloned(), self.record.fence) else { return };
         let (most, before) = (self.scope.settings.journal_bytes, run.journal_bytes());
         // Awaited outcomes cannot go. Looking again pays off only when much has been added.

@@ -62,27 +62,27 @@ impl<T> Default for Rota<T> {
 }
 
 impl<T> Rota<T> {
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// Counts items of a user.
-    pub fn count(&self, user: &str, counts: impl Fn(&T) -> bool) -> usize {
+    pub(crate) fn count(&self, user: &str, counts: impl Fn(&T) -> bool) -> usize {
         let items = |sessions: &Ring<VecDeque<T>>| sessions.all.values().flatten().filter(|item| counts(item)).count();
         self.users.all.get(user).map_or(0, items)
     }
 
-    pub fn push(&mut self, party: &Party, item: T) {
+    pub(crate) fn push(&mut self, party: &Party, item: T) {
         self.users.entry(&party.user).entry(&party.session).push_back(item);
         self.len += 1;
     }
 
     /// Takes the next item of a user who may have it.
-    pub fn next(&mut self, mut may: impl FnMut(&str) -> bool) -> Option<T> {
+    pub(crate) fn next(&mut self, mut may: impl FnMut(&str) -> bool) -> Option<T> {
         let of_session =
             |sessions: &mut Ring<VecDeque<T>>| sessions.turn(|_, items| items.pop_front(), VecDeque::is_empty);
         let next = self.users.turn(
@@ -94,7 +94,7 @@ impl<T> Rota<T> {
     }
 
     /// Forgets the items that are not wanted any more.
-    pub fn retain(&mut self, mut is_wanted: impl FnMut(&T) -> bool) {
+    pub(crate) fn retain(&mut self, mut is_wanted: impl FnMut(&T) -> bool) {
         self.users.all.retain(|_, sessions| {
             sessions.all.retain(|_, items| {
                 items.retain(&mut is_wanted);
@@ -108,7 +108,7 @@ impl<T> Rota<T> {
     }
 
     /// Returns the users with items, the next one first.
-    pub fn users(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn users(&self) -> impl Iterator<Item = &Arc<str>> {
         self.users.order.iter()
     }
 }

@@ -65,7 +65,7 @@ pub(crate) struct RunRecord {
 
 impl RunRecord {
     /// Returns a run that is not stored.
-    pub fn fresh(key: Option<Key>) -> Self {
+    pub(crate) fn fresh(key: Option<Key>) -> Self {
         let id = format!("cm_{}", Uuid::now_v7()).into();
         let (fence, covered) = (None, None);
         Self {
@@ -84,7 +84,7 @@ impl RunRecord {
 
     /// A run that goes on from its checkpoint, or from its beginning if it has none. `next_seq` is the first number that neither
     /// the checkpoint nor the journal has.
-    pub fn claimed(id: RunId, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
+    pub(crate) fn claimed(id: RunId, fence: Fence, covered: Option<u32>, next_seq: u32) -> Self {
         let (fence, moved) = (Some(fence), covered.is_none());
         Self {
             id,
@@ -102,7 +102,7 @@ impl RunRecord {
     }
 
     /// Takes the number of the next call in the journal.
-    pub fn next_seq(&mut self) -> u32 {
+    pub(crate) fn next_seq(&mut self) -> u32 {
         self.next_seq += 1;
         self.next_seq - 1
     }
@@ -118,7 +118,7 @@ fn part(cell: CellCheckpoint, image: [u8; 32]) -> CellPart {
 
 impl Driver {
     /// Stores that the run is there, and that it is ours.
-    pub async fn record_run(&mut self) -> Result<Fence, RunError> {
+    pub(crate) async fn record_run(&mut self) -> Result<Fence, RunError> {
         match self.record.fence {
             Some(fence) => Ok(fence),
             None => self.create(None).await.map_err(|error| RunError::of_store(&error)),
@@ -126,7 +126,7 @@ impl Driver {
     }
 
     /// Stores the run, with its first checkpoint if there is one: a run that is known can then be continued.
-    pub async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, StoreError> {
+    pub(crate) async fn create(&mut self, checkpoint: Option<(CellCheckpoint, String)>) -> Result<Fence, StoreError> {
         let owner = self.shared.leases.hold().await?;
         let Context { session, user, .. } = &self.scope.context;
         let key = &self.record.key;
@@ -159,7 +159,7 @@ impl Driver {
     }
 
     /// The run is ours under this proof.
-    pub fn own(&mut self, fence: Fence, owner: OwnerId) {
+    pub(crate) fn own(&mut self, fence: Fence, owner: OwnerId) {
         self.record.fence = Some(fence);
         let run = match self.pending_calls.run() {
             Some(run) => run.clone(),
@@ -181,7 +181,7 @@ impl Driver {
     }
 
     /// Returns whether a call waits that needs a checkpoint first.
-    pub fn is_uncovered(&mut self) -> bool {
+    pub(crate) fn is_uncovered(&mut self) -> bool {
         let uncovered = self.pending_calls.any_uncovered(self.record.covered.unwrap_or(0));
         if uncovered && self.retires() {
             self.record.covered = None;
@@ -192,7 +192,7 @@ impl Driver {
 
     /// Takes the right to be suspended, once: a program that would have to be given up for want of room is given up before it
     /// has changed anything.
-    pub async fn reserve(&mut self) -> Result<(), RunError> {
+    pub(crate) async fn reserve(&mut self) -> Result<(), RunError> {
         if self.record.reserved {
             return Ok(());
         }
@@ -221,7 +221,7 @@ impl Driver {
     }
 
     /// Stores where the program stands while it goes on.
-    pub async fn checkpoint(&mut self) -> Result<(), RunError> {
+    pub(crate) async fn checkpoint(&mut self) -> Result<(), RunError> {
         let next = self.record.next_seq;
         let is_there = !self.record.moved && self.record.covered == Some(next);
         if !is_there && !self.record.too_large {
@@ -273,7 +273,7 @@ impl Driver {
     }
 
     /// Suspends the program: it is in the store before its caller is told.
-    pub async fn suspend(mut self) -> Driven {
+    pub(crate) async fn suspend(mut self) -> Driven {
         match self.park().await {
             Ok(result) => (result, After::Parked(self.pending_calls)),
             Err(error) => self.end(error.into()).await,
@@ -329,7 +329,7 @@ impl Driver {
     }
 
     /// Ends the program, or stops it at its checkpoint if only the store has failed.
-    pub async fn end(mut self, end: ProgramEnd) -> Driven {
+    pub(crate) async fn end(mut self, end: ProgramEnd) -> Driven {
         match (end, self.record.fence, self.record.covered) {
             (ProgramEnd::Failed(RunError::Unstored { error }), Some(fence), Some(_)) => self.stop(&error, fence),
             (ProgramEnd::Failed(RunError::Unstored { error }), ..) => {
@@ -421,7 +421,7 @@ impl Driver {
     }
 
     /// Answers the pending yields: the caller that continues the program has been told of them.
-    pub fn answer_yields(&mut self) {
+    pub(crate) fn answer_yields(&mut self) {
         for pending in std::mem::take(&mut self.yields) {
             self.answers.push(Answer::value(pending.id, crate::bridge::yielded(pending.reason.as_deref())));
         }

@@ -22,7 +22,7 @@ pub(crate) enum Kept {
 
 impl Kept {
     /// Keeps bytes, in a file in `directory` if they are many. A disk that does not take them leaves them in memory.
-    pub fn new(bytes: Vec<u8>, directory: Option<&Path>) -> Self {
+    pub(crate) fn new(bytes: Vec<u8>, directory: Option<&Path>) -> Self {
         let Some(directory) = directory.filter(|_| bytes.len() > FEW) else { return Self::Here(bytes) };
         match written(&bytes, directory) {
             Ok(file) => Self::File { file, len: bytes.len() },
@@ -33,7 +33,7 @@ impl Kept {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         match self {
             Self::Here(bytes) => bytes.len(),
             Self::File { len, .. } => *len,
@@ -41,14 +41,14 @@ impl Kept {
     }
 
     /// Returns how much memory it takes.
-    pub fn in_memory(&self) -> usize {
+    pub(crate) fn in_memory(&self) -> usize {
         match self {
             Self::Here(bytes) => bytes.capacity(),
             Self::File { .. } => 0,
         }
     }
 
-    pub fn read(&self) -> io::Result<Vec<u8>> {
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         match self {
             Self::Here(bytes) => Ok(bytes.clone()),
             Self::File { file, len } => {
@@ -59,7 +59,7 @@ impl Kept {
         }
     }
 
-    pub fn into_bytes(self) -> io::Result<Vec<u8>> {
+    pub(crate) fn into_bytes(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Here(bytes) => Ok(bytes),
             file @ Self::File { .. } => file.read(),

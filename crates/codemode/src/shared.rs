@@ -56,18 +56,18 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// Store time.
-    pub fn now(&self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         self.store.now()
     }
 
     /// Waits for this user's turn at what takes long to store: many suspensions of one user must not delay those of the others.
-    pub async fn turn_to_write(&self, scope: &RunScope) -> Place {
+    pub(crate) async fn turn_to_write(&self, scope: &RunScope) -> Place {
         self.writers.place(&scope.party()).await
     }
 
     /// Lets a run wait again that could not be continued now, through no fault of its own. A store that does not take that now
     /// is asked again until it does, or until the run is continued.
-    pub fn give_back(self: &Arc<Self>, id: &RunId, fence: Fence, lifetime: Duration) {
+    pub(crate) fn give_back(self: &Arc<Self>, id: &RunId, fence: Fence, lifetime: Duration) {
         let (shared, id) = (Arc::clone(self), id.clone());
         tokio::spawn(async move {
             let mut pause = Pause::default();
@@ -83,7 +83,7 @@ impl Shared {
 
     /// Returns whether a call that was dispatched is being made. `here` is what this process made before the call was read: a call
     /// of its own that it does not make was noted although the store reported an error, or could not be settled.
-    pub async fn is_made(&self, call: &Call, here: &BTreeSet<u32>) -> bool {
+    pub(crate) async fn is_made(&self, call: &Call, here: &BTreeSet<u32>) -> bool {
         match self.leases.own() == &call.owner {
             true => here.contains(&call.seq),
             false => self.is_alive(&call.owner).await,
@@ -91,12 +91,12 @@ impl Shared {
     }
 
     /// Returns whether a process is alive. One of which that cannot be told is not taken for dead.
-    pub async fn is_alive(&self, owner: &OwnerId) -> bool {
+    pub(crate) async fn is_alive(&self, owner: &OwnerId) -> bool {
         self.leases.is_alive(owner).await.unwrap_or(true)
     }
 
     /// Whether more than one program runs.
-    pub fn company(&self) -> Company {
+    pub(crate) fn company(&self) -> Company {
         match self.places.working() {
             0 | 1 => Company::Alone,
             _ => Company::Others,
@@ -104,14 +104,14 @@ impl Shared {
     }
 
     /// Whether somebody may stay awake while others work for it: nobody else wants the processor, and it is not the only one.
-    pub fn may_stay_awake(&self) -> bool {
+    pub(crate) fn may_stay_awake(&self) -> bool {
         static SEVERAL: LazyLock<bool> =
             LazyLock::new(|| thread::available_parallelism().is_ok_and(|count| count.get() > 1));
         *SEVERAL && self.company() == Company::Alone
     }
 
     /// Returns what the checkpoints of a run survive.
-    pub fn safety(&self, settings: &Settings) -> Safety {
+    pub(crate) fn safety(&self, settings: &Settings) -> Safety {
         match settings.durability {
             Durability::Calls | Durability::Parked => Safety::Process,
             Durability::EveryCall => Safety::Power,
@@ -131,7 +131,7 @@ impl Default for Pause {
 impl Pause {
     const LONGEST: Duration = Duration::from_secs(1);
 
-    pub async fn after(&mut self, failure: &str) {
+    pub(crate) async fn after(&mut self, failure: &str) {
         tracing::warn!("{failure}; it is tried again");
         tokio::time::sleep(self.0).await;
         self.0 = (self.0 * 2).min(Self::LONGEST);

@@ -169,7 +169,7 @@ pub(crate) enum Counted {
 }
 
 impl Counting {
-    pub fn add(&self, what: Counted, count: usize) {
+    pub(crate) fn add(&self, what: Counted, count: usize) {
         let counter = match what {
             Counted::Exec => &self.execs,
             Counted::Wait => &self.waits,
@@ -184,7 +184,7 @@ impl Counting {
         counter.fetch_add(count as u64, Ordering::Relaxed);
     }
 
-    pub fn add_caps(&self, caps: CapFailures) {
+    pub(crate) fn add_caps(&self, caps: CapFailures) {
         let CapFailures { timeout, memory, output, snapshot } = caps;
         for (counter, count) in [
             (&self.timeout_caps, timeout),
@@ -196,7 +196,7 @@ impl Counting {
         }
     }
 
-    pub fn read(&self) -> Counters {
+    pub(crate) fn read(&self) -> Counters {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let cap = |counter: &AtomicU64| u32::try_from(of(counter)).unwrap_or(u32::MAX);
         Counters {

@@ -74,7 +74,7 @@ pub(crate) struct Threads(Arc<Mutex<State>>);
 
 impl Threads {
     /// Runs one turn of a cell of this party and hands the cell back. When `abort` is cancelled the turn is cut short.
-    pub async fn run_turn(
+    pub(crate) async fn run_turn(
         &self,
         cell: Cell,
         party: Party,

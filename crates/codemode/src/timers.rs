@@ -26,18 +26,18 @@ pub(crate) struct StoredTimer {
 
 impl Timers {
     /// Sets a timer from the arguments of a `sleep` request: `[milliseconds]`, by the guest's word, counted from `at`.
-    pub fn set(&mut self, id: RequestId, args: &Json, at: Instant, since: Millis) {
+    pub(crate) fn set(&mut self, id: RequestId, args: &Json, at: Instant, since: Millis) {
         let milliseconds = args.to::<(f64,)>().map_or(0.0, |(milliseconds,)| milliseconds).clamp(0.0, LONGEST_MS);
         let delay = Duration::from_micros((milliseconds * 1000.0) as u64);
         self.due.insert((at + delay, id), since);
     }
 
-    pub fn clear(&mut self, id: RequestId) {
+    pub(crate) fn clear(&mut self, id: RequestId) {
         self.due.retain(|(_, timer), _| *timer != id);
     }
 
     /// Takes those that are due, each with its time, in their order.
-    pub fn take_due(&mut self) -> Vec<(Instant, RequestId)> {
+    pub(crate) fn take_due(&mut self) -> Vec<(Instant, RequestId)> {
         let now = Instant::now();
         let later = self.due.split_off(&(now, RequestId(u32::MAX)));
         let due = std::mem::replace(&mut self.due, later);
@@ -45,17 +45,17 @@ impl Timers {
     }
 
     /// When the next one is due.
-    pub fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.due.first_key_value().map(|((time, _), _)| *time)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.due.is_empty()
     }
 
     /// As they are stored: how much is left of each. A clock that is set back in the meantime can make one late, by no more
     /// than that.
-    pub fn store(&self) -> Vec<StoredTimer> {
+    pub(crate) fn store(&self) -> Vec<StoredTimer> {
         let now = Instant::now();
         // Rounded up, so that none is early: moments are stored in whole milliseconds.
         let left = |time: Instant| time.saturating_duration_since(now).as_millis() as u64 + 1;
@@ -66,7 +66,7 @@ impl Timers {
     }
 
     /// Makes them again of what was stored `elapsed` ago. Those that came due meanwhile have the time at which they did.
-    pub fn restore(stored: &[StoredTimer], elapsed: Duration) -> Self {
+    pub(crate) fn restore(stored: &[StoredTimer], elapsed: Duration) -> Self {
         let now = Instant::now();
         let stored_at = now.checked_sub(elapsed).unwrap_or(now);
         let due = |timer: &StoredTimer| {

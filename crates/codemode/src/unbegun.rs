@@ -43,12 +43,12 @@ pub(crate) struct Unbegun {
 
 impl Unbegun {
     /// Returns the program, if what is stored beside a run is one that has not begun.
-    pub fn parse(detail: &str) -> Option<Self> {
+    pub(crate) fn parse(detail: &str) -> Option<Self> {
         serde_json::from_str::<Self>(detail).ok().filter(|stored| stored.unbegun == VERSION)
     }
 
     /// Returns what it waits for.
-    pub fn pending(&self) -> Vec<PendingToolCall> {
+    pub(crate) fn pending(&self) -> Vec<PendingToolCall> {
         vec![PendingToolCall {
             id: self.parent.to_string(),
             method: "exec".into(),

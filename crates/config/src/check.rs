@@ -18,11 +18,11 @@ enum Step {
 }
 
 impl Path {
-    pub fn within_key<T>(&mut self, key: &str, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn within_key<T>(&mut self, key: &str, work: impl FnOnce(&mut Self) -> T) -> T {
         self.within(Step::Key(key.into()), work)
     }
 
-    pub fn within_item<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
+    pub(crate) fn within_item<T>(&mut self, index: usize, work: impl FnOnce(&mut Self) -> T) -> T {
         self.within(Step::Item(index), work)
     }
 
@@ -34,7 +34,7 @@ impl Path {
     }
 
     /// Returns the MCP server that the place belongs to, and the place within that server.
-    pub fn within_server(&self) -> Option<(&str, Self)> {
+    pub(crate) fn within_server(&self) -> Option<(&str, Self)> {
         let key = |index: usize| match self.0.get(index) {
             Some(Step::Key(key)) => Some(key.as_str()),
             _ => None,
@@ -44,29 +44,29 @@ impl Path {
     }
 
     /// Returns the place in a config of what stands here in an MCP server.
-    pub fn in_server(&self, name: &str) -> Self {
+    pub(crate) fn in_server(&self, name: &str) -> Self {
         let server = ["mcp", "servers", name].map(|key| Step::Key(key.to_owned()));
         Self(server.into_iter().chain(self.0.iter().cloned()).collect())
     }
 
     /// Returns whether this is the place of a key of the whole value.
-    pub fn is_key(&self, key: &str) -> bool {
+    pub(crate) fn is_key(&self, key: &str) -> bool {
         self.0 == [Step::Key(key.to_owned())]
     }
 
     /// Returns whether this is within a key of the whole value.
-    pub fn is_within(&self, key: &str) -> bool {
+    pub(crate) fn is_within(&self, key: &str) -> bool {
         matches!(self.0.first(), Some(Step::Key(first)) if first == key)
     }
 
     /// Returns whether secrets are kept here: messages do not quote them.
-    pub fn may_be_secret(&self) -> bool {
+    pub(crate) fn may_be_secret(&self) -> bool {
         const KEYS: [&str; 8] = ["env", "headers", "auth", "args", "url", "tokens", "config", "secrets"];
         self.0.iter().any(|step| matches!(step, Step::Key(key) if KEYS.contains(&key.as_str())))
     }
 
     /// What stands there.
-    pub fn find<'v>(&self, mut value: &'v mut Value) -> Option<&'v mut Value> {
+    pub(crate) fn find<'v>(&self, mut value: &'v mut Value) -> Option<&'v mut Value> {
         for step in &self.0 {
             value = match step {
                 Step::Key(key) => value.get_mut(key)?,
@@ -105,7 +105,7 @@ pub(crate) struct Check<'s> {
 }
 
 impl<'s> Check<'s> {
-    pub fn value(&mut self, schema: &'s Value, value: &mut Value, path: &mut Path) {
+    pub(crate) fn value(&mut self, schema: &'s Value, value: &mut Value, path: &mut Path) {
         let schema = self.resolved(schema);
         if let Some(branches) = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array()) {
             return self.one_of(branches, value, path);

@@ -90,7 +90,7 @@ pub(crate) struct Member {
 
 impl Object {
     /// Of members with the same key the last: so do those who read such a file.
-    pub fn member(&self, key: &str) -> Option<&Member> {
+    pub(crate) fn member(&self, key: &str) -> Option<&Member> {
         self.members.iter().rfind(|member| member.key == key)
     }
 }

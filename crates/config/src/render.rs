@@ -27,14 +27,14 @@ const LINE: usize = 100;
 const FIRST: [&str; 8] = ["type", "command", "args", "env", "cwd", "url", "headers", "auth"];
 
 impl Style<'_> {
-    pub fn key(self, key: &str) -> String {
+    pub(crate) fn key(self, key: &str) -> String {
         let letter = |c: char| c.is_ascii_alphabetic() || c == '_' || c == '$';
         let plain = key.starts_with(letter) && key.chars().all(|c| letter(c) || c.is_ascii_digit());
         if plain && self.keys == Keys::Plain { key.to_owned() } else { Value::from(key).to_string() }
     }
 
     /// A value over several lines, of which the first is indented by `indent` already.
-    pub fn block(self, value: &Value, indent: &str) -> String {
+    pub(crate) fn block(self, value: &Value, indent: &str) -> String {
         let inner = format!("{indent}{}", self.unit);
         let items: Vec<String> = match value {
             Value::Object(members) if !members.is_empty() => {
@@ -54,7 +54,7 @@ impl Style<'_> {
     }
 
     /// A value on one line.
-    pub fn line(self, value: &Value) -> String {
+    pub(crate) fn line(self, value: &Value) -> String {
         match value {
             Value::Object(members) if members.is_empty() => "{}".into(),
             Value::Object(members) => {

@@ -121,7 +121,7 @@ pub(crate) enum Missing {
 
 impl Missing {
     /// Returns the problem of a string that names it.
-    pub fn problem(&self, path: &Path) -> Problem {
+    pub(crate) fn problem(&self, path: &Path) -> Problem {
         let message = match self {
             Self::Variable(name) => {
                 format!("the environment variable {name} is not set: set it, or replace `${{{name}}}`")
@@ -132,7 +132,7 @@ impl Missing {
     }
 
     /// Returns the missing thing as a part of a sentence about a server.
-    pub fn needed(&self) -> String {
+    pub(crate) fn needed(&self) -> String {
         match self {
             Self::Variable(name) => format!("the environment variable {name}, which is not set"),
             Self::Secret { name, why } => format!("the secret {name}: {why}"),

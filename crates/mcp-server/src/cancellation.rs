@@ -46,14 +46,14 @@ impl Requested {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn wanted(&self, request: &RequestContext<RoleServer>) -> Wanted<'_> {
+    pub(crate) fn wanted(&self, request: &RequestContext<RoleServer>) -> Wanted<'_> {
         let (id, mut all) = (request.id.clone(), self.lock());
         let work = all.entry(id.clone()).or_default();
         work.count += 1;
         Wanted { all: self, id, taken_back: work.taken_back.clone() }
     }
 
-    pub fn take_back(&self, id: &RequestId) {
+    pub(crate) fn take_back(&self, id: &RequestId) {
         if let Some(work) = self.lock().get(id) {
             work.taken_back.cancel();
         }
@@ -63,7 +63,7 @@ impl Requested {
 impl Wanted<'_> {
     /// Waits until it is not waited for. The SDK ends requests in the same way whether they are cancelled or their connection is
     /// over: what comes next tells which it was.
-    pub async fn departure(&self, request: &RequestContext<RoleServer>) -> Departure {
+    pub(crate) async fn departure(&self, request: &RequestContext<RoleServer>) -> Departure {
         request.ct.cancelled().await;
         let has_session = request.protocol_version().is_none_or(|version| version.has_initialize());
         if !has_session && request.extensions.get::<http::request::Parts>().is_some() {

@@ -21,7 +21,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub fn new(number: u64, scope: Scope, peer: Peer<RoleServer>) -> Self {
+    pub(crate) fn new(number: u64, scope: Scope, peer: Peer<RoleServer>) -> Self {
         let (notices, mut waiting) = channel(WAITING);
         let to = peer.clone();
         tokio::spawn(async move {
@@ -34,12 +34,12 @@ impl Client {
         Self { number, scope, peer, notices }
     }
 
-    pub fn is_there(&self) -> bool {
+    pub(crate) fn is_there(&self) -> bool {
         !self.peer.is_transport_closed()
     }
 
     /// Tells it something when it listens. Whoever tells does not wait: one client must not hold up the others.
-    pub fn tell(&self, notice: ServerNotification) {
+    pub(crate) fn tell(&self, notice: ServerNotification) {
         let _ = self.notices.try_send(notice);
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub fn new(face: Arc<Face>, scope: Scope) -> Self {
+    pub(crate) fn new(face: Arc<Face>, scope: Scope) -> Self {
         let number = face.next_connection();
         Self { face, scope, requested: Requested::default(), number }
     }

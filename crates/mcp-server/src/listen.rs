@@ -140,7 +140,7 @@ impl Ends {
     }
 
     /// Whether the other end is of the user of this process, as far as the system says. Looked up once.
-    pub async fn is_same_user(&self) -> bool {
+    pub(crate) async fn is_same_user(&self) -> bool {
         let (theirs, ours) = (self.theirs, self.ours);
         let look = || async move { spawn_blocking(move || peer(theirs, ours) != Peer::Other).await.unwrap_or(false) };
         *self.is_same_user.get_or_init(look).await

@@ -26,7 +26,7 @@ type Subscriber = (u64, Peer<RoleServer>);
 
 impl Subscriptions {
     /// Whether it is the first for this resource.
-    pub fn add(&self, uri: &str, connection: u64, peer: Peer<RoleServer>) -> bool {
+    pub(crate) fn add(&self, uri: &str, connection: u64, peer: Peer<RoleServer>) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let theirs = all.entry(uri.to_owned()).or_default();
         theirs.retain(|(other, peer)| *other != connection && !peer.is_transport_closed());
@@ -35,7 +35,7 @@ impl Subscriptions {
     }
 
     /// Whether it was the last for this resource.
-    pub fn remove(&self, uri: &str, connection: u64) -> bool {
+    pub(crate) fn remove(&self, uri: &str, connection: u64) -> bool {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(theirs) = all.get_mut(uri) else { return false };
         theirs.retain(|(other, peer)| *other != connection && !peer.is_transport_closed());

@@ -14,18 +14,18 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    pub fn new(token: Option<ProgressToken>, peer: Peer<RoleServer>) -> Self {
+    pub(crate) fn new(token: Option<ProgressToken>, peer: Peer<RoleServer>) -> Self {
         Self { token, peer, steps: 0.0 }
     }
 
     /// Names the nested call, and how it stands.
-    pub async fn tell(&mut self, event: &Event) {
+    pub(crate) async fn tell(&mut self, event: &Event) {
         let Some(message) = message(event) else { return };
         self.step(None, Some(message)).await;
     }
 
     /// Passes on what a tool of a server told.
-    pub async fn pass(&mut self, update: &Value) {
+    pub(crate) async fn pass(&mut self, update: &Value) {
         let number = |key: &str| update.get(key).and_then(Value::as_f64);
         let message = update.get("message").and_then(Value::as_str).map(str::to_owned);
         match number("progress") {

@@ -67,7 +67,7 @@ struct Asking<'a> {
 
 impl Attendant<'_> {
     /// Stays until it has ended. Everything is sent from here, so that it comes with the answer to this request.
-    pub async fn until<T>(&self, mut attended: Attended, going: impl Future<Output = T>) -> Ended<T> {
+    pub(crate) async fn until<T>(&self, mut attended: Attended, going: impl Future<Output = T>) -> Ended<T> {
         let mut progress = Progress::new(self.request.meta.get_progress_token(), self.request.peer.clone());
         let (mut known, mut questions) = (HashSet::new(), VecDeque::new());
         let mut asking: Option<Asking<'_>> = None;

@@ -49,7 +49,7 @@ impl Requests {
 
 impl Attended {
     /// Attends to the calls of this run too, unless somebody does.
-    pub fn also(mut self, run: &RunId) -> Self {
+    pub(crate) fn also(mut self, run: &RunId) -> Self {
         self.all.lock().entry(run.to_string()).or_insert_with(|| self.sink.0.clone());
         self.ids.push(run.to_string());
         self

@@ -38,7 +38,7 @@ struct Used {
 }
 
 impl Sessions {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let mut local = LocalSessionManager::default();
         local.session_config.keep_alive = Some(IDLE);
         Self { local, used: Mutex::default() }

@@ -18,12 +18,12 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    pub fn new(tools: Arc<RunTools>) -> Self {
+    pub(crate) fn new(tools: Arc<RunTools>) -> Self {
         Self { tools, names: OnceLock::new(), searched: OnceLock::new() }
     }
 
     /// The tools of all sources, by the names under which clients see them.
-    pub fn names(&self) -> &BTreeMap<String, Arc<Entry>> {
+    pub(crate) fn names(&self) -> &BTreeMap<String, Arc<Entry>> {
         self.names.get_or_init(|| {
             let entries: Vec<&Arc<Entry>> = self.tools.catalog().iter().filter(|entry| is_tool(entry)).collect();
             let names = unique(entries.iter().map(|entry| (entry.id.owner(), entry.id.name(), keeps(entry))));
@@ -32,7 +32,7 @@ impl Shown {
     }
 
     /// The same, to be searched.
-    pub fn searched(&self) -> &(Catalog, Index) {
+    pub(crate) fn searched(&self) -> &(Catalog, Index) {
         self.searched.get_or_init(|| {
             let catalog = self.tools.catalog().narrowed(is_tool);
             let index = Index::new(&catalog);
@@ -46,12 +46,12 @@ impl Shown {
 pub(crate) struct Originals(BTreeMap<String, Arc<Listing>>);
 
 impl Originals {
-    pub fn of(servers: &Servers) -> Self {
+    pub(crate) fn of(servers: &Servers) -> Self {
         Self(servers.iter().filter_map(|server| Some((server.name().to_owned(), server.seen().listing?))).collect())
     }
 
     /// By server and name.
-    pub fn index(&self) -> HashMap<(&str, &str), &ListedTool> {
+    pub(crate) fn index(&self) -> HashMap<(&str, &str), &ListedTool> {
         self.0
             .iter()
             .flat_map(|(server, listing)| {
@@ -61,7 +61,7 @@ impl Originals {
     }
 
     /// One of them.
-    pub fn get(&self, entry: &Entry) -> Option<&ListedTool> {
+    pub(crate) fn get(&self, entry: &Entry) -> Option<&ListedTool> {
         let listing = (entry.id.source() == Source::Mcp).then(|| self.0.get(entry.id.owner()))??;
         listing.tools.iter().find(|tool| tool.name == entry.id.name())
     }

@@ -30,7 +30,7 @@ pub(crate) enum SamplingError {
 
 impl Asks<'_> {
     /// Returns the answer to a question. Without a caller it is a no.
-    pub async fn elicited(&self, params: Value) -> ElicitResult {
+    pub(crate) async fn elicited(&self, params: Value) -> ElicitResult {
         let declined = ElicitResult::new(ElicitationAction::Decline);
         if !self.settings.may_ask_people() {
             return declined;
@@ -39,7 +39,7 @@ impl Asks<'_> {
     }
 
     /// Returns the answer of a model.
-    pub async fn sampled(&self, params: Value) -> Result<CreateMessageResult, SamplingError> {
+    pub(crate) async fn sampled(&self, params: Value) -> Result<CreateMessageResult, SamplingError> {
         if self.settings.sampling == McpSampling::Refuse {
             return Err(SamplingError::Refused);
         }
@@ -49,7 +49,7 @@ impl Asks<'_> {
 
     /// Returns the directories that the config names for the server, and no others: a server that is told of one may forget those
     /// it was started for.
-    pub fn roots(&self) -> ListRootsResult {
+    pub(crate) fn roots(&self) -> ListRootsResult {
         ListRootsResult::new(self.settings.roots.iter().map(|root| Root::new(file_uri(root))).collect())
     }
 

@@ -78,7 +78,11 @@ type Service = RunningService<RoleClient, Handler>;
 
 impl Connection {
     /// Starts or reaches the server, and greets it in the way that is likely to be understood, or else in the other.
-    pub async fn open(settings: &Arc<ServerSettings>, host: &Host, greeting: Greeting) -> Result<Self, ConnectError> {
+    pub(crate) async fn open(
+        settings: &Arc<ServerSettings>,
+        host: &Host,
+        greeting: Greeting,
+    ) -> Result<Self, ConnectError> {
         let first = match Self::greet(settings, host, greeting).await {
             Ok(connection) => return Ok(connection),
             Err(Unmet::Failed(error)) => return Err(error),
@@ -115,32 +119,32 @@ impl Connection {
     }
 
     /// Returns what the server said of itself.
-    pub fn info(&self) -> &ServerPeerInfo {
+    pub(crate) fn info(&self) -> &ServerPeerInfo {
         &self.info
     }
 
     /// Returns why it is over, if it is.
-    pub fn over(&self) -> Option<Arc<str>> {
+    pub(crate) fn over(&self) -> Option<Arc<str>> {
         self.over.borrow().clone()
     }
 
     /// Returns whether Pincer has ended it, or is about to.
-    pub fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         self.end.is_cancelled()
     }
 
     /// Notifies when the server has other tools, once for all that was said in the meantime.
-    pub fn changed(&self) -> Arc<Notify> {
+    pub(crate) fn changed(&self) -> Arc<Notify> {
         Arc::clone(&self.changed)
     }
 
     /// Notifies when it is over.
-    pub fn watch(&self) -> watch::Receiver<Option<Arc<str>>> {
+    pub(crate) fn watch(&self) -> watch::Receiver<Option<Arc<str>>> {
         self.over.clone()
     }
 
     /// Makes a request and waits for its result. If the caller gives up, so does the server, as far as it listens.
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         request: ClientRequest,
         timeout: Duration,
@@ -223,7 +227,7 @@ impl Connection {
     }
 
     /// Ends it, and the program.
-    pub async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.end.cancel();
         let _ = self.over.clone().wait_for(Option::is_some).await;
     }

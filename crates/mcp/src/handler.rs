@@ -43,7 +43,7 @@ pub(crate) struct Handler {
 }
 
 impl Handler {
-    pub fn new(settings: &Arc<ServerSettings>, host: &Host) -> Self {
+    pub(crate) fn new(settings: &Arc<ServerSettings>, host: &Host) -> Self {
         Self {
             settings: Arc::clone(settings),
             in_flight: Arc::default(),

@@ -11,17 +11,17 @@ const REDACTED: &str = "[redacted]";
 pub(crate) struct Hiding(Arc<[String]>);
 
 impl Hiding {
-    pub fn of(config: &McpServer) -> Self {
+    pub(crate) fn of(config: &McpServer) -> Self {
         Self(config.secrets().into())
     }
 
     /// A text without them.
-    pub fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), REDACTED))
     }
 
     /// The same for what need not be text.
-    pub fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
+    pub(crate) fn bytes(&self, bytes: &[u8]) -> Vec<u8> {
         self.0.iter().fold(bytes.to_vec(), |bytes, secret| replaced(&bytes, secret.as_bytes()))
     }
 }

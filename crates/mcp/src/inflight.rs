@@ -21,7 +21,7 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    pub fn new(updates: Arc<dyn UpdateSink>, context: &Context) -> Self {
+    pub(crate) fn new(updates: Arc<dyn UpdateSink>, context: &Context) -> Self {
         Self { updates, people: (context.session.to_string(), context.sender.clone()) }
     }
 }
@@ -77,7 +77,7 @@ impl InFlight {
         self.flights.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn add(self: &Arc<Self>, id: RequestId, token: ProgressToken, caller: Caller) -> UnderWay {
+    pub(crate) fn add(self: &Arc<Self>, id: RequestId, token: ProgressToken, caller: Caller) -> UnderWay {
         let over = CancellationToken::new();
         let pace = Pace { since: Instant::now(), count: 0 };
         self.lock().push(Flight { id: id.clone(), token, caller, over: over.clone(), pace });
@@ -85,7 +85,7 @@ impl InFlight {
     }
 
     /// Tells whoever made the call of its progress. What comes too often is not told.
-    pub fn progress(&self, told: ProgressNotificationParam) {
+    pub(crate) fn progress(&self, told: ProgressNotificationParam) {
         let updates = {
             let mut flights = self.lock();
             let flight = flights.iter_mut().find(|flight| flight.token == told.progress_token);
@@ -107,7 +107,7 @@ impl InFlight {
 
     /// Whom a question of the server is for: the maker of the call that it comes with, if that is known; otherwise of the
     /// latest one, as long as all come from the same people. A question must not reach anybody else.
-    pub async fn asked(&self, origin: Option<&RequestId>) -> Option<Answerer> {
+    pub(crate) async fn asked(&self, origin: Option<&RequestId>) -> Option<Answerer> {
         // A call that is being sent may be the one that the question is about.
         let _known = self.sending.lock().await;
         let flights = self.lock();

@@ -92,11 +92,11 @@ struct Said {
 }
 
 impl Notes {
-    pub fn wrong(&self) -> Option<String> {
+    pub(crate) fn wrong(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).wrong.clone()
     }
 
-    pub fn noise(&self) -> Option<String> {
+    pub(crate) fn noise(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).noise.clone()
     }
 
@@ -139,7 +139,7 @@ struct Line {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Lines<R, W> {
-    pub fn new(reader: R, writer: W, ends: Ends) -> Self {
+    pub(crate) fn new(reader: R, writer: W, ends: Ends) -> Self {
         Self {
             reader: BufReader::with_capacity(64 << 10, reader),
             line: Line::default(),

@@ -30,7 +30,7 @@ struct Words {
 
 impl LastWords {
     /// What it said last, or nothing.
-    pub fn text(&self) -> Option<String> {
+    pub(crate) fn text(&self) -> Option<String> {
         let words = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let said: Vec<u8> = words.said.iter().chain(&words.begun).copied().collect();
         let said = String::from_utf8_lossy(&said);
@@ -61,13 +61,13 @@ enum Place {
 }
 
 impl ServerLog {
-    pub fn new(state: Option<&Path>, server: &str) -> Self {
+    pub(crate) fn new(state: Option<&Path>, server: &str) -> Self {
         let file = |state: &Path| Place::File(state.join("logs").join("mcp").join(format!("{server}.log")));
         Self(Arc::new(Mutex::new(state.map_or(Place::Nowhere, file))))
     }
 
     /// Adds something to it, as far as that can be done.
-    pub fn add(&self, part: &[u8]) {
+    pub(crate) fn add(&self, part: &[u8]) {
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Place::File(file) = &*place {
             *place = Log::open(file).map_or(Place::Nowhere, Place::Open);

@@ -21,7 +21,7 @@ pub(crate) struct Outage {
 
 impl Outage {
     /// What is known of the last minute.
-    pub fn stored(state: &Path, settings: &ServerSettings) -> Option<Self> {
+    pub(crate) fn stored(state: &Path, settings: &ServerSettings) -> Option<Self> {
         let text = std::fs::read(file(state, &settings.name)).ok()?;
         let outage: Self = serde_json::from_slice(&text).ok()?;
         let fresh = unix_millis().checked_sub(outage.at).is_some_and(|age| age < REMEMBERED_MS);
@@ -29,7 +29,7 @@ impl Outage {
     }
 
     /// Notes it, as far as that can be done.
-    pub fn store(state: Option<&Path>, settings: &ServerSettings, reason: &str) {
+    pub(crate) fn store(state: Option<&Path>, settings: &ServerSettings, reason: &str) {
         let Some(state) = state else { return };
         let outage = Self { digest: settings.digest(), at: unix_millis(), reason: reason.to_owned() };
         let file = file(state, &settings.name);
@@ -46,7 +46,7 @@ impl Outage {
     }
 
     /// It is there again.
-    pub fn forget(state: Option<&Path>, server: &str) {
+    pub(crate) fn forget(state: Option<&Path>, server: &str) {
         if let Some(state) = state {
             let _ = std::fs::remove_file(file(state, server));
         }

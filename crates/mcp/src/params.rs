@@ -50,7 +50,7 @@ pub(crate) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, MarkError> {
 
 impl ParamHeaders {
     /// Returns the headers of a call with these arguments. Arguments that are absent, or no plain value, have no header.
-    pub fn of(mirrored: &[Mirrored], arguments: &Map<String, Value>) -> Option<Self> {
+    pub(crate) fn of(mirrored: &[Mirrored], arguments: &Map<String, Value>) -> Option<Self> {
         let headers = mirrored.iter().filter_map(|Mirrored { path, header }| {
             let (first, rest) = path.split_first()?;
             let value = rest.iter().try_fold(arguments.get(first)?, |value, key| value.get(key))?;
@@ -66,7 +66,7 @@ impl ParamHeaders {
     }
 
     /// Returns the headers of a message that goes out with `headers`, if its revision has them.
-    pub fn with(
+    pub(crate) fn with(
         message: &ClientJsonRpcMessage,
         headers: &HashMap<HeaderName, HeaderValue>,
     ) -> Vec<(HeaderName, HeaderValue)> {

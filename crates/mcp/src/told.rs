@@ -43,12 +43,12 @@ impl Default for Hub {
 }
 
 impl Hub {
-    pub fn tell(&self, server: &str, told: Told) {
+    pub(crate) fn tell(&self, server: &str, told: Told) {
         // Nobody has to listen.
         let _ = self.0.send(Notice { server: server.into(), told });
     }
 
-    pub fn listen(&self) -> broadcast::Receiver<Notice> {
+    pub(crate) fn listen(&self) -> broadcast::Receiver<Notice> {
         self.0.subscribe()
     }
 }

@@ -89,7 +89,7 @@ impl Shared {
 }
 
 impl Connection {
-    pub fn new(mut group: Group) -> Self {
+    pub(crate) fn new(mut group: Group) -> Self {
         let shared = Arc::new(Shared::default());
         let (writer, messages) = mpsc::channel(QUEUED_MESSAGES);
         let (end, (tell, over)) = (CancellationToken::new(), watch::channel(false));
@@ -101,12 +101,12 @@ impl Connection {
     }
 
     /// Returns why it is over, if it is.
-    pub fn broken(&self) -> Option<Broken> {
+    pub(crate) fn broken(&self) -> Option<Broken> {
         self.shared.lock().broken.clone()
     }
 
     /// Makes a request and waits for its answer. If the future is dropped, the plugin is told that its answer is not needed any more.
-    pub async fn request(
+    pub(crate) async fn request(
         &self,
         method: &str,
         params: Value,
@@ -130,12 +130,12 @@ impl Connection {
         }
     }
 
-    pub async fn notify(&self, method: &str, params: Value) {
+    pub(crate) async fn notify(&self, method: &str, params: Value) {
         let _ = self.writer.send(Outgoing::notification(method, params).line()).await;
     }
 
     /// Asks the process to end, and sees to it.
-    pub async fn end(&self) {
+    pub(crate) async fn end(&self) {
         if self.broken().is_none() {
             let farewell = self.request("shutdown", Value::Null, None);
             let _ = tokio::time::timeout(FAREWELL, farewell).await;

@@ -21,15 +21,15 @@ pub(crate) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub fn request(id: u64, method: &'a str, params: Value) -> Self {
+    pub(crate) fn request(id: u64, method: &'a str, params: Value) -> Self {
         Self { jsonrpc: "2.0", id: Some(id), method, params }
     }
 
-    pub fn notification(method: &'a str, params: Value) -> Self {
+    pub(crate) fn notification(method: &'a str, params: Value) -> Self {
         Self { jsonrpc: "2.0", id: None, method, params }
     }
 
-    pub fn line(&self) -> Vec<u8> {
+    pub(crate) fn line(&self) -> Vec<u8> {
         // Cannot fail: it is JSON already.
         let mut line = serde_json::to_vec(self).unwrap_or_default();
         line.push(b'\n');
@@ -58,7 +58,7 @@ pub(crate) struct RpcError {
 
 impl RpcError {
     /// Returns the error as the door takes it. The effect is unknown unless the plugin states it.
-    pub fn into_tool_error(self) -> ToolError {
+    pub(crate) fn into_tool_error(self) -> ToolError {
         let effect = match self.data.get("effect").and_then(Value::as_str) {
             Some("none") => Effect::None,
             Some("done") => Effect::Done,

@@ -33,7 +33,7 @@ pub(crate) struct Assembly {
 
 impl Assembly {
     /// Puts everything together. Nothing is started.
-    pub fn new(options: &RuntimeOptions, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
+    pub(crate) fn new(options: &RuntimeOptions, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
         let (loaded, state) = (&options.loaded, options.state.as_path());
         let config = &loaded.parsed.config;
         let found = found_plugins(loaded, Some(state), &options.observer)?;

@@ -35,7 +35,7 @@ struct Open {
 
 impl Audit {
     /// Begins a trail in the folder for logs of the state directory.
-    pub fn new(state: &Path, next: Arc<dyn EventSink>, observer: Observer) -> Self {
+    pub(crate) fn new(state: &Path, next: Arc<dyn EventSink>, observer: Observer) -> Self {
         Self { file: state.join("logs").join("calls.jsonl"), open: Mutex::default(), next, observer }
     }
 

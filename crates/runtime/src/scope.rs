@@ -278,7 +278,7 @@ struct Kept {
 
 impl Views {
     /// Returns a scope for a request, with tokens of its own.
-    pub fn scope(&self, config: &Config, request: &ScopeRequest) -> Result<Scope, PolicyError> {
+    pub(crate) fn scope(&self, config: &Config, request: &ScopeRequest) -> Result<Scope, PolicyError> {
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
@@ -303,7 +303,7 @@ impl Views {
     }
 
     /// Returns the tools of a scope, as they are at the door now.
-    pub fn tools(&self, door: &Door, scope: &Scope) -> Arc<RunTools> {
+    pub(crate) fn tools(&self, door: &Door, scope: &Scope) -> Arc<RunTools> {
         let version = door.version();
         let mut kept = lock(&scope.view.tools);
         match &*kept {
@@ -319,7 +319,7 @@ impl Views {
     }
 
     /// Returns all tools at the door, whatever policy says.
-    pub fn catalog(&self, door: &Door, version: u64) -> Arc<Catalog> {
+    pub(crate) fn catalog(&self, door: &Door, version: u64) -> Arc<Catalog> {
         let mut kept = lock(&self.catalog);
         match &*kept {
             Some((of, catalog)) if *of == version => Arc::clone(catalog),

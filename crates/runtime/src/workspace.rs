@@ -34,7 +34,7 @@ pub(crate) fn prepare(workspace: &Path, loaded: &Loaded) -> io::Result<()> {
 }
 
 /// Returns a sentence for a person who may expect another workspace.
-pub fn moved_workspace(loaded: &Loaded) -> Option<String> {
+pub(crate) fn moved_workspace(loaded: &Loaded) -> Option<String> {
     let is_moved = loaded.parsed.config.workspace.is_none() && is_accidental(loaded.file.as_deref());
     is_moved.then(|| {
         let workspace = workspace(loaded);

@@ -13,15 +13,15 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 
 /// The package and version that `engine/package-lock.json` pins with its integrity hash.
-pub const PACKAGE: &str = "quickjs-wasi 3.6.2";
+pub(crate) const PACKAGE: &str = "quickjs-wasi 3.6.2";
 /// SHA-256 of the `quickjs.wasm` inside that package.
-pub const WASM_SHA256: &str = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9";
+pub(crate) const WASM_SHA256: &str = "d4c9375f2b1ca4dc95f72c8aa2982a7a9951ac8011490d79c6582df732b4bbd9";
 /// Names a local copy of the file, for builds without npm or network.
-pub const OVERRIDE: &str = "PINCER_QUICKJS_WASM";
+pub(crate) const OVERRIDE: &str = "PINCER_QUICKJS_WASM";
 
 /// Why the engine could not be had. Each says what to do: the reader is somebody whose build just stopped.
 #[derive(Debug)]
-pub enum FetchError {
+pub(crate) enum FetchError {
     NpmMissing { npm: PathBuf },
     NpmFailed { directory: PathBuf, log: String },
     Unreadable { path: PathBuf, source: io::Error },
@@ -62,7 +62,7 @@ impl fmt::Display for FetchError {
 /// Puts the verified engine at `out/quickjs.wasm` and returns that path.
 ///
 /// `manifest` is the folder with `package.json` and its lock file, `named` the value of [`OVERRIDE`] if it is set.
-pub fn fetch(manifest: &Path, out: &Path, npm: &OsStr, named: Option<&OsStr>) -> Result<PathBuf, FetchError> {
+pub(crate) fn fetch(manifest: &Path, out: &Path, npm: &OsStr, named: Option<&OsStr>) -> Result<PathBuf, FetchError> {
     let wasm = out.join("quickjs.wasm");
     let source = match named {
         Some(path) => PathBuf::from(path),

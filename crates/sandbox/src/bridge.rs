@@ -117,7 +117,7 @@ pub(crate) enum Clock {
 }
 
 impl Host {
-    pub fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
+    pub(crate) fn new(limits: Limits, image_bytes: usize, clock: Clock) -> Self {
         let (pending, inbox) = (Pending::default(), Inbox::default());
         let (deadline, lasting, library, exports, growing) = (None, None, None, None, None);
         Self {
@@ -136,7 +136,7 @@ impl Host {
         }
     }
 
-    pub fn exports(&self) -> Result<Arc<Exports>, Stop> {
+    pub(crate) fn exports(&self) -> Result<Arc<Exports>, Stop> {
         self.exports.clone().ok_or(Stop::Broken("an import was called before the engine was ready"))
     }
 
@@ -164,7 +164,7 @@ impl Host {
     }
 
     /// The arguments of one call, besides those of the turn's other calls: the host keeps all of them until the turn ends.
-    pub fn spend_arguments(&mut self, bytes: usize) -> Result<usize, Limit> {
+    pub(crate) fn spend_arguments(&mut self, bytes: usize) -> Result<usize, Limit> {
         let limit = self.limits.value_bytes;
         if bytes > limit {
             return Err(Limit::Value { bytes, limit });
@@ -230,7 +230,7 @@ impl Host {
 
     /// The value that a program ends with, if it still fits after what detached work printed since, and what is to be said of
     /// the end.
-    pub fn end_with(&mut self, value: Option<Json>, kind: ValueKind) -> Result<Option<Json>, Limit> {
+    pub(crate) fn end_with(&mut self, value: Option<Json>, kind: ValueKind) -> Result<Option<Json>, Limit> {
         let fits = value.as_ref().map_or(Ok(0), |value| self.admit_value(value.as_str().len()));
         let (value, left_out) = match (fits, kind) {
             (_, ValueKind::LeftOut(why)) => (None, Some(why)),

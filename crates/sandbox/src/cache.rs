@@ -60,7 +60,7 @@ pub(crate) struct Cache {
 
 impl Cache {
     /// Opens the directory, making it if need be.
-    pub fn open(directory: &Path) -> Result<Self, CacheProblem> {
+    pub(crate) fn open(directory: &Path) -> Result<Self, CacheProblem> {
         let unusable = |source| CacheProblem::Unusable { directory: directory.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(unusable)?;
         let directory = directory.canonicalize().map_err(unusable)?;
@@ -76,7 +76,7 @@ impl Cache {
     }
 
     /// The content stored under `name`; `None` if there is none that can be trusted.
-    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         let mut file = File::open(self.directory.join(name)).ok()?;
         let metadata = file.metadata().ok()?;
         if !metadata.is_file() || !ours_alone(&metadata) || metadata.len() > MAX_FILE_BYTES {
@@ -90,7 +90,7 @@ impl Cache {
     }
 
     /// Stores `content` under `name`, replacing what is there.
-    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), CacheProblem> {
+    pub(crate) fn write(&self, name: &str, content: &[u8]) -> Result<(), CacheProblem> {
         let file = self.directory.join(name);
         let mut random = [0; 8];
         let stored = getrandom::fill(&mut random).map_err(io::Error::other).and_then(|()| {

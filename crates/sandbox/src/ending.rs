@@ -21,7 +21,7 @@ pub(crate) enum ValueKind {
 }
 
 impl ValueKind {
-    pub fn of(number: Option<u32>) -> Self {
+    pub(crate) fn of(number: Option<u32>) -> Self {
         match number {
             Some(1) => Self::Last,
             Some(2) => Self::LeftOut(LeftOut::Unreadable),

@@ -218,12 +218,12 @@ impl Engine {
 
 impl Inner {
     /// The image of this build. No panic can leave the lock with half of one.
-    pub fn current(&self) -> Arc<Image> {
+    pub(crate) fn current(&self) -> Arc<Image> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The image a snapshot was parked against: ours, or one that an earlier build left in the cache.
-    pub fn image(&self, hash: ContentHash) -> Result<Arc<Image>, RestoreError> {
+    pub(crate) fn image(&self, hash: ContentHash) -> Result<Arc<Image>, RestoreError> {
         let current = self.current();
         if hash == current.hash {
             return Ok(current);

@@ -27,12 +27,12 @@ pub(crate) struct Growing {
 }
 
 impl Growing {
-    pub fn new(allotment: Allotment, signal: Arc<Signal>, long_turn: Option<LongTurn>) -> Self {
+    pub(crate) fn new(allotment: Allotment, signal: Arc<Signal>, long_turn: Option<LongTurn>) -> Self {
         Self { allotment, signal, long_turn, memory: 0, requests: 0, uncounted: 0 }
     }
 
     /// Waits until there is memory for a request of so many bytes too. Small ones are counted together.
-    pub fn hold_request(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
+    pub(crate) fn hold_request(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
         self.uncounted += bytes;
         if self.uncounted < COUNTED_FROM {
             return Ok(());
@@ -44,13 +44,13 @@ impl Growing {
     }
 
     /// Hands the memory for the requests so far over to the allotment of their keeper.
-    pub fn hand_requests_over(&mut self, to: &mut Allotment) {
+    pub(crate) fn hand_requests_over(&mut self, to: &mut Allotment) {
         self.allotment.hand_over(std::mem::take(&mut self.requests), to);
     }
 
     /// Waits until the memory may have `bytes`, in the middle of a turn with this deadline. Without one there is nothing to wait
     /// for: the host makes the cell, and must have seen to its memory before.
-    pub fn grow(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
+    pub(crate) fn grow(&mut self, bytes: usize, deadline: Option<Instant>) -> Result<(), Stop> {
         if !self.allotment.could_ever_have(bytes) {
             return Err(Limit::Memory { limit: self.allotment.budget().bytes() }.into());
         }

@@ -86,7 +86,7 @@ pub(crate) fn recipe() -> ContentHash {
 
 impl Image {
     /// Prepares a stored or freshly made image. `module` is `bytes`, compiled.
-    pub fn open(engine: &Engine, bytes: &[u8], module: &Module) -> Result<Self, ImageError> {
+    pub(crate) fn open(engine: &Engine, bytes: &[u8], module: &Module) -> Result<Self, ImageError> {
         let State { memory, roots, dictionary } = read_state(bytes)?;
         let dictionary = Dictionary::new(dictionary);
         let roots = Roots::from_bytes(roots).ok_or(RewriteError::Shape("its roots are damaged"))?;
@@ -102,7 +102,7 @@ impl Image {
     }
 
     /// A fresh instance, with the host's state around it.
-    pub fn instantiate(
+    pub(crate) fn instantiate(
         &self,
         engine: &Engine,
         limits: Limits,

@@ -13,29 +13,29 @@ use crate::bridge::{Host, Op, Stop};
 pub(crate) struct JsValue(pub u64);
 
 impl JsValue {
-    pub const UNDEFINED: Self = Self(3 << 32);
+    pub(crate) const UNDEFINED: Self = Self(3 << 32);
     const EXCEPTION: Self = Self(6 << 32);
     const STRING_TAG: u32 = -7i32 as u32;
     const ROPE_TAG: u32 = -6i32 as u32;
 
-    pub const fn int(value: u32) -> Self {
+    pub(crate) const fn int(value: u32) -> Self {
         Self(value as u64)
     }
 
-    pub const fn bool(value: bool) -> Self {
+    pub(crate) const fn bool(value: bool) -> Self {
         Self(1 << 32 | value as u64)
     }
 
-    pub fn is_exception(self) -> bool {
+    pub(crate) fn is_exception(self) -> bool {
         self == Self::EXCEPTION
     }
 
-    pub fn is_string(self) -> bool {
+    pub(crate) fn is_string(self) -> bool {
         matches!((self.0 >> 32) as u32, Self::STRING_TAG | Self::ROPE_TAG)
     }
 
     /// A small integer that is not negative.
-    pub fn as_index(self) -> Option<u32> {
+    pub(crate) fn as_index(self) -> Option<u32> {
         (self.0 >> 31 == 0).then_some(self.0 as u32)
     }
 }
@@ -64,9 +64,9 @@ const ARGUMENTS: u32 = 32;
 const TRACK_ARGUMENTS: u32 = 80;
 
 impl Roots {
-    pub const BYTES: usize = 32;
+    pub(crate) const BYTES: usize = 32;
 
-    pub fn to_bytes(self) -> [u8; Self::BYTES] {
+    pub(crate) fn to_bytes(self) -> [u8; Self::BYTES] {
         let mut bytes = [0; Self::BYTES];
         let words = [self.runtime, self.context, self.scratch, self.file_name, self.seed, self.stack_pointer];
         for (index, word) in words.into_iter().enumerate() {
@@ -76,7 +76,7 @@ impl Roots {
         bytes
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (words, dispatch) = bytes.split_at_checked(24)?;
         let mut words = words.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         Some(Self {
@@ -113,7 +113,7 @@ macro_rules! exports {
         }
 
         impl ExportTable {
-            pub fn of(module: &Module) -> Result<Self, Stop> {
+            pub(crate) fn of(module: &Module) -> Result<Self, Stop> {
                 let index = |name| module.get_export_index(name).ok_or(Stop::Broken("an export is missing"));
                 Ok(Self {
                     memory: index("memory")?,
@@ -122,7 +122,7 @@ macro_rules! exports {
                 })
             }
 
-            pub fn bind(&self, store: &mut Store<Host>, instance: Instance, roots: Roots) -> wasmtime::Result<Exports> {
+            pub(crate) fn bind(&self, store: &mut Store<Host>, instance: Instance, roots: Roots) -> wasmtime::Result<Exports> {
                 let missing = || wasmtime::Error::new(Stop::Broken("an export has the wrong kind"));
                 Ok(Exports {
                     roots,
@@ -163,26 +163,30 @@ const AFTER: &str = "\n})";
 const FIRST_LINE: i32 = -1;
 
 impl Exports {
-    pub fn read_u32(&self, store: impl AsContext, at: u32) -> Result<u32, Stop> {
+    pub(crate) fn read_u32(&self, store: impl AsContext, at: u32) -> Result<u32, Stop> {
         let mut bytes = [0; 4];
         self.memory.read(store, at as usize, &mut bytes).map_err(|_| Stop::Broken("a pointer outside memory"))?;
         Ok(u32::from_le_bytes(bytes))
     }
 
-    pub fn read_u64(&self, store: impl AsContext, at: u32) -> Result<u64, Stop> {
+    pub(crate) fn read_u64(&self, store: impl AsContext, at: u32) -> Result<u64, Stop> {
         let mut bytes = [0; 8];
         self.memory.read(store, at as usize, &mut bytes).map_err(|_| Stop::Broken("a pointer outside memory"))?;
         Ok(u64::from_le_bytes(bytes))
     }
 
-    pub fn write(&self, store: impl AsContextMut, at: u32, bytes: &[u8]) -> wasmtime::Result<()> {
+    pub(crate) fn write(&self, store: impl AsContextMut, at: u32, bytes: &[u8]) -> wasmtime::Result<()> {
         self.memory
             .write(store, at as usize, bytes)
             .map_err(|_| wasmtime::Error::new(Stop::Broken("a pointer outside memory")))
     }
 
     /// Copies text into a block of guest memory, with a zero behind it. The caller frees it.
-    pub fn copy_in(&self, mut store: impl AsContextMut<Data = Host>, parts: &[&str]) -> wasmtime::Result<(u32, u32)> {
+    pub(crate) fn copy_in(
+        &self,
+        mut store: impl AsContextMut<Data = Host>,
+        parts: &[&str],
+    ) -> wasmtime::Result<(u32, u32)> {
         let len = parts.iter().map(|part| part.len()).sum::<usize>();
         let size = u32::try_from(len + 1).map_err(|_| wasmtime::Error::new(Stop::Broken("a text of 4 GiB")))?;
         let block = self.malloc.call(&mut store, size)?;
@@ -199,7 +203,7 @@ impl Exports {
     }
 
     /// Compiles and runs a script. `file_name` is a C string in guest memory.
-    pub fn eval(
+    pub(crate) fn eval(
         &self,
         mut store: impl AsContextMut<Data = Host>,
         parts: &[&str],
@@ -219,7 +223,7 @@ impl Exports {
     }
 
     /// Compiles the program and hands it to the prelude, which calls it.
-    pub fn run_program(
+    pub(crate) fn run_program(
         &self,
         mut store: impl AsContextMut<Data = Host>,
         source: &str,
@@ -236,7 +240,7 @@ impl Exports {
     }
 
     /// A string as an import returns it: in a box that the engine frees.
-    pub fn boxed_string(&self, mut store: impl AsContextMut<Data = Host>, text: &str) -> wasmtime::Result<i32> {
+    pub(crate) fn boxed_string(&self, mut store: impl AsContextMut<Data = Host>, text: &str) -> wasmtime::Result<i32> {
         let (block, len) = self.copy_in(&mut store, &[text])?;
         let string = self.new_string.call(&mut store, (self.roots.context, block, len))?;
         self.free.call(&mut store, block)?;
@@ -246,7 +250,12 @@ impl Exports {
     }
 
     /// Calls the prelude with a text.
-    pub fn dispatch_text(&self, mut store: impl AsContextMut<Data = Host>, op: Op, text: &str) -> wasmtime::Result<()> {
+    pub(crate) fn dispatch_text(
+        &self,
+        mut store: impl AsContextMut<Data = Host>,
+        op: Op,
+        text: &str,
+    ) -> wasmtime::Result<()> {
         let (block, len) = self.copy_in(&mut store, &[text])?;
         let string = JsValue(self.new_string.call(&mut store, (self.roots.context, block, len))?);
         self.free.call(&mut store, block)?;
@@ -255,7 +264,7 @@ impl Exports {
     }
 
     /// Calls the prelude. It keeps what it needs of the arguments; the caller still owns them.
-    pub fn dispatch(
+    pub(crate) fn dispatch(
         &self,
         mut store: impl AsContextMut<Data = Host>,
         op: Op,
@@ -287,7 +296,11 @@ impl Exports {
     }
 
     /// Any value as text, as `String(value)` has it. For messages only: an object may run guest code for it.
-    pub fn text_of(&self, mut store: impl AsContextMut<Data = Host>, value: JsValue) -> wasmtime::Result<String> {
+    pub(crate) fn text_of(
+        &self,
+        mut store: impl AsContextMut<Data = Host>,
+        value: JsValue,
+    ) -> wasmtime::Result<String> {
         let text = self.to_c_string.call(&mut store, (self.roots.context, self.roots.scratch, value.0, 0))? as u32;
         let len = self.read_u32(&store, self.roots.scratch).map_err(wasmtime::Error::new)?;
         let range = text as usize..text as usize + (len as usize).min(MESSAGE_BYTES);
@@ -300,7 +313,7 @@ impl Exports {
     }
 
     /// Runs one job of the queue; `false` if there is none.
-    pub fn run_job(&self, mut store: impl AsContextMut<Data = Host>) -> wasmtime::Result<bool> {
+    pub(crate) fn run_job(&self, mut store: impl AsContextMut<Data = Host>) -> wasmtime::Result<bool> {
         let ran = self.execute_job.call(&mut store, (self.roots.runtime, self.roots.scratch))?;
         if ran < 0 {
             // Promises keep their errors. What is left is thrown by a callback of the engine, a finalizer for instance, and is
@@ -313,7 +326,7 @@ impl Exports {
         Ok(ran != 0)
     }
 
-    pub fn stack_pointer(&self, store: impl AsContextMut) -> u32 {
+    pub(crate) fn stack_pointer(&self, store: impl AsContextMut) -> u32 {
         match self.stack_pointer.get(store) {
             Val::I32(value) => value as u32,
             _ => 0,

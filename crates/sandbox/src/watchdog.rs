@@ -24,22 +24,22 @@ pub(crate) struct Signal {
 impl Signal {
     /// Asks the cell to stop; `true` if it is running and must be told. If it is not, its next turn will see it: one of the
     /// two sides always sees what the other wrote.
-    pub fn interrupt(&self) -> bool {
+    pub(crate) fn interrupt(&self) -> bool {
         self.interrupted.store(true, Ordering::SeqCst);
         self.running.load(Ordering::SeqCst)
     }
 
     /// `false` if the cell was asked to stop before.
-    pub fn begin_turn(&self) -> bool {
+    pub(crate) fn begin_turn(&self) -> bool {
         self.running.store(true, Ordering::SeqCst);
         !self.interrupted.load(Ordering::SeqCst)
     }
 
-    pub fn end_turn(&self) {
+    pub(crate) fn end_turn(&self) {
         self.running.store(false, Ordering::SeqCst);
     }
 
-    pub fn is_interrupted(&self) -> bool {
+    pub(crate) fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::SeqCst)
     }
 }
@@ -75,20 +75,20 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    pub fn deadline(&self) -> Instant {
+    pub(crate) fn deadline(&self) -> Instant {
         self.key.0
     }
 }
 
 impl Watchdog {
-    pub fn start(engine: &Engine) -> std::io::Result<Self> {
+    pub(crate) fn start(engine: &Engine) -> std::io::Result<Self> {
         let shared = Arc::new(Shared { state: Mutex::default(), changed: Condvar::new() });
         let (watched, engine) = (Arc::clone(&shared), engine.clone());
         thread::Builder::new().name("pincer-watchdog".into()).spawn(move || watched.run(&engine))?;
         Ok(Self { shared })
     }
 
-    pub fn watch(&self, deadline: Instant) -> Watch<'_> {
+    pub(crate) fn watch(&self, deadline: Instant) -> Watch<'_> {
         let mut state = self.shared.lock();
         let key = (deadline, state.next);
         state.next += 1;
@@ -107,7 +107,7 @@ impl Watchdog {
     }
 
     /// Stops a running cell that has been interrupted.
-    pub fn urge(&self, signal: &Arc<Signal>) {
+    pub(crate) fn urge(&self, signal: &Arc<Signal>) {
         self.shared.lock().urgent.push(Arc::clone(signal));
         self.shared.changed.notify_one();
     }

@@ -52,7 +52,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub fn of(bytes: &[u8], runs: &[Run]) -> Self {
+    pub(crate) fn of(bytes: &[u8], runs: &[Run]) -> Self {
         let checksum = bytes.last_chunk().copied().unwrap_or_default();
         Self { checksum, bytes: bytes.len(), pages: runs.iter().map(|run| run.count as usize).sum() }
     }

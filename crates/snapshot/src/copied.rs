@@ -33,18 +33,18 @@ pub(crate) struct Copied {
 
 impl Copied {
     /// Begins a chain with a snapshot of `memory` that holds the pages in `runs`.
-    pub fn new(base: Link, memory: &[u8], first: usize, runs: Vec<Run>) -> Self {
+    pub(crate) fn new(base: Link, memory: &[u8], first: usize, runs: Vec<Run>) -> Self {
         let memory_pages = memory.len() / PAGE;
         Self { base, memory_pages, first, copies: Copies::of(memory, runs), smallest: None, grown: 0 }
     }
 
     /// Returns whether the memory can have grown from that of the base.
-    pub fn can_go_on(&self, memory: &[u8], first: usize) -> bool {
+    pub(crate) fn can_go_on(&self, memory: &[u8], first: usize) -> bool {
         self.first == first && self.memory_pages <= memory.len() / PAGE
     }
 
     /// Makes the next patch, or returns `None` if a new base is cheaper or the two would be larger than `limit`.
-    pub fn patch(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
+    pub(crate) fn patch(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
         if self.grown > WORTH_A_BASE {
             return None;
         }

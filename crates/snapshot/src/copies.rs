@@ -11,7 +11,7 @@ pub(crate) struct Copies {
 
 impl Copies {
     /// Copies the pages in `runs`.
-    pub fn of(memory: &[u8], runs: Vec<Run>) -> Self {
+    pub(crate) fn of(memory: &[u8], runs: Vec<Run>) -> Self {
         let count: usize = runs.iter().map(|run| run.count as usize).sum();
         let mut bytes = Vec::with_capacity(count * PAGE);
         indexes(&runs).for_each(|index| bytes.extend_from_slice(page(memory, index)));
@@ -19,7 +19,7 @@ impl Copies {
     }
 
     /// Returns a function that finds the copy of a page, if there is one. It must be asked in ascending order.
-    pub fn find<'a>(&'a self) -> impl FnMut(usize) -> Option<&'a [u8]> {
+    pub(crate) fn find<'a>(&'a self) -> impl FnMut(usize) -> Option<&'a [u8]> {
         let mut copies = indexes(&self.runs).zip(self.bytes.chunks_exact(PAGE)).peekable();
         move |index| {
             while copies.next_if(|(copied, _)| *copied < index).is_some() {}

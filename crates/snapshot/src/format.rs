@@ -25,7 +25,7 @@ pub(crate) struct Form {
 
 impl Form {
     /// Returns whether `bytes` start with this name.
-    pub fn is_that_of(&self, bytes: &[u8]) -> bool {
+    pub(crate) fn is_that_of(&self, bytes: &[u8]) -> bool {
         bytes.starts_with(self.magic)
     }
 }
@@ -273,7 +273,7 @@ fn number(out: &mut Vec<u8>, mut value: u32) {
 pub(crate) struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
-    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Unreadable> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Unreadable::Damaged("it is cut off"))?;
         self.0 = rest;
         Ok(*head)

@@ -60,14 +60,14 @@ pub(crate) struct Hashed {
 
 impl Hashed {
     /// Begins a chain with a snapshot. The hashes in `pages` are those of the memory it was made of.
-    pub fn new(base: Link, mut pages: Pages) -> Self {
+    pub(crate) fn new(base: Link, mut pages: Pages) -> Self {
         pages.links.fill(BASE);
         Self { base, deltas: Vec::new(), pages, copies: None, is_patched: false }
     }
 
     /// Makes the next delta, or returns `None` if a new base is cheaper or the chain would be larger than `limit`. The
     /// hashes are those of the current memory in any case.
-    pub fn delta(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
+    pub(crate) fn delta(&mut self, header: &Header, source: Source<'_>, limit: usize) -> Option<Checkpoint> {
         let before = self.deltas.len();
         self.pages.update(source.memory, before as u8 + 1);
         if 2 * self.delta_bytes() > self.base.bytes {
@@ -114,12 +114,12 @@ impl Hashed {
     }
 
     /// Gives up the chain, but not the hashes, which are those of the current memory.
-    pub fn into_pages(self) -> Pages {
+    pub(crate) fn into_pages(self) -> Pages {
         self.pages
     }
 
     /// Returns whether the memory can have grown from that of the chain.
-    pub fn can_go_on(&self, memory: &[u8], first: usize) -> bool {
+    pub(crate) fn can_go_on(&self, memory: &[u8], first: usize) -> bool {
         self.pages.can_become(memory, first)
     }
 
@@ -162,7 +162,7 @@ pub(crate) struct Pages {
 
 impl Pages {
     /// Hashes `memory` from page `first` on. Returns `None` if the system has no randomness: then there are no deltas.
-    pub fn of(memory: &[u8], first: usize) -> Option<Self> {
+    pub(crate) fn of(memory: &[u8], first: usize) -> Option<Self> {
         let mut pages = Self { seed: getrandom::u64().ok()?, first, hashes: Vec::new(), links: Vec::new() };
         pages.update(memory, BASE);
         Some(pages)

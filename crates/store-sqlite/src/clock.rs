@@ -18,7 +18,7 @@ pub(crate) struct BootClock {
 
 impl BootClock {
     /// Reads the shift of this boot, or stores one.
-    pub fn agree(connection: &Connection, boot: Option<&str>) -> rusqlite::Result<Self> {
+    pub(crate) fn agree(connection: &Connection, boot: Option<&str>) -> rusqlite::Result<Self> {
         let own = wall_clock() - uptime();
         // Without a name for the boot there is nothing to agree under.
         let Some(boot) = boot else { return Ok(Self { shift: own }) };
@@ -34,7 +34,7 @@ impl BootClock {
         Ok(Self { shift: connection.query_row(known, [boot], |row| row.get(0))? })
     }
 
-    pub fn now(self) -> Millis {
+    pub(crate) fn now(self) -> Millis {
         uptime() + self.shift
     }
 }

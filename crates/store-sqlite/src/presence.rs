@@ -10,14 +10,14 @@ pub(crate) struct Presence(File);
 
 impl Presence {
     /// Waits while the store is being replaced.
-    pub fn shared(path: &Path) -> io::Result<Self> {
+    pub(crate) fn shared(path: &Path) -> io::Result<Self> {
         let file = lock_file(path)?;
         file.lock_shared()?;
         Ok(Self(file))
     }
 
     /// Fails at once while a process has the store open.
-    pub fn exclusive(path: &Path) -> Result<Self, TryLockError> {
+    pub(crate) fn exclusive(path: &Path) -> Result<Self, TryLockError> {
         let file = lock_file(path).map_err(TryLockError::Error)?;
         file.try_lock()?;
         Ok(Self(file))

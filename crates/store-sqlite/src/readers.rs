@@ -17,7 +17,7 @@ pub(crate) struct Readers(Mutex<Vec<Connection>>);
 
 impl Core {
     /// Runs `work` on a connection of its own.
-    pub fn reading<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Refused>) -> Result<T, Refused> {
+    pub(crate) fn reading<T>(&self, work: impl FnOnce(&Connection) -> Result<T, Refused>) -> Result<T, Refused> {
         let free = self.readers.0.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let connection = match free {
             Some(connection) => connection,

@@ -188,12 +188,12 @@ impl Core {
         })
     }
 
-    pub fn now(&self) -> Millis {
+    pub(crate) fn now(&self) -> Millis {
         self.clock.now()
     }
 
     /// Fails if the file that is open is no longer the one at its path.
-    pub fn check_there(&self) -> Result<(), SqliteError> {
+    pub(crate) fn check_there(&self) -> Result<(), SqliteError> {
         match fs::metadata(&self.path) {
             Ok(there) if there.ino() == self.inode => Ok(()),
             _ => Err(SqliteError::Gone { path: self.path.clone() }),
@@ -201,7 +201,7 @@ impl Core {
     }
 
     /// Returns a number that differs after another connection has changed something. `None` while the connection is in use.
-    pub fn change_counter(&self) -> Option<i64> {
+    pub(crate) fn change_counter(&self) -> Option<i64> {
         let connection = self.writer.try_lock().ok()?;
         connection.pragma_query_value(None, "data_version", |row| row.get(0)).ok()
     }
@@ -273,7 +273,7 @@ impl Core {
         Reply::later(async move { told.await.unwrap_or_else(|_| Err(SqliteError::Died { path }.into())) })
     }
 
-    pub fn sorted<T>(&self, done: Result<T, Refused>) -> Result<T, StoreError> {
+    pub(crate) fn sorted<T>(&self, done: Result<T, Refused>) -> Result<T, StoreError> {
         done.map_err(|refused| match refused {
             Refused::Database(error) => SqliteError::of(&self.path, error).into(),
             Refused::Store(error) => error,

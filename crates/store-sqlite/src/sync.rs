@@ -42,7 +42,7 @@ struct State {
 
 impl Syncer {
     /// Returns the syncer of the store at `path`, which must be there.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
         let directory = match path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
@@ -54,7 +54,7 @@ impl Syncer {
     }
 
     /// Calls `synced` once everything that was written before is on the disk.
-    pub fn then(&self, synced: Synced) {
+    pub(crate) fn then(&self, synced: Synced) {
         let mut state = self.log.state();
         state.waiting.push(synced);
         // A sync that waits for its turn serves this one too; one that has begun may have missed what was just written.
@@ -66,17 +66,17 @@ impl Syncer {
     }
 
     /// Returns whether a sync has failed, so that the log cannot be relied on.
-    pub fn has_failed(&self) -> bool {
+    pub(crate) fn has_failed(&self) -> bool {
         self.log.state().failed.is_some()
     }
 
     /// Notes that everything in the log is in the file by now, and on the disk.
-    pub fn made_good(&self) {
+    pub(crate) fn made_good(&self) {
         self.log.state().failed = None;
     }
 
     /// Waits until nothing waits for a sync.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.worker.drain();
     }
 }

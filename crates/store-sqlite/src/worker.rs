@@ -40,17 +40,17 @@ struct State {
 
 impl Worker {
     /// Returns a queue without a thread.
-    pub fn new(name: &'static str, most: usize) -> Self {
+    pub(crate) fn new(name: &'static str, most: usize) -> Self {
         Self { shared: Arc::default(), name, most }
     }
 
     /// Returns whether jobs are queued or being done.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.shared.lock().open > 0
     }
 
     /// Queues a job. If no thread can be had for it, the job is done here.
-    pub fn push(&self, job: Job) {
+    pub(crate) fn push(&self, job: Job) {
         let mut state = self.shared.lock();
         state.jobs.push_back(job);
         state.open += 1;
@@ -72,7 +72,7 @@ impl Worker {
     }
 
     /// Waits until every job is done.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         let state = self.shared.lock();
         drop(self.shared.done.wait_while(state, |state| state.open > 0).unwrap_or_else(PoisonError::into_inner));
     }

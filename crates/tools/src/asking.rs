@@ -276,7 +276,7 @@ pub(crate) struct Granting {
 impl Granting {
     /// Returns the grant that answers, if there is one: for the tool as a whole if that is what was asked about, for each of the
     /// parts, or for so many calls like this one in this run.
-    pub async fn find(&self, store: &dyn DoorStore) -> Result<Option<Permission>, StoreError> {
+    pub(crate) async fn find(&self, store: &dyn DoorStore) -> Result<Option<Permission>, StoreError> {
         let fingerprint = || self.fingerprint.0.to_vec();
         let found = store.grants_for(self.keys.clone(), fingerprint(), &self.user, None).await?;
         let is_always = |grant: &&Grant| grant.kind == GrantKind::Always;

@@ -78,7 +78,7 @@ pub(crate) struct Failed {
 
 impl Failed {
     /// Before the tool was touched.
-    pub fn before(code: ErrorCode, message: impl Into<String>) -> Self {
+    pub(crate) fn before(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { error: CallError::new(code, message), effect: Effect::None }
     }
 }

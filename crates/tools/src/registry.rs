@@ -58,7 +58,7 @@ enum Input {
 }
 
 impl Registered {
-    pub fn new(entry: Entry, tool: Arc<dyn Tool>) -> Result<Self, RegisterError> {
+    pub(crate) fn new(entry: Entry, tool: Arc<dyn Tool>) -> Result<Self, RegisterError> {
         let schema = |which, schema: &Value| {
             let id = entry.id.to_string();
             Checked::new(schema).map(Box::new).map_err(|source| RegisterError::Schema { id, which, source })
@@ -76,12 +76,12 @@ impl Registered {
     }
 
     /// Tells it from another tool under the same id.
-    pub fn fingerprint(&self) -> Fingerprint {
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
         *self.fingerprint.get_or_init(|| fingerprint(&self.entry))
     }
 
     /// Returns the schema that its input is checked with, if it can be.
-    pub fn input(&self) -> Option<&Checked> {
+    pub(crate) fn input(&self) -> Option<&Checked> {
         match &self.input {
             Input::Known(checked) => Some(checked),
             Input::Stranger(checked) => {
@@ -114,7 +114,12 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    pub fn add_tool(&mut self, plugin: Option<&str>, entry: Entry, tool: Arc<dyn Tool>) -> Result<(), RegisterError> {
+    pub(crate) fn add_tool(
+        &mut self,
+        plugin: Option<&str>,
+        entry: Entry,
+        tool: Arc<dyn Tool>,
+    ) -> Result<(), RegisterError> {
         let id = entry.id.to_string();
         if self.tools.contains_key(&id) {
             return Err(RegisterError::Twice(id));
@@ -124,16 +129,16 @@ impl Registry {
         Ok(())
     }
 
-    pub fn add_hook(&mut self, plugin: Option<&str>, hook: Hook) {
+    pub(crate) fn add_hook(&mut self, plugin: Option<&str>, hook: Hook) {
         self.hooks.push(Owned { plugin: plugin.map(str::to_owned), it: hook });
     }
 
-    pub fn add_observer(&mut self, plugin: Option<&str>, observer: Observer) {
+    pub(crate) fn add_observer(&mut self, plugin: Option<&str>, observer: Observer) {
         self.observers.push(Owned { plugin: plugin.map(str::to_owned), it: observer });
     }
 
     /// Takes all that a plugin brings, or nothing of it.
-    pub fn add_plugin(&mut self, plugin: Plugin) -> Result<(), RegisterError> {
+    pub(crate) fn add_plugin(&mut self, plugin: Plugin) -> Result<(), RegisterError> {
         let mut with = self.clone();
         plugin.check(with.namespaces())?;
         let id = Some(plugin.id.as_str());
@@ -152,7 +157,7 @@ impl Registry {
     }
 
     /// Gives a plugin a further namespace.
-    pub fn add_namespace(&mut self, plugin: &str, namespace: Namespace) -> Result<(), RegisterError> {
+    pub(crate) fn add_namespace(&mut self, plugin: &str, namespace: Namespace) -> Result<(), RegisterError> {
         let theirs = self.order.iter().filter(|tool| tool.plugin.as_deref() == Some(plugin));
         let tools: Vec<&Entry> = theirs.filter_map(|tool| Some(&*self.tools.get(&tool.it)?.entry)).collect();
         check_namespaces(plugin, tools.into_iter(), std::slice::from_ref(&namespace), self.namespaces())?;
@@ -161,14 +166,14 @@ impl Registry {
     }
 
     /// Takes namespaces back; `false` if there were none of that kind.
-    pub fn remove_namespaces(&mut self, which: impl Fn(&str, &Namespace) -> bool) -> bool {
+    pub(crate) fn remove_namespaces(&mut self, which: impl Fn(&str, &Namespace) -> bool) -> bool {
         let before = self.namespaces.len();
         self.namespaces.retain(|owned| !owned.plugin.as_deref().is_some_and(|plugin| which(plugin, &owned.it)));
         self.namespaces.len() < before
     }
 
     /// Takes what an MCP server has, in place of what it had. Of two tools with one id the first stays.
-    pub fn set_server(&mut self, server: Server) {
+    pub(crate) fn set_server(&mut self, server: Server) {
         let Server { name, state, tools } = server;
         let theirs = |id: &str| id.strip_prefix("mcp:").is_some_and(|id| id.split(':').next() == Some(name.as_str()));
         self.tools.retain(|id, _| !theirs(id));
@@ -184,21 +189,21 @@ impl Registry {
     }
 
     /// Returns the MCP servers, by name.
-    pub fn servers(&self) -> &BTreeMap<String, ServerState> {
+    pub(crate) fn servers(&self) -> &BTreeMap<String, ServerState> {
         &self.servers
     }
 
     /// Returns a number that differs whenever something else is registered.
-    pub fn version(&self) -> u64 {
+    pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    pub fn changed(&mut self) {
+    pub(crate) fn changed(&mut self) {
         self.version += 1;
     }
 
     /// Takes everything back that a plugin has brought; `false` if there was nothing.
-    pub fn remove_plugin(&mut self, plugin: &str) -> bool {
+    pub(crate) fn remove_plugin(&mut self, plugin: &str) -> bool {
         let known = self.has_plugin(plugin);
         let theirs = |of: &Option<String>| of.as_deref() == Some(plugin);
         for id in self.order.iter().filter(|tool| theirs(&tool.plugin)) {
@@ -219,24 +224,24 @@ impl Registry {
         owners.any(|owner| owner.as_deref() == Some(plugin))
     }
 
-    pub fn tool(&self, id: &str) -> Option<&Arc<Registered>> {
+    pub(crate) fn tool(&self, id: &str) -> Option<&Arc<Registered>> {
         self.tools.get(id)
     }
 
-    pub fn entries(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.order.iter().filter_map(|id| Some(Arc::clone(&self.tools.get(&id.it)?.entry))).collect()
     }
 
-    pub fn hooks(&self) -> impl Iterator<Item = &Hook> {
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = &Hook> {
         self.hooks.iter().map(|hook| &hook.it)
     }
 
-    pub fn observers(&self) -> impl Iterator<Item = &Observer> {
+    pub(crate) fn observers(&self) -> impl Iterator<Item = &Observer> {
         self.observers.iter().map(|observer| &observer.it)
     }
 
     /// Returns the namespaces, each with the plugin it belongs to.
-    pub fn namespaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
+    pub(crate) fn namespaces(&self) -> impl Iterator<Item = (&str, &Namespace)> {
         self.namespaces.iter().filter_map(|namespace| Some((namespace.plugin.as_deref()?, &namespace.it)))
     }
 }

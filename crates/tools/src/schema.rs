@@ -28,19 +28,19 @@ pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
 }
 
 impl Checked {
-    pub fn new(schema: &Value) -> Result<Self, SchemaError> {
+    pub(crate) fn new(schema: &Value) -> Result<Self, SchemaError> {
         let validator = jsonschema::validator_for(schema).map_err(|error| SchemaError(Box::new(error)))?;
         Ok(Self { validator, schema: schema.clone() })
     }
 
     /// Returns a schema of a server ready to check with, if it can be: it may be none, point elsewhere, or take too long. Then the
     /// values are for the server to check.
-    pub fn of_stranger(schema: &Value) -> Option<Self> {
+    pub(crate) fn of_stranger(schema: &Value) -> Option<Self> {
         affordable(schema).then(|| Self::new(schema).ok()).flatten()
     }
 
     /// Returns what is wrong with a value, in a sentence; nothing if it fits.
-    pub fn complaint(&self, value: &Value) -> Option<String> {
+    pub(crate) fn complaint(&self, value: &Value) -> Option<String> {
         let wrong: Vec<String> = self
             .validator
             .iter_errors(value)
@@ -55,7 +55,7 @@ impl Checked {
     }
 
     /// The same for an input, with what was expected and names that were perhaps meant.
-    pub fn input_complaint(&self, tool: &str, input: &Value) -> Option<String> {
+    pub(crate) fn input_complaint(&self, tool: &str, input: &Value) -> Option<String> {
         let wrong = self.complaint(input)?;
         let mut message = format!("Invalid arguments for tool \"{tool}\": {wrong}.");
         let meant = self.misspelt(input);

@@ -17,11 +17,11 @@ pub(crate) struct Teller<'a> {
 }
 
 impl Teller<'_> {
-    pub fn tell(&self, what: EventKind) {
+    pub(crate) fn tell(&self, what: EventKind) {
         self.door.parts.events.event(self.event(what));
     }
 
-    pub fn event(&self, what: EventKind) -> Event {
+    pub(crate) fn event(&self, what: EventKind) -> Event {
         Event {
             call: self.call.clone(),
             parent: self.context.parent_call.clone(),

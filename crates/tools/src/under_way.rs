@@ -22,13 +22,13 @@ impl UnderWay {
     }
 
     /// Notes that a call is made from now on.
-    pub fn begin(&self, run: &RunId, seq: u32) -> Making<'_> {
+    pub(crate) fn begin(&self, run: &RunId, seq: u32) -> Making<'_> {
         self.lock().entry(run.clone()).or_default().insert(seq);
         Making { under_way: self, run: run.clone(), seq }
     }
 
     /// Returns the calls of a run that are made.
-    pub fn of(&self, run: &RunId) -> BTreeSet<u32> {
+    pub(crate) fn of(&self, run: &RunId) -> BTreeSet<u32> {
         self.lock().get(run).cloned().unwrap_or_default()
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn give_back(text: Option<&Json>) {
 
 impl Given {
     /// Returns the text, and what is kept of the input until its tool runs.
-    pub fn held(self) -> (Option<Json>, Payload) {
+    pub(crate) fn held(self) -> (Option<Json>, Payload) {
         let Self { text, value } = self;
         let held = match &text {
             Some(text) if text.as_str().len() > LARGE_INPUT_BYTES => text.clone().into(),

@@ -112,7 +112,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub fn matches(&self, path: &str) -> bool {
+    pub(super) fn matches(&self, path: &str) -> bool {
         let text = if self.whole { path } else { path.rsplit('/').next().unwrap_or(path) };
         self.matcher.is_match(text)
     }

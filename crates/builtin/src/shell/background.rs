@@ -172,12 +172,12 @@ impl Processes {
 }
 
 impl Background {
-    pub fn state(&self) -> Option<Ended> {
+    pub(super) fn state(&self) -> Option<Ended> {
         self.state.borrow().clone()
     }
 
     /// Waits for its end, at most so long.
-    pub async fn ended(&self, most: Option<Duration>) -> Option<Ended> {
+    pub(super) async fn ended(&self, most: Option<Duration>) -> Option<Ended> {
         let mut state = self.state.clone();
         let end = async { state.wait_for(Option::is_some).await.ok().and_then(|state| state.clone()) };
         match most {
@@ -186,13 +186,13 @@ impl Background {
         }
     }
 
-    pub async fn end(&self) -> Option<Ended> {
+    pub(super) async fn end(&self) -> Option<Ended> {
         self.end.cancel();
         self.ended(None).await
     }
 
     /// What it has said since the last time.
-    pub async fn said(&self) -> (String, String, u64) {
+    pub(super) async fn said(&self) -> (String, String, u64) {
         if self.state().is_some() {
             // All of it has been written; it may not have been read yet.
             let read = async { tokio::join!(self.stdout.done(), self.stderr.done()) };
@@ -203,7 +203,7 @@ impl Background {
         (stdout, stderr, out_left + err_left)
     }
 
-    pub async fn write(&self, text: &str, close: bool) -> std::io::Result<()> {
+    pub(super) async fn write(&self, text: &str, close: bool) -> std::io::Result<()> {
         let mut stdin = self.stdin.lock().await;
         let pipe = stdin.as_mut().ok_or(std::io::ErrorKind::BrokenPipe)?;
         pipe.write_all(text.as_bytes()).await?;

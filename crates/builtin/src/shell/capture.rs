@@ -13,11 +13,11 @@ pub(super) struct Capture {
 
 impl Capture {
     /// Keeps `most` bytes in all, half of them from the beginning.
-    pub fn new(most: usize) -> Self {
+    pub(super) fn new(most: usize) -> Self {
         Self { head: Vec::new(), tail: VecDeque::new(), most, left_out: 0 }
     }
 
-    pub fn add(&mut self, mut bytes: &[u8]) {
+    pub(super) fn add(&mut self, mut bytes: &[u8]) {
         let half = self.most / 2;
         let room = half.saturating_sub(self.head.len()).min(bytes.len());
         self.head.extend_from_slice(&bytes[..room]);
@@ -36,7 +36,7 @@ impl Capture {
     }
 
     /// The text, with a line where something is missing.
-    pub fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let tail: Vec<u8> = self.tail.iter().copied().collect();
         if self.left_out == 0 {
             return String::from_utf8_lossy(&[self.head.as_slice(), &tail].concat()).into_owned();
@@ -46,7 +46,7 @@ impl Capture {
     }
 
     /// The text so far, and an empty record from here on.
-    pub fn take(&mut self) -> (String, u64) {
+    pub(super) fn take(&mut self) -> (String, u64) {
         let taken = std::mem::replace(self, Self::new(self.most));
         (taken.text(), taken.left_out)
     }

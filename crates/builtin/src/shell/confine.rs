@@ -47,7 +47,7 @@ pub enum ConfineError {
 }
 
 /// Returns whether this kernel can confine commands.
-pub fn can_confine() -> bool {
+pub(crate) fn can_confine() -> bool {
     ruleset().is_ok()
 }
 

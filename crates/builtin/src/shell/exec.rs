@@ -297,7 +297,7 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    pub fn follow<R: AsyncRead + Unpin + Send + 'static>(
+    pub(super) fn follow<R: AsyncRead + Unpin + Send + 'static>(
         source: Option<R>,
         most: usize,
         name: &'static str,
@@ -322,14 +322,14 @@ impl Stream {
     }
 
     /// Waits until everybody who could write to it is gone.
-    pub async fn done(&self) {
+    pub(super) async fn done(&self) {
         if let Some(reader) = self.reader.lock().await.as_mut() {
             let _ = reader.await;
         }
     }
 
     /// What came since the last time, and how much of it was left out.
-    pub fn take(&self) -> (String, u64) {
+    pub(super) fn take(&self) -> (String, u64) {
         self.capture.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

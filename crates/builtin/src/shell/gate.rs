@@ -130,7 +130,7 @@ enum Part {
 }
 
 impl Gate {
-    pub fn new(
+    pub(crate) fn new(
         mode: ExecMode,
         allow: &[String],
         path: &str,
@@ -171,12 +171,12 @@ impl Gate {
     }
 
     /// Returns whether commands are judged at all.
-    pub fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         self.mode != ExecMode::Full
     }
 
     /// Returns how a command runs that the list lets run unasked. All others are for the shell.
-    pub fn direct(&self, command: &str) -> Option<Unasked> {
+    pub(crate) fn direct(&self, command: &str) -> Option<Unasked> {
         if self.mode == ExecMode::Full { None } else { self.unasked(command).ok() }
     }
 

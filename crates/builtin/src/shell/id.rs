@@ -25,7 +25,7 @@ pub(super) struct Life(u32);
 const LIFE_DIGITS: usize = 8;
 
 impl Life {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         // The last 32 bits of such an id are random ones; time and counter are before them.
         let [.., a, b, c, d] = Uuid::now_v7().into_bytes();
         Self(u32::from_be_bytes([a, b, c, d]))

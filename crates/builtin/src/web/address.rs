@@ -33,7 +33,7 @@ impl Private {
     }
 
     /// Checks what can be seen in an address itself. Names are checked when they are resolved.
-    pub fn check(&self, url: &Url) -> Result<(), AddressError> {
+    pub(super) fn check(&self, url: &Url) -> Result<(), AddressError> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err(AddressError::Scheme { url: url.to_string() });
         }

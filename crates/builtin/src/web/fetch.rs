@@ -113,7 +113,7 @@ pub(crate) struct FetchOutput {
 }
 
 impl WebFetch {
-    pub fn new(settings: WebSettings) -> Result<Self, WebError> {
+    pub(crate) fn new(settings: WebSettings) -> Result<Self, WebError> {
         let pattern = |pattern: &String| -> Result<GlobMatcher, WebError> {
             compile(&pattern.to_ascii_lowercase(), Separator::Any)
                 .map_err(|source| WebError::Pattern { pattern: pattern.clone(), source })

@@ -28,15 +28,15 @@ pub(super) struct Markdown {
 }
 
 impl Markdown {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.out.len()
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.out.len() > MOST_BYTES
     }
 
-    pub fn finished(mut self) -> String {
+    pub(super) fn finished(mut self) -> String {
         self.close_link();
         self.end_row();
         if self.preformatted {
@@ -45,7 +45,7 @@ impl Markdown {
         self.out
     }
 
-    pub fn text(&mut self, text: &str) {
+    pub(super) fn text(&mut self, text: &str) {
         if self.preformatted {
             let prefix = format!("\n{}", self.prefix());
             self.begin();
@@ -106,7 +106,7 @@ impl Markdown {
         self.space = false;
     }
 
-    pub fn open(&mut self, name: &str) {
+    pub(super) fn open(&mut self, name: &str) {
         match name {
             "h1" | "h2" | "h3" | "h4" | "h5" | "h6" => {
                 self.block(2);
@@ -151,7 +151,7 @@ impl Markdown {
         }
     }
 
-    pub fn close(&mut self, name: &str) {
+    pub(super) fn close(&mut self, name: &str) {
         match name {
             "b" | "strong" => self.unmark("**"),
             "i" | "em" => self.unmark("*"),
@@ -201,7 +201,7 @@ impl Markdown {
         }
     }
 
-    pub fn open_link(&mut self, target: Option<String>) {
+    pub(super) fn open_link(&mut self, target: Option<String>) {
         self.close_link();
         self.link = Some((self.out.len(), target));
         if self.link.as_ref().is_some_and(|(_, target)| target.is_some()) {
@@ -209,7 +209,7 @@ impl Markdown {
         }
     }
 
-    pub fn close_link(&mut self) {
+    pub(super) fn close_link(&mut self) {
         let Some((_, Some(target))) = self.link.take() else { return };
         if self.marks.ends_with('[') {
             self.marks.pop();
@@ -218,7 +218,7 @@ impl Markdown {
         self.out.push_str(&format!("]({target})"));
     }
 
-    pub fn image(&mut self, alt: &str, source: &str) {
+    pub(super) fn image(&mut self, alt: &str, source: &str) {
         self.begin();
         let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
         self.out.push_str(&format!("![{alt}]({source})"));

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// All built-in tools, in their order.
-pub const TOOLS: [&str; 13] = [
+pub(crate) const TOOLS: [&str; 13] = [
     "read",
     "write",
     "edit",
@@ -29,7 +29,7 @@ pub const TOOLS: [&str; 13] = [
     "sessions_history",
 ];
 
-pub struct House {
+pub(crate) struct House {
     pub door: Arc<Door>,
     pub scope: Arc<RunCatalog>,
     pub builtin: Arc<Builtin>,
@@ -39,7 +39,7 @@ pub struct House {
 
 /// What a tool reported on its way.
 #[derive(Default)]
-pub struct Updates(pub Mutex<Vec<Value>>);
+pub(crate) struct Updates(pub Mutex<Vec<Value>>);
 
 impl UpdateSink for Updates {
     fn update(&self, update: Value) {
@@ -48,11 +48,11 @@ impl UpdateSink for Updates {
 }
 
 /// The tools with every command allowed.
-pub fn house() -> House {
+pub(crate) fn house() -> House {
     house_with(|settings| settings)
 }
 
-pub fn house_with(change: impl FnOnce(Settings) -> Settings) -> House {
+pub(crate) fn house_with(change: impl FnOnce(Settings) -> Settings) -> House {
     let directory = tempfile::tempdir().expect("a directory");
     let workspace = directory.path().join("workspace");
     fs::create_dir(&workspace).expect("a workspace");
@@ -65,36 +65,42 @@ pub fn house_with(change: impl FnOnce(Settings) -> Settings) -> House {
     House { door: Arc::new(door), scope, builtin: Arc::new(builtin), store, directory }
 }
 
-pub fn context() -> Context {
+pub(crate) fn context() -> Context {
     Context { session: "main".into(), ..Context::default() }
 }
 
 impl House {
-    pub fn path(&self, path: &str) -> PathBuf {
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.path().join("workspace").join(path)
     }
 
-    pub fn outside(&self, path: &str) -> PathBuf {
+    pub(crate) fn outside(&self, path: &str) -> PathBuf {
         self.directory.path().join(path)
     }
 
-    pub fn put(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn put(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.path(path);
         fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
         fs::write(&path, content).expect("a file");
         path
     }
 
-    pub fn get(&self, path: &str) -> String {
+    pub(crate) fn get(&self, path: &str) -> String {
         fs::read_to_string(self.path(path)).expect("a file")
     }
 
-    pub async fn outcome(&self, context: &Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
+    pub(crate) async fn outcome(
+        &self,
+        context: &Context,
+        tool: &str,
+        input: Value,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Outcome {
         let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
         self.door.call(&self.scope, context, call, updates).await
     }
 
-    pub async fn call(&self, tool: &str, input: Value) -> Result<Value, String> {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> Result<Value, String> {
         let outcome = self.outcome(&context(), tool, input, Arc::new(())).await;
         outcome.value().map_err(|error| {
             assert_ne!(error.code, ErrorCode::InvalidOutput, "{error}");
@@ -102,11 +108,11 @@ impl House {
         })
     }
 
-    pub async fn ok(&self, tool: &str, input: Value) -> Value {
+    pub(crate) async fn ok(&self, tool: &str, input: Value) -> Value {
         self.call(tool, input.clone()).await.unwrap_or_else(|error| panic!("{tool} {input}: {error}"))
     }
 
-    pub async fn error(&self, tool: &str, input: Value) -> String {
+    pub(crate) async fn error(&self, tool: &str, input: Value) -> String {
         match self.call(tool, input.clone()).await {
             Ok(value) => panic!("{tool} {input} came to {value}"),
             Err(error) => error,
@@ -115,7 +121,7 @@ impl House {
 }
 
 /// Everything beneath a directory: paths and contents.
-pub fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn contents(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut left = vec![directory.to_owned()];
     while let Some(directory) = left.pop() {

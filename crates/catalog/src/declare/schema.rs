@@ -47,7 +47,7 @@ pub(super) struct Renderer<'a> {
 }
 
 impl<'a> Renderer<'a> {
-    pub fn new(root: &'a Value, layout: Layout<'a>, taken: &'a mut BTreeSet<String>) -> Self {
+    pub(super) fn new(root: &'a Value, layout: Layout<'a>, taken: &'a mut BTreeSet<String>) -> Self {
         let left = match layout {
             Layout::Lines { .. } => MAX_CHARS,
             Layout::Hint => MAX_HINT_CHARS,
@@ -56,12 +56,12 @@ impl<'a> Renderer<'a> {
         Self { root, layout, left, named, taken, endless, rendered, open }
     }
 
-    pub fn root(&mut self, indent: &str) -> String {
+    pub(super) fn root(&mut self, indent: &str) -> String {
         self.render(self.root, indent, 0)
     }
 
     /// The named types that were referred to, and those that they refer to.
-    pub fn definitions(mut self) -> String {
+    pub(super) fn definitions(mut self) -> String {
         let mut done = 0;
         while let Some((pointer, name)) = self.named.get(done).cloned() {
             done += 1;

@@ -47,7 +47,7 @@ pub(super) const GROUPS: &[(&str, Group)] = &[
 ];
 
 impl Group {
-    pub fn has(self, entry: &Entry) -> bool {
+    pub(super) fn has(self, entry: &Entry) -> bool {
         let core = entry.id.source() == Source::Openclaw;
         match self {
             Self::Names(names) => core && names.contains(&entry.id.name()),

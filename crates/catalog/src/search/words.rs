@@ -191,12 +191,12 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { stemmer: Stemmer::create(Algorithm::English), known: HashMap::new() }
     }
 
     /// Calls `each` with every stem of `text`, in order.
-    pub fn read(&mut self, text: &str, mut each: impl FnMut(&str)) {
+    pub(super) fn read(&mut self, text: &str, mut each: impl FnMut(&str)) {
         let Self { stemmer, known } = self;
         split(text, |word| {
             if !known.contains_key(word) {
@@ -210,7 +210,7 @@ impl Reader {
     }
 
     /// For each stem of a verb, the stems of those that mean the same.
-    pub fn actions(&mut self) -> HashMap<String, Vec<String>> {
+    pub(super) fn actions(&mut self) -> HashMap<String, Vec<String>> {
         let mut out: HashMap<String, Vec<String>> = HashMap::new();
         for group in SAME_ACTION {
             let mut stems = Vec::new();

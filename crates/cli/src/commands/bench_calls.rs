@@ -107,7 +107,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    pub fn new() -> Outcome<Self> {
+    pub(super) fn new() -> Outcome<Self> {
         let directory = tempfile::tempdir()?;
         let called: Arc<Mutex<Vec<Instant>>> = Arc::default();
         let noted = Arc::clone(&called);

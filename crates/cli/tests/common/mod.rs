@@ -31,21 +31,21 @@ sys.stdout.write(shown.decode(errors="replace"))
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 "#;
 
-pub struct Home(TempDir);
+pub(crate) struct Home(TempDir);
 
 impl Home {
-    pub fn with(config: &str) -> Self {
+    pub(crate) fn with(config: &str) -> Self {
         let home = Self(tempfile::tempdir().expect("a directory"));
         fs::write(home.path("pincer.json5"), config).expect("a config");
         home
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.path().join(name)
     }
 
     /// A command that is run there, with nothing of this process's environment but the path.
-    pub fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
         command.args(arguments).current_dir(self.0.path()).env_clear();
         command
@@ -60,14 +60,14 @@ impl Home {
     }
 
     /// Exit code, stdout, stderr.
-    pub fn run(&self, arguments: &[&str]) -> (i32, String, String) {
+    pub(crate) fn run(&self, arguments: &[&str]) -> (i32, String, String) {
         let output = self.command(arguments).output().expect("pincer");
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
         (output.status.code().expect("an exit code"), text(output.stdout), text(output.stderr))
     }
 
     /// The same on a terminal, where the first question is answered so: exit code, and what was shown.
-    pub fn on_a_terminal(&self, answer: &str, arguments: &[&str]) -> (i32, String) {
+    pub(crate) fn on_a_terminal(&self, answer: &str, arguments: &[&str]) -> (i32, String) {
         let pincer = self.command(arguments);
         let mut python = Command::new("python3");
         python.args(["-c", ON_A_TERMINAL, answer]).arg(pincer.get_program()).args(pincer.get_args());
@@ -78,7 +78,7 @@ impl Home {
     }
 
     /// Exit code, and the document on stdout.
-    pub fn json(&self, arguments: &[&str]) -> (i32, Value) {
+    pub(crate) fn json(&self, arguments: &[&str]) -> (i32, Value) {
         let (code, out, err) = self.run(arguments);
         (code, serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out} {err}")))
     }

@@ -22,7 +22,7 @@ struct Served {
 }
 
 /// Serves the parent, if there is one.
-pub fn serve() {
+pub(crate) fn serve() {
     let Some(directory) = std::env::var_os(PLACE) else { return };
     let place = Place::new(directory.as_ref());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

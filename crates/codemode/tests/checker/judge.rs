@@ -12,7 +12,7 @@ use crate::parent::{History, Mode, Told};
 
 /// How much was done.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub(crate) struct Figures {
     pub kills: usize,
     pub faults: usize,
     pub programs: usize,
@@ -26,7 +26,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         self.kills += other.kills;
         self.faults += other.faults;
         self.programs += other.programs;
@@ -61,7 +61,7 @@ struct Judge<'h> {
 }
 
 /// Returns what was done, and what is wrong with it.
-pub fn judge(history: &History) -> (Figures, Vec<String>) {
+pub(crate) fn judge(history: &History) -> (Figures, Vec<String>) {
     let store = SqliteStore::open(&history.place.store()).unwrap();
     let result = |run: &Run| -> Value {
         let stored = store.run_result(&run.id).wait().unwrap();

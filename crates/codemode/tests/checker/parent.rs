@@ -25,7 +25,7 @@ const TO_THE_END: Duration = Duration::from_secs(60);
 
 /// How a round is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub(crate) enum Mode {
     /// With kills and faults.
     Rough,
     /// With faults only: processes live long, and so does what they keep in memory.
@@ -48,7 +48,7 @@ struct Request {
 
 /// An answer to a caller.
 #[derive(Clone, Debug)]
-pub struct Told {
+pub(crate) struct Told {
     pub what: &'static str,
     pub program: Option<String>,
     pub run: Option<RunId>,
@@ -56,7 +56,7 @@ pub struct Told {
 }
 
 /// All that was done and said.
-pub struct History {
+pub(crate) struct History {
     directory: TempDir,
     pub mode: Mode,
     pub place: Place,
@@ -98,13 +98,13 @@ impl History {
     }
 
     /// The history of a run, or of all processes.
-    pub fn of(&self, words: &[&str]) -> String {
+    pub(crate) fn of(&self, words: &[&str]) -> String {
         let is_about = |event: &&String| event.contains('!') || words.iter().any(|word| event.contains(word));
         self.events.iter().filter(is_about).map(|event| format!("    {event}\n")).collect()
     }
 
     /// Keeps the directory, so that a finding can be looked into.
-    pub fn keep(self) -> PathBuf {
+    pub(crate) fn keep(self) -> PathBuf {
         let path = self.directory.keep();
         let events = self.events.join("\n");
         std::fs::write(path.join("events"), events).unwrap();
@@ -128,7 +128,7 @@ struct Round<'r> {
 }
 
 /// Plays one round, with so many kills.
-pub fn play(random: &mut Random, kills: usize) -> History {
+pub(crate) fn play(random: &mut Random, kills: usize) -> History {
     let mode = match random.below(10) {
         0..7 => Mode::Rough,
         7 | 8 => Mode::Faulty,

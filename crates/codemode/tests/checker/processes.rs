@@ -13,9 +13,9 @@ use serde_json::Value;
 use crate::effects::Place;
 
 /// Where a child finds its directory.
-pub const PLACE: &str = "PINCER_CHECKER_PLACE";
+pub(crate) const PLACE: &str = "PINCER_CHECKER_PLACE";
 /// The beginning of each line of a child.
-pub const SAYS: &str = "@@";
+pub(crate) const SAYS: &str = "@@";
 
 /// The faults that a child can be told to have.
 const KINDS: [(Kind, Lasting); 8] = [
@@ -30,24 +30,24 @@ const KINDS: [(Kind, Lasting); 8] = [
 ];
 
 /// Returns one of the faults, and how many there are to choose from.
-pub fn fault_of(kind: usize, at: u64) -> Fault {
+pub(crate) fn fault_of(kind: usize, at: u64) -> Fault {
     let (kind, lasting) = KINDS[kind % KINDS.len()];
     Fault { at, kind, lasting, reads: false }
 }
 
-pub const FAULTS: usize = KINDS.len();
+pub(crate) const FAULTS: usize = KINDS.len();
 /// So many of them, the last ones, end the process.
-pub const DEATHS: usize = 2;
+pub(crate) const DEATHS: usize = 2;
 
 /// A message of a child, or its end.
-pub struct News {
+pub(crate) struct News {
     pub process: usize,
     /// `None`: it is gone.
     pub said: Option<Value>,
 }
 
 /// A process that does what it is told.
-pub struct Process {
+pub(crate) struct Process {
     pub number: usize,
     child: Child,
     input: Option<ChildStdin>,
@@ -57,25 +57,25 @@ pub struct Process {
 
 impl Process {
     /// Tells it something. It may be dead already.
-    pub fn tell(&mut self, request: &Value) {
+    pub(crate) fn tell(&mut self, request: &Value) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(format!("{request}\n").as_bytes()).and_then(|()| input.flush());
         }
     }
 
-    pub fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         // SIGKILL.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
     /// Lets it end by itself: its parent has left.
-    pub fn dismiss(&mut self) {
+    pub(crate) fn dismiss(&mut self) {
         self.input = None;
     }
 
     /// Waits for its end. `true` if it had to be killed.
-    pub fn ended(&mut self, within: Duration) -> bool {
+    pub(crate) fn ended(&mut self, within: Duration) -> bool {
         let started = std::time::Instant::now();
         while started.elapsed() < within {
             if self.child.try_wait().is_ok_and(|status| status.is_some()) {
@@ -89,7 +89,7 @@ impl Process {
 }
 
 /// All that were started.
-pub struct Processes {
+pub(crate) struct Processes {
     place: Place,
     tell: Sender<News>,
     pub news: Receiver<News>,
@@ -98,12 +98,12 @@ pub struct Processes {
 }
 
 impl Processes {
-    pub fn new(place: &Place) -> Self {
+    pub(crate) fn new(place: &Place) -> Self {
         let (tell, news) = channel();
         Self { place: place.clone(), tell, news, alive: Vec::new(), count: 0 }
     }
 
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         let number = self.count;
         self.count += 1;
         let errors = File::create(self.place.0.join(format!("stderr-{number}"))).unwrap();
@@ -130,11 +130,11 @@ impl Processes {
         self.alive.push(Process { number, child, input, is_doomed: false });
     }
 
-    pub fn get(&mut self, number: usize) -> Option<&mut Process> {
+    pub(crate) fn get(&mut self, number: usize) -> Option<&mut Process> {
         self.alive.iter_mut().find(|process| process.number == number)
     }
 
-    pub fn remove(&mut self, number: usize) -> Option<Process> {
+    pub(crate) fn remove(&mut self, number: usize) -> Option<Process> {
         let place = self.alive.iter().position(|process| process.number == number)?;
         Some(self.alive.remove(place))
     }

@@ -7,7 +7,7 @@ use crate::random::Random;
 
 /// A program and how it is run.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub(crate) struct Program {
     /// The beginning of its labels.
     pub name: String,
     pub code: String,
@@ -27,7 +27,7 @@ const SMALL_SNAPSHOT: usize = 1 << 20;
 const LARGE_SNAPSHOT: usize = 64 << 20;
 
 impl Program {
-    pub fn random(random: &mut Random, number: usize, durability: Durability) -> Self {
+    pub(crate) fn random(random: &mut Random, number: usize, durability: Durability) -> Self {
         let name = format!("p{number}");
         let is_large = random.percent(3);
         let is_too_large = is_large && random.percent(40);

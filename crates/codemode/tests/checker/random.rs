@@ -1,10 +1,10 @@
 //! Numbers that a seed fixes.
 
 /// SplitMix64.
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
@@ -16,19 +16,19 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    pub fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         (self.next() % limit.max(1) as u64) as usize
     }
 
-    pub fn between(&mut self, from: usize, to: usize) -> usize {
+    pub(crate) fn between(&mut self, from: usize, to: usize) -> usize {
         from + self.below(to - from + 1)
     }
 
-    pub fn percent(&mut self, chance: usize) -> bool {
+    pub(crate) fn percent(&mut self, chance: usize) -> bool {
         self.below(100) < chance
     }
 
-    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+    pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 }

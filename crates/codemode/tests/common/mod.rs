@@ -9,13 +9,13 @@ use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
 use pincer_codemode::{CodeMode, ExecInput, RunScope, RunTools, Settings, WaitInput};
 use pincer_store::Snapshots;
 use pincer_store_sqlite::{FileLeases, SqliteStore};
-pub use pincer_testkit::house::{Gates, LIVE_CELLS, echo, engine};
+pub(crate) use pincer_testkit::house::{Gates, LIVE_CELLS, echo, engine};
 use pincer_testkit::house::{fail, gate, store, tool};
 use pincer_tools::{ApprovalRule, Context, Door, DoorBuilder, Event, Matcher, RuleDecision, Tool};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub struct House {
+pub(crate) struct House {
     pub mode: CodeMode,
     pub door: Arc<Door>,
     pub store: Arc<SqliteStore>,
@@ -26,7 +26,7 @@ pub struct House {
     pub policy: Policy,
 }
 
-pub fn entry(id: &str, flags: Flags) -> Entry {
+pub(crate) fn entry(id: &str, flags: Flags) -> Entry {
     let id: pincer_catalog::ToolId = id.parse().expect("an id");
     let what = if id.name() == "echo" { "Returns its input" } else { "Does what a test needs" };
     let mut entry = Entry::new(id.clone(), format!("A test tool called {}. {what}", id.name()));
@@ -43,13 +43,13 @@ const TRUSTED: Flags = Flags {
     trusted: true,
 };
 
-pub fn house() -> House {
+pub(crate) fn house() -> House {
     house_with(|door| door)
 }
 
 /// `echo`, `count` (how often it was called), `gate` (waits for the test), `fail`, `ask` (a person is asked), `look` (read
 /// only), `turn` (one at a time), `hidden` (denied), one of an MCP server and one of a client.
-pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
+pub(crate) fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let directory = Arc::new(tempfile::tempdir().expect("a directory"));
     let (gates, counted, events): (Gates, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
     let told = Arc::clone(&events);
@@ -83,13 +83,13 @@ pub fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     House { mode, door, store, gates, counted, events, directory, policy }
 }
 
-pub fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
+pub(crate) fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
     let leases = Arc::new(FileLeases::new(directory.join("owners")));
     CodeMode::new(engine().clone(), LIVE_CELLS, Arc::clone(door), store.clone(), leases)
 }
 
 /// Changes what is stored of a suspended program.
-pub fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::Snapshot)) {
+pub(crate) fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::Snapshot)) {
     let mut snapshot = house.store.snapshot(&run.into()).wait().expect("read").expect("a snapshot");
     change(&mut snapshot);
     let file = rusqlite::Connection::open(house.directory.path().join("pincer.db")).expect("the file");
@@ -99,7 +99,7 @@ pub fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::S
 
 impl House {
     /// Another process with the same store, as far as one process can be another: it owns nothing of the first one's.
-    pub fn neighbour(&self) -> Self {
+    pub(crate) fn neighbour(&self) -> Self {
         let store = store(self.directory.path());
         Self {
             mode: mode(&self.door, &store, self.directory.path()),
@@ -113,7 +113,7 @@ impl House {
         }
     }
 
-    pub fn scope(&self) -> RunScope {
+    pub(crate) fn scope(&self) -> RunScope {
         let context = Context { session: "main".into(), agent: Some("writer".into()), ..Context::default() };
         let catalog = Catalog::new(self.door.entries()).expect("different ids");
         let tools = Arc::new(RunTools::new(&self.door, &catalog, &self.policy, &context));
@@ -121,46 +121,46 @@ impl House {
     }
 
     /// A scope in which nothing waits for long.
-    pub fn brief(&self) -> RunScope {
+    pub(crate) fn brief(&self) -> RunScope {
         let scope = self.scope();
         RunScope { settings: scope.settings.clone().timeout_ms(300), ..scope }
     }
 
-    pub async fn exec(&self, code: &str) -> Value {
+    pub(crate) async fn exec(&self, code: &str) -> Value {
         self.exec_in(&self.scope(), code).await
     }
 
-    pub async fn exec_in(&self, scope: &RunScope, code: &str) -> Value {
+    pub(crate) async fn exec_in(&self, scope: &RunScope, code: &str) -> Value {
         serde_json::to_value(self.mode.exec(scope, ExecInput::javascript(code)).await).expect("JSON")
     }
 
-    pub async fn wait(&self, run: &Value) -> Value {
+    pub(crate) async fn wait(&self, run: &Value) -> Value {
         self.wait_in(&self.scope(), run).await
     }
 
     /// Continues what a result with `runId` says.
-    pub async fn wait_in(&self, scope: &RunScope, run: &Value) -> Value {
+    pub(crate) async fn wait_in(&self, scope: &RunScope, run: &Value) -> Value {
         let run_id = run["runId"].as_str().unwrap_or_else(|| panic!("it does not wait: {run}")).into();
         serde_json::to_value(self.mode.wait(scope, &WaitInput { run_id }).await).expect("JSON")
     }
 
     /// The value of a program that completes.
-    pub async fn value(&self, code: &str) -> Value {
+    pub(crate) async fn value(&self, code: &str) -> Value {
         let result = self.exec(code).await;
         assert_eq!(result["status"], "completed", "{code}: {result}");
         result["value"].clone()
     }
 
-    pub fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         self.counted.load(Ordering::SeqCst)
     }
 }
 
-pub fn code_of(result: &Value) -> &str {
+pub(crate) fn code_of(result: &Value) -> &str {
     result["code"].as_str().unwrap_or("none")
 }
 
 /// What a result says, for assertions on parts of it.
-pub fn says(result: &Value, words: &str) -> bool {
+pub(crate) fn says(result: &Value, words: &str) -> bool {
     result["error"].as_str().is_some_and(|error| error.contains(words))
 }

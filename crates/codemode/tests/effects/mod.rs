@@ -1,7 +1,7 @@
 //! Tools whose effects are lines in a file, and programs that say what they were told of each.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
-pub mod process;
+pub(crate) mod process;
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
@@ -22,7 +22,7 @@ use crate::common::{LIVE_CELLS, engine, entry};
 /// The beginning of every program of these tests. A call has a label, which is made of a counter that lives in the program: the
 /// same state of the program, continued twice, shows as the same label twice. The nonce is drawn once: a program that was begun
 /// again shows as another nonce. `seen` is what the program was told of each call.
-pub const PRELUDE: &str = r#"
+pub(crate) const PRELUDE: &str = r#"
 const seen = {}; const nonce = Math.random().toString(36).slice(2); let next = 0;
 const call = async (tool, ms, more) => {
   const label = `${program}-${next++}`;
@@ -41,7 +41,7 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /// An effect that has happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Effect {
+pub(crate) struct Effect {
     /// `mark`, `ask`, `again` (may be repeated) or `look` (changes nothing).
     pub tool: String,
     pub run: RunId,
@@ -54,32 +54,32 @@ pub struct Effect {
 
 /// A directory with a store, and a file of effects.
 #[derive(Clone, Debug)]
-pub struct Place(pub PathBuf);
+pub(crate) struct Place(pub PathBuf);
 
 impl Place {
-    pub fn new(directory: &Path) -> Self {
+    pub(crate) fn new(directory: &Path) -> Self {
         Self(directory.to_owned())
     }
 
-    pub fn store(&self) -> PathBuf {
+    pub(crate) fn store(&self) -> PathBuf {
         self.0.join("pincer.db")
     }
 
-    pub fn leases(&self) -> FileLeases {
+    pub(crate) fn leases(&self) -> FileLeases {
         FileLeases::new(self.0.join("owners"))
     }
 
     /// Writes one line, at once and by the system itself: it is there when the process is killed right after.
-    pub fn note(&self, file: &str, line: &str) {
+    pub(crate) fn note(&self, file: &str, line: &str) {
         let mut file = OpenOptions::new().create(true).append(true).open(self.0.join(file)).expect(file);
         file.write_all(format!("{line}\n").as_bytes()).expect("a line");
     }
 
-    pub fn lines(&self, file: &str) -> Vec<String> {
+    pub(crate) fn lines(&self, file: &str) -> Vec<String> {
         fs::read_to_string(self.0.join(file)).unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    pub fn effects(&self) -> Vec<Effect> {
+    pub(crate) fn effects(&self) -> Vec<Effect> {
         let read = |line: &String| {
             let parts: Vec<&str> = line.split(' ').collect();
             let [tool, run, label, nonce, process, fence] = parts[..] else { panic!("{line}") };
@@ -126,7 +126,7 @@ impl Place {
 
     /// Code mode on a store: `mark` changes something, `ask` too and a person is asked first, `again` may be repeated, `look`
     /// changes nothing.
-    pub fn mode<S>(&self, store: &Arc<S>, leases: FileLeases) -> (CodeMode, Arc<Door>)
+    pub(crate) fn mode<S>(&self, store: &Arc<S>, leases: FileLeases) -> (CodeMode, Arc<Door>)
     where
         S: CodeModeStore + Grants + 'static,
     {
@@ -145,7 +145,7 @@ impl Place {
     }
 }
 
-pub fn scope(door: &Arc<Door>, settings: Settings) -> RunScope {
+pub(crate) fn scope(door: &Arc<Door>, settings: Settings) -> RunScope {
     let context = Context { session: "main".into(), ..Context::default() };
     let catalog = Catalog::new(door.entries()).expect("different ids");
     let tools = Arc::new(RunTools::new(door, &catalog, &Policy::open(), &context));
@@ -153,7 +153,7 @@ pub fn scope(door: &Arc<Door>, settings: Settings) -> RunScope {
 }
 
 /// Effects that happened more than once and may not.
-pub fn repeated(effects: &[Effect]) -> Vec<Effect> {
+pub(crate) fn repeated(effects: &[Effect]) -> Vec<Effect> {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     let mut repeated = Vec::new();
     for effect in effects.iter().filter(|effect| matches!(effect.tool.as_str(), "mark" | "ask")) {
@@ -167,7 +167,7 @@ pub fn repeated(effects: &[Effect]) -> Vec<Effect> {
 }
 
 /// Returns where the answers to a program differ from the journal of its run. `value` is what it returned.
-pub fn unlike_journal(value: &Value, calls: &[Call]) -> Vec<String> {
+pub(crate) fn unlike_journal(value: &Value, calls: &[Call]) -> Vec<String> {
     let labelled = |call: &Call, label: &str| {
         serde_json::from_str::<Value>(&call.input).is_ok_and(|input| input["label"] == *label)
     };
@@ -189,7 +189,7 @@ pub fn unlike_journal(value: &Value, calls: &[Call]) -> Vec<String> {
 }
 
 /// Returns where the answers to a program differ from the effects. `value` is what it returned.
-pub fn untrue(value: &Value, effects: &[Effect]) -> Vec<String> {
+pub(crate) fn untrue(value: &Value, effects: &[Effect]) -> Vec<String> {
     let happened = |label: &str| effects.iter().any(|effect| effect.label == *label);
     let changes = |effect: &&Effect| effect.tool != "look";
     let changed = |label: &str| effects.iter().filter(changes).any(|effect| effect.label == *label);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::{Place, scope};
 
 /// The clock in its inputs, effects one after the other and two at once, a person, a suspension, a timer.
-pub const STEPS: &str = "
+pub(crate) const STEPS: &str = "
 await call('mark', 0);
 await call('mark', 0);
 await Promise.all([call('mark', 2), call('mark', 0)]);
@@ -23,13 +23,13 @@ await call('mark', 0);
 return { nonce, seen };";
 
 /// Calls with an effect that the program makes.
-pub const EFFECTS: usize = 6;
+pub(crate) const EFFECTS: usize = 6;
 
 /// The beginning: a run whose first call changes nothing is stored without a checkpoint.
-pub const STARTS: [&str; 2] = ["await call('look', 0);", ""];
+pub(crate) const STARTS: [&str; 2] = ["await call('look', 0);", ""];
 
 /// Another process, as far as one can be in the same: with an owner and a runtime of its own.
-pub struct Process {
+pub(crate) struct Process {
     runtime: tokio::runtime::Runtime,
     mode: CodeMode,
     door: Arc<Door>,
@@ -37,7 +37,7 @@ pub struct Process {
 }
 
 impl Process {
-    pub fn new<S>(place: &Place, store: &Arc<S>, durability: Durability) -> Self
+    pub(crate) fn new<S>(place: &Place, store: &Arc<S>, durability: Durability) -> Self
     where
         S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
     {
@@ -48,24 +48,24 @@ impl Process {
         Self { runtime, mode, door, scope }
     }
 
-    pub fn exec(&self, code: &str) -> Value {
+    pub(crate) fn exec(&self, code: &str) -> Value {
         let input = ExecInput::javascript(code);
         serde_json::to_value(self.runtime.block_on(self.mode.exec(&self.scope, input))).unwrap()
     }
 
-    pub fn wait(&self, run: &RunId) -> Value {
+    pub(crate) fn wait(&self, run: &RunId) -> Value {
         let input = WaitInput { run_id: run.clone() };
         serde_json::to_value(self.runtime.block_on(self.mode.wait(&self.scope, &input))).unwrap()
     }
 
     /// Says yes to everything. `false` if the store did not take an answer.
-    pub fn answer(&self, pending: &SqliteStore) -> bool {
+    pub(crate) fn answer(&self, pending: &SqliteStore) -> bool {
         let answer = |id: &ApprovalId| self.runtime.block_on(self.door.answer(id, Answer::AllowOnce, "test")).is_ok();
         pending.pending_approvals().wait().unwrap().iter().all(|question| answer(&question.id))
     }
 
     /// Ends as a process does: whatever it was at is gone, and its lock with it.
-    pub fn end(self) {
+    pub(crate) fn end(self) {
         self.mode.release();
         drop((self.mode, self.door, self.scope));
         self.runtime.shutdown_timeout(Duration::from_secs(5));

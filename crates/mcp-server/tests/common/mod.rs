@@ -1,8 +1,8 @@
 //! A face with test tools behind a real door, on a real engine and a real store, and clients of it.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
-pub mod person;
-pub mod web;
+pub(crate) mod person;
+pub(crate) mod web;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use pincer_mcp_server::{Face, FaceParts, Requests, Surface, serve};
 use pincer_runtime::{Principal, Runtime, ScopeRequest};
 use pincer_store::{Approval, Approvals, RunState, Runs};
 use pincer_store_sqlite::SqliteStore;
-pub use pincer_testkit::house::{Gates, NEVER, echo, entry, program};
+pub(crate) use pincer_testkit::house::{Gates, NEVER, echo, entry, program};
 use pincer_testkit::house::{fail, gate, tool};
 use pincer_tools::{Door, Server, ServerState, Tool, ToolError};
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ use person::{Client, Person};
 const LIVE_CELLS: u32 = 64;
 
 /// What a face is to be like.
-pub struct Plan {
+pub(crate) struct Plan {
     pub surface: Surface,
     pub deny: Vec<&'static str>,
     /// What a person is asked about.
@@ -36,12 +36,12 @@ pub struct Plan {
 }
 
 impl Plan {
-    pub fn new(surface: Surface) -> Self {
+    pub(crate) fn new(surface: Surface) -> Self {
         Self { surface, deny: Vec::new(), ask: vec!["openclaw:core:ask"], servers: Vec::new(), timeout_ms: 60_000 }
     }
 }
 
-pub struct House {
+pub(crate) struct House {
     pub face: Arc<Face>,
     pub runtime: Arc<Runtime>,
     pub door: Arc<Door>,
@@ -75,11 +75,11 @@ fn tools(gates: &Gates) -> Vec<(&'static str, Arc<dyn Tool>)> {
     ]
 }
 
-pub fn house(surface: Surface) -> House {
+pub(crate) fn house(surface: Surface) -> House {
     planned(Plan::new(surface))
 }
 
-pub fn planned(plan: Plan) -> House {
+pub(crate) fn planned(plan: Plan) -> House {
     let (gates, requests) = (Gates::default(), Requests::default());
     let kit = pincer_testkit::house::Plan {
         live_cells: LIVE_CELLS,
@@ -106,43 +106,43 @@ pub fn planned(plan: Plan) -> House {
 
 impl House {
     /// A connection, and the task that serves it.
-    pub fn line(&self, bytes: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
+    pub(crate) fn line(&self, bytes: usize) -> (DuplexStream, tokio::task::JoinHandle<()>) {
         let (ours, theirs) = tokio::io::duplex(bytes);
         let (input, output) = tokio::io::split(theirs);
         let serving = serve(Arc::clone(&self.face), input, output, self.end.clone());
         (ours, tokio::spawn(async move { serving.await.expect("a client") }))
     }
 
-    pub async fn connect(&self, person: Person) -> Client {
+    pub(crate) async fn connect(&self, person: Person) -> Client {
         let (ours, _) = self.line(1 << 16);
         person.connect(ours).await
     }
 
     /// Brings tools of a server to the door, as if it had listed them.
-    pub fn serves(&self, name: &str, tools: Vec<(Entry, Arc<dyn Tool>)>) {
+    pub(crate) fn serves(&self, name: &str, tools: Vec<(Entry, Arc<dyn Tool>)>) {
         let tools = tools.into_iter().map(|(entry, tool)| (Arc::new(entry), tool)).collect();
         self.door.set_server(Server { name: name.into(), state: ServerState::Available, tools });
     }
 
     /// The one question that is open.
-    pub fn question(&self) -> Approval {
+    pub(crate) fn question(&self) -> Approval {
         let mut open = self.store.pending_approvals().wait().expect("questions");
         assert_eq!(open.len(), 1, "{open:?}");
         open.remove(0)
     }
 
-    pub fn state(&self, run: &str) -> RunState {
+    pub(crate) fn state(&self, run: &str) -> RunState {
         self.store.run(&run.into()).wait().expect("a run").state
     }
 
     /// The ids of all runs, oldest first.
-    pub fn runs(&self) -> Vec<String> {
+    pub(crate) fn runs(&self) -> Vec<String> {
         let runs = self.store.runs(None).wait().expect("runs");
         runs.into_iter().map(|run| run.id.to_string()).collect()
     }
 
     /// Waits until a run is in this state.
-    pub async fn until(&self, run: &str, state: RunState) {
+    pub(crate) async fn until(&self, run: &str, state: RunState) {
         let reached = async {
             while self.state(run) != state {
                 tokio::time::sleep(Duration::from_millis(5)).await;

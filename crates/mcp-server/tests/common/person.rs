@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::NEVER;
 
 /// What a person does about a question.
-pub enum Reply {
+pub(crate) enum Reply {
     Say(Value),
     /// The client breaks down.
     Fail,
@@ -32,7 +32,7 @@ pub enum Reply {
 }
 
 /// A client before it has connected.
-pub struct Person {
+pub(crate) struct Person {
     can: Value,
     replies: Arc<Mutex<VecDeque<Reply>>>,
     tell: UnboundedSender<(String, Value)>,
@@ -42,29 +42,29 @@ pub struct Person {
 
 impl Person {
     /// One that can do nothing for servers.
-    pub fn plain() -> Self {
+    pub(crate) fn plain() -> Self {
         Self::who_can(json!({}))
     }
 
     /// One that asks its user.
-    pub fn who_answers(replies: impl IntoIterator<Item = Reply>) -> Self {
+    pub(crate) fn who_answers(replies: impl IntoIterator<Item = Reply>) -> Self {
         let person = Self::who_can(json!({ "elicitation": { "form": {} }, "sampling": {} }));
         person.replies.lock().expect("replies").extend(replies);
         person
     }
 
     /// One with these capabilities.
-    pub fn who_can(can: Value) -> Self {
+    pub(crate) fn who_can(can: Value) -> Self {
         let (tell, heard) = unbounded_channel();
         Self { can, replies: Arc::default(), tell, heard, newest: false }
     }
 
     /// One of the revision without a handshake.
-    pub fn of_the_newest_revision(self) -> Self {
+    pub(crate) fn of_the_newest_revision(self) -> Self {
         Self { newest: true, ..self }
     }
 
-    pub async fn connect<E, A>(self, wire: impl IntoTransport<RoleClient, E, A>) -> Client
+    pub(crate) async fn connect<E, A>(self, wire: impl IntoTransport<RoleClient, E, A>) -> Client
     where
         E: std::error::Error + Send + Sync + 'static,
     {
@@ -84,12 +84,12 @@ impl Person {
 }
 
 /// Says what a person said to a question.
-pub fn decides(decision: &str) -> Reply {
+pub(crate) fn decides(decision: &str) -> Reply {
     Reply::Say(json!({ "action": "accept", "content": { "decision": decision } }))
 }
 
 /// A client that has connected.
-pub struct Client {
+pub(crate) struct Client {
     service: RunningService<RoleClient, Ears>,
     heard: AsyncMutex<Heard>,
 }
@@ -101,12 +101,12 @@ struct Heard {
 }
 
 impl Client {
-    pub fn info(&self) -> Value {
+    pub(crate) fn info(&self) -> Value {
         serde_json::to_value(self.service.peer().peer_info().expect("who it is").as_ref()).expect("JSON")
     }
 
     /// Calls a tool. The result as it was sent.
-    pub async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ErrorData> {
+    pub(crate) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, ErrorData> {
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         let called = tokio::time::timeout(NEVER, self.service.peer().call_tool_once(params)).await;
@@ -119,19 +119,19 @@ impl Client {
     }
 
     /// Runs a program. What there is of its result for programs.
-    pub async fn exec(&self, code: &str) -> Value {
+    pub(crate) async fn exec(&self, code: &str) -> Value {
         self.call("exec", json!({ "code": code })).await.expect("a result")["structuredContent"].take()
     }
 
     /// Continues what a result says.
-    pub async fn wait(&self, waiting: &Value) -> Value {
+    pub(crate) async fn wait(&self, waiting: &Value) -> Value {
         assert!(waiting["runId"].is_string(), "it does not wait: {waiting}");
         let result = self.call("wait", json!({ "runId": waiting["runId"] })).await;
         result.expect("a result")["structuredContent"].take()
     }
 
     /// Makes any request.
-    pub async fn ask(&self, method: &str, params: Value) -> Result<Value, ErrorData> {
+    pub(crate) async fn ask(&self, method: &str, params: Value) -> Result<Value, ErrorData> {
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, Some(params)));
         let asked = tokio::time::timeout(NEVER, self.service.peer().send_request(request)).await;
         match asked.unwrap_or_else(|_| panic!("{method} is never answered")) {
@@ -143,18 +143,18 @@ impl Client {
     }
 
     /// The names in a list.
-    pub async fn names(&self, method: &str, key: &str, name: &str) -> Vec<String> {
+    pub(crate) async fn names(&self, method: &str, key: &str, name: &str) -> Vec<String> {
         let listed = self.ask(method, json!({})).await.expect("a list");
         let items = listed[key].as_array().unwrap_or_else(|| panic!("no {key} in {listed}"));
         items.iter().map(|item| item[name].as_str().expect("a name").to_owned()).collect()
     }
 
-    pub async fn tools(&self) -> Vec<String> {
+    pub(crate) async fn tools(&self) -> Vec<String> {
         self.names("tools/list", "tools", "name").await
     }
 
     /// The next message of the server with this method. Others stay to be heard.
-    pub async fn hears(&self, method: &str) -> Value {
+    pub(crate) async fn hears(&self, method: &str) -> Value {
         let mut heard = self.heard.lock().await;
         let listening = async {
             loop {
@@ -169,14 +169,14 @@ impl Client {
     }
 
     /// All that was heard so far and not looked at.
-    pub async fn heard(&self) -> Vec<(String, Value)> {
+    pub(crate) async fn heard(&self) -> Vec<(String, Value)> {
         let mut heard = self.heard.lock().await;
         let kept = std::mem::take(&mut heard.kept);
         kept.into_iter().chain(std::iter::from_fn(|| heard.coming.try_recv().ok())).collect()
     }
 
     /// Goes, without a word.
-    pub async fn leave(self) {
+    pub(crate) async fn leave(self) {
         self.service.cancel().await.expect("an end");
     }
 }

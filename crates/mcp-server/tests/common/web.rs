@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use super::person::{Client, Person};
 use super::{House, NEVER};
 
-pub struct Web {
+pub(crate) struct Web {
     pub address: String,
     pub serving: tokio::task::JoinHandle<()>,
 }
 
-pub fn settings(tokens: &[(&str, &str)]) -> HttpSettings {
+pub(crate) fn settings(tokens: &[(&str, &str)]) -> HttpSettings {
     let tokens: BTreeMap<String, String> =
         tokens.iter().map(|(name, token)| ((*name).to_owned(), (*token).to_owned())).collect();
     let address = "127.0.0.1:0".parse().expect("an address");
@@ -26,9 +26,9 @@ pub fn settings(tokens: &[(&str, &str)]) -> HttpSettings {
 }
 
 /// Two users.
-pub const TOKENS: [(&str, &str); 2] = [("ann", "token-of-ann"), ("bob", "token-of-bob")];
+pub(crate) const TOKENS: [(&str, &str); 2] = [("ann", "token-of-ann"), ("bob", "token-of-bob")];
 
-pub async fn listen(house: &House, settings: HttpSettings) -> Web {
+pub(crate) async fn listen(house: &House, settings: HttpSettings) -> Web {
     let server = HttpServer::bind(settings).await.expect("a server");
     let url = server.url();
     let address = url.strip_prefix("http://").and_then(|url| url.strip_suffix("/mcp")).expect("a URL").to_owned();
@@ -38,21 +38,21 @@ pub async fn listen(house: &House, settings: HttpSettings) -> Web {
 
 /// What came back.
 #[derive(Debug)]
-pub struct Answered {
+pub(crate) struct Answered {
     pub status: u16,
     pub head: String,
     pub body: String,
 }
 
 impl Answered {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let named = |line: &'_ str| line.split_once(':').is_some_and(|(key, _)| key.eq_ignore_ascii_case(name));
         self.head.lines().find(|line| named(line)).and_then(|line| line.split_once(':')).map(|(_, value)| value.trim())
     }
 }
 
 impl Web {
-    pub async fn connect(&self, person: Person, token: Option<&str>) -> Client {
+    pub(crate) async fn connect(&self, person: Person, token: Option<&str>) -> Client {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut config = StreamableHttpClientTransportConfig::with_uri(format!("http://{}/mcp", self.address));
         config.auth_header = token.map(str::to_owned);
@@ -60,7 +60,7 @@ impl Web {
     }
 
     /// A request with these lines in its head. Reads until the server has nothing more to say, or has said `enough`.
-    pub async fn request(&self, method: &str, head: &str, body: &str, enough: &str) -> Answered {
+    pub(crate) async fn request(&self, method: &str, head: &str, body: &str, enough: &str) -> Answered {
         let host = if head.to_ascii_lowercase().contains("host:") { "" } else { "Host: 127.0.0.1\r\n" };
         let text = format!(
             "{method} /mcp HTTP/1.1\r\n{host}{head}Accept: application/json, text/event-stream\r\n\
@@ -72,12 +72,12 @@ impl Web {
         asked.await.expect("an answer")
     }
 
-    pub async fn post(&self, head: &str, message: &Value) -> Answered {
+    pub(crate) async fn post(&self, head: &str, message: &Value) -> Answered {
         self.request("POST", head, &message.to_string(), "").await
     }
 
     /// A session of this token's user: its id.
-    pub async fn session(&self, token: &str) -> String {
+    pub(crate) async fn session(&self, token: &str) -> String {
         let head = format!("Authorization: Bearer {token}\r\n");
         let answered = self.post(&head, &hello()).await;
         let id = answered.header("mcp-session-id").unwrap_or_else(|| panic!("no session: {answered:?}")).to_owned();
@@ -88,7 +88,7 @@ impl Web {
 }
 
 /// The first message of a client.
-pub fn hello() -> Value {
+pub(crate) fn hello() -> Value {
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": { "elicitation": {} },
         "clientInfo": { "name": "test", "version": "1" },
@@ -96,7 +96,7 @@ pub fn hello() -> Value {
     json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })
 }
 
-pub fn call(id: u64, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(id: u64, tool: &str, arguments: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": tool, "arguments": arguments } })
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Granted {
 }
 
 impl Granted {
-    pub fn is_bearer(&self) -> bool {
+    pub(super) fn is_bearer(&self) -> bool {
         // Absent it is against the standard, and common.
         self.token_type.is_empty() || self.token_type.eq_ignore_ascii_case("bearer")
     }
@@ -32,7 +32,7 @@ pub(super) struct Refusal {
 
 impl Refusal {
     /// Whether another try would end the same way.
-    pub fn is_final(&self) -> bool {
+    pub(super) fn is_final(&self) -> bool {
         const FINAL: &[&str] = &[
             "invalid_grant",
             "invalid_client",
@@ -45,7 +45,7 @@ impl Refusal {
     }
 
     /// The code, if it is one: a server may put anything here.
-    pub fn code(&self) -> &str {
+    pub(super) fn code(&self) -> &str {
         let is_code =
             self.error.len() <= 64 && self.error.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
         if is_code { &self.error } else { "an error without a known code" }

@@ -42,7 +42,7 @@ enum Request {
 }
 
 impl Callback {
-    pub async fn listen(port: Option<u16>) -> Result<Self, AuthError> {
+    pub(super) async fn listen(port: Option<u16>) -> Result<Self, AuthError> {
         let port = port.unwrap_or(0);
         let failed = |source| AuthError::Port { port, source };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(failed)?;
@@ -51,12 +51,12 @@ impl Callback {
     }
 
     /// Returns the address to which the browser is sent back.
-    pub fn address(&self) -> String {
+    pub(super) fn address(&self) -> String {
         format!("http://127.0.0.1:{}{PATH}", self.port)
     }
 
     /// Waits for the browser, for as long as it takes.
-    pub async fn returned(self, state: &str) -> Result<Returned, DeniedReason> {
+    pub(super) async fn returned(self, state: &str) -> Result<Returned, DeniedReason> {
         let mut visits = FuturesUnordered::new();
         loop {
             tokio::select! {

@@ -117,15 +117,15 @@ pub(super) enum SecretIn {
 }
 
 impl Stored {
-    pub const VERSION: u32 = VERSION;
+    pub(super) const VERSION: u32 = VERSION;
 
     /// Whether this is a login to `remote` as it is configured now.
-    pub fn fits(&self, remote: &Remote) -> bool {
+    pub(super) fn fits(&self, remote: &Remote) -> bool {
         self.url == remote.url.as_str() && remote.oauth.client_id.as_ref().is_none_or(|id| *id == self.client_id)
     }
 
     /// The same login, with what was granted anew.
-    pub fn renewed(&self, granted: Granted) -> Self {
+    pub(super) fn renewed(&self, granted: Granted) -> Self {
         let mut stored = self.clone();
         stored.access_token = granted.access_token;
         // Nothing said means that nothing has changed.
@@ -137,16 +137,16 @@ impl Stored {
         stored
     }
 
-    pub fn expires(&self) -> Option<SystemTime> {
+    pub(super) fn expires(&self) -> Option<SystemTime> {
         UNIX_EPOCH.checked_add(Duration::from_secs(self.received.saturating_add(self.lifetime?)))
     }
 
-    pub fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         self.lifetime.is_some_and(|lifetime| unix_seconds() >= self.received.saturating_add(lifetime))
     }
 
     /// Whether it is time for a new token.
-    pub fn is_due(&self) -> bool {
+    pub(super) fn is_due(&self) -> bool {
         self.lifetime.is_some_and(|lifetime| {
             unix_seconds() >= self.received.saturating_add(lifetime).saturating_sub(MARGIN.min(lifetime / 2))
         })

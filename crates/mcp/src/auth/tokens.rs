@@ -22,12 +22,12 @@ struct Whose {
 }
 
 impl Tokens {
-    pub fn new(remote: &Remote, logins: Logins) -> Self {
+    pub(crate) fn new(remote: &Remote, logins: Logins) -> Self {
         Self { whose: Arc::new(Whose { remote: remote.clone(), logins }), held: Mutex::new(None) }
     }
 
     /// A token for a request, renewed if it is about to end. None if nobody is logged in.
-    pub async fn current(&self) -> Result<Option<String>, AuthError> {
+    pub(crate) async fn current(&self) -> Result<Option<String>, AuthError> {
         let mut held = self.held.lock().await;
         if held.is_none() {
             *held = self.whose.stored()?;
@@ -45,7 +45,7 @@ impl Tokens {
     }
 
     /// Another token than the one that was refused. None if nobody is logged in.
-    pub async fn renew(&self, refused: Option<&str>) -> Result<Option<String>, AuthError> {
+    pub(crate) async fn renew(&self, refused: Option<&str>) -> Result<Option<String>, AuthError> {
         let mut held = self.held.lock().await;
         if let Some(stored) = &*held
             && refused.is_some_and(|refused| refused != stored.access_token)
@@ -58,7 +58,7 @@ impl Tokens {
     }
 
     /// Another token than the one that was refused, if somebody has logged in since.
-    pub async fn newer(&self, refused: Option<&str>) -> Result<Option<String>, AuthError> {
+    pub(crate) async fn newer(&self, refused: Option<&str>) -> Result<Option<String>, AuthError> {
         let mut held = self.held.lock().await;
         let Some(stored) = self.whose.stored()?.filter(|stored| Some(stored.access_token.as_str()) != refused) else {
             return Ok(None);
@@ -67,14 +67,14 @@ impl Tokens {
     }
 
     /// Remembers what the server wants a login to be good for.
-    pub async fn want(&self, scopes: &str) {
+    pub(crate) async fn want(&self, scopes: &str) {
         if let Err(error) = self.whose.want(scopes).await {
             tracing::warn!(server = self.whose.remote.name, %error, "what the next login should ask for could not be stored");
         }
     }
 
     /// The token that is in use, to keep it out of messages.
-    pub fn held(&self) -> Option<String> {
+    pub(crate) fn held(&self) -> Option<String> {
         self.held.try_lock().ok()?.as_ref().map(|stored| stored.access_token.clone())
     }
 

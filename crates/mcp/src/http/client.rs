@@ -53,12 +53,12 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub fn new(method: Method, url: Url, accept: &'static str) -> Self {
+    pub(crate) fn new(method: Method, url: Url, accept: &'static str) -> Self {
         let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
         Self { method, url, headers, body: None }
     }
 
-    pub fn json(mut self, message: &impl serde::Serialize) -> Result<Self, HttpError> {
+    pub(crate) fn json(mut self, message: &impl serde::Serialize) -> Result<Self, HttpError> {
         let body = serde_json::to_vec(message)
             .map_err(|error| HttpError::NoMessage { reason: excerpt(&error.to_string(), EXCERPT_CHARS) })?;
         self.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -66,14 +66,14 @@ impl Call {
         Ok(self)
     }
 
-    pub fn headers_mut(&mut self) -> &mut HeaderMap {
+    pub(crate) fn headers_mut(&mut self) -> &mut HeaderMap {
         &mut self.headers
     }
 }
 
 impl HttpClient {
     /// A client for `remote`. It reads all certificates of the system, if it needs them: make it when there is something to ask.
-    pub fn new(remote: &Remote, logins: Option<&Logins>) -> Result<Self, HttpError> {
+    pub(crate) fn new(remote: &Remote, logins: Option<&Logins>) -> Result<Self, HttpError> {
         let tokens = match (&remote.proof, logins) {
             (Proof::Login, Some(logins)) => Some(Arc::new(Tokens::new(remote, logins.clone()))),
             _ => None,
@@ -86,13 +86,13 @@ impl HttpClient {
         Ok(Self(Arc::new(Inner { client, remote: remote.clone(), tokens })))
     }
 
-    pub fn remote(&self) -> &Remote {
+    pub(crate) fn remote(&self) -> &Remote {
         &self.0.remote
     }
 
     /// Sends a request until it is neither refused for a token that can be renewed, nor put off for a short while. What comes
     /// back is anything but a redirect, 401, 403 and 429.
-    pub async fn send(&self, call: Call) -> Result<Response, HttpError> {
+    pub(crate) async fn send(&self, call: Call) -> Result<Response, HttpError> {
         let (mut waits, mut renewed) = (0, Renewed::NotYet);
         let mut token = self.token().await?;
         loop {
@@ -129,7 +129,7 @@ impl HttpClient {
     }
 
     /// What a response with a status that is no success means.
-    pub async fn failed(&self, response: Response) -> HttpError {
+    pub(crate) async fn failed(&self, response: Response) -> HttpError {
         let status = response.status();
         if status == StatusCode::NOT_FOUND {
             return HttpError::NotFound;
@@ -139,7 +139,7 @@ impl HttpClient {
     }
 
     /// As [`Self::failed`], with the body as it was already read.
-    pub fn failed_with(&self, status: StatusCode, body: &[u8]) -> HttpError {
+    pub(crate) fn failed_with(&self, status: StatusCode, body: &[u8]) -> HttpError {
         match status {
             StatusCode::NOT_FOUND => HttpError::NotFound,
             status => HttpError::Status { status, excerpt: self.excerpt(body, None) },
@@ -147,7 +147,7 @@ impl HttpClient {
     }
 
     /// The challenge with which the server answers `call` when nobody says who asks.
-    pub async fn challenge(&self, call: Call) -> Result<Option<String>, HttpError> {
+    pub(crate) async fn challenge(&self, call: Call) -> Result<Option<String>, HttpError> {
         let response = self.attempt(&call, None).await?;
         if response.status().is_redirection() {
             return Err(redirected(&response));
@@ -157,7 +157,7 @@ impl HttpClient {
     }
 
     /// What a request failed of, before or after it had an answer.
-    pub fn failure(&self, error: reqwest::Error) -> HttpError {
+    pub(crate) fn failure(&self, error: reqwest::Error) -> HttpError {
         failure(error, &self.0.remote.url, self.0.remote.connect_timeout)
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Sse {
 
 impl Sse {
     /// Opens the stream, and waits until the server has said where it wants messages.
-    pub async fn open(http: HttpClient, trouble: Trouble) -> Result<Self, HttpError> {
+    pub(super) async fn open(http: HttpClient, trouble: Trouble) -> Result<Self, HttpError> {
         let limit = http.remote().connect_timeout;
         let opened = tokio::time::timeout(limit, opened(&http)).await;
         let (endpoint, events) = opened.unwrap_or(Err(HttpError::Timeout { limit }))?;

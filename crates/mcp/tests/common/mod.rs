@@ -19,14 +19,14 @@ use tokio::sync::watch;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a house is made of. There is always a server `good`, the fixture.
-pub struct Setup {
+pub(crate) struct Setup {
     directory: TempDir,
     servers: Map<String, Value>,
     rules: Vec<ApprovalRule>,
 }
 
 /// Servers behind a door, in a directory.
-pub struct House {
+pub(crate) struct House {
     pub servers: Servers,
     pub door: Arc<Door>,
     pub store: Arc<SqliteStore>,
@@ -34,36 +34,36 @@ pub struct House {
 }
 
 /// With a good server only.
-pub fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let setup = Setup { directory: tempfile::tempdir().unwrap(), servers: Map::new(), rules: Vec::new() };
     setup.server("good", &[&program("mcp-fixture"), "stdio"], json!({}))
 }
 
 /// With a server `liar` in some mode, and what the config says of it.
-pub fn with_liar(mode: &str, more: Value) -> House {
+pub(crate) fn with_liar(mode: &str, more: Value) -> House {
     setup().liar(mode, more).open()
 }
 
-pub fn program(name: &str) -> String {
+pub(crate) fn program(name: &str) -> String {
     pincer_testkit::program(name).unwrap().to_str().unwrap().to_owned()
 }
 
 impl Setup {
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
-    pub fn liar(self, mode: &str, more: Value) -> Self {
+    pub(crate) fn liar(self, mode: &str, more: Value) -> Self {
         self.server("liar", &[&program("mcp-liar"), mode], more)
     }
 
     /// A program that notes its process id before it begins.
-    pub fn server(self, name: &str, words: &[&str], more: Value) -> Self {
+    pub(crate) fn server(self, name: &str, words: &[&str], more: Value) -> Self {
         self.shell(name, "exec \"$@\"", words, more)
     }
 
     /// A shell that notes its process id and then does something with the words.
-    pub fn shell(mut self, name: &str, script: &str, words: &[&str], more: Value) -> Self {
+    pub(crate) fn shell(mut self, name: &str, script: &str, words: &[&str], more: Value) -> Self {
         let pids = self.directory.path().join(format!("{name}.pids"));
         let noting = format!("echo $$ >> \"$0\"; {script}");
         let args: Vec<&str> =
@@ -76,16 +76,16 @@ impl Setup {
         self
     }
 
-    pub fn rule(mut self, rule: ApprovalRule) -> Self {
+    pub(crate) fn rule(mut self, rule: ApprovalRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    pub fn open(self) -> House {
+    pub(crate) fn open(self) -> House {
         self.open_with(McpSampling::Refuse)
     }
 
-    pub fn open_with(self, sampling: McpSampling) -> House {
+    pub(crate) fn open_with(self, sampling: McpSampling) -> House {
         let Self { directory, servers, rules } = self;
         let config: Mcp = serde_json::from_value(json!({ "servers": servers })).unwrap();
         let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).unwrap());
@@ -104,54 +104,60 @@ impl Setup {
 
 impl House {
     /// All servers have been asked what they have.
-    pub async fn asked(self) -> Self {
+    pub(crate) async fn asked(self) -> Self {
         within(self.servers.refresh_all()).await;
         self
     }
 
     /// The same servers in a new process, as far as anybody can tell.
-    pub async fn reopened(self, change: impl FnOnce(Setup) -> Setup) -> Self {
+    pub(crate) async fn reopened(self, change: impl FnOnce(Setup) -> Setup) -> Self {
         within(self.servers.end()).await;
         let Self { directory, .. } = self;
         let setup = Setup { directory, servers: Map::new(), rules: Vec::new() };
         change(setup).open()
     }
 
-    pub fn scope(&self) -> RunCatalog {
+    pub(crate) fn scope(&self) -> RunCatalog {
         RunCatalog::new(&Catalog::new(self.door.entries()).unwrap(), &Policy::open())
     }
 
-    pub async fn call_as(&self, context: Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
+    pub(crate) async fn call_as(
+        &self,
+        context: Context,
+        tool: &str,
+        input: Value,
+        updates: Arc<dyn UpdateSink>,
+    ) -> Outcome {
         let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
         within(self.door.call(&self.scope(), &context, call, updates)).await
     }
 
-    pub async fn call(&self, tool: &str, input: Value) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> Outcome {
         self.call_as(Context::default(), tool, input, Arc::new(())).await
     }
 
-    pub async fn ok(&self, tool: &str, input: Value) -> Value {
+    pub(crate) async fn ok(&self, tool: &str, input: Value) -> Value {
         self.call(tool, input).await.value().unwrap()
     }
 
     /// The text of a result's first block.
-    pub async fn text(&self, tool: &str, input: Value) -> String {
+    pub(crate) async fn text(&self, tool: &str, input: Value) -> String {
         text(&self.ok(tool, input).await)
     }
 
-    pub async fn error(&self, tool: &str, input: Value) -> CallError {
+    pub(crate) async fn error(&self, tool: &str, input: Value) -> CallError {
         self.call(tool, input).await.result.unwrap_err()
     }
 
     /// The good server works, and has not been started again.
-    pub async fn is_unharmed(&self) {
+    pub(crate) async fn is_unharmed(&self) {
         let said = self.text("mcp:good:test_simple_text", json!({})).await;
         assert_eq!(said, "This is a simple text response for testing.");
         assert_eq!(self.pids("good").len(), 1, "the good server was started once");
     }
 
     /// Makes a call that hangs, sees that nobody else is held up, and lets it come to its end.
-    pub async fn is_unharmed_by(&self, stuck: impl Future<Output = Outcome>, release: impl FnOnce()) -> Outcome {
+    pub(crate) async fn is_unharmed_by(&self, stuck: impl Future<Output = Outcome>, release: impl FnOnce()) -> Outcome {
         tokio::pin!(stuck);
         tokio::select! {
             biased;
@@ -163,14 +169,14 @@ impl House {
     }
 
     /// Names of a server's tools at the door, in order.
-    pub fn tools(&self, server: &str) -> Vec<String> {
+    pub(crate) fn tools(&self, server: &str) -> Vec<String> {
         let entries = self.door.entries();
         let theirs = entries.iter().filter(|entry| entry.id.owner() == server);
         theirs.map(|entry| entry.id.name().to_owned()).collect()
     }
 
     /// Waits until something is so, looking whenever something has become known of a server.
-    pub async fn until(&self, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) async fn until(&self, is_so: impl Fn(&Self) -> bool) {
         let mut changes = self.servers.changes();
         within(async {
             while !is_so(self) {
@@ -181,21 +187,21 @@ impl House {
     }
 
     /// The processes of a server, in the order of their starts.
-    pub fn pids(&self, server: &str) -> Vec<i32> {
+    pub(crate) fn pids(&self, server: &str) -> Vec<i32> {
         let noted = std::fs::read_to_string(self.path(&format!("{server}.pids"))).unwrap_or_default();
         noted.lines().map(|pid| pid.parse().unwrap()).collect()
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 
     /// What a server has written to its standard error.
-    pub fn log(&self, server: &str) -> String {
+    pub(crate) fn log(&self, server: &str) -> String {
         std::fs::read_to_string(self.path(&format!("state/logs/mcp/{server}.log"))).unwrap_or_default()
     }
 
-    pub async fn end(self) {
+    pub(crate) async fn end(self) {
         within(self.servers.end()).await;
         for server in self.servers.iter() {
             for pid in self.pids(server.name()) {
@@ -206,12 +212,12 @@ impl House {
 }
 
 /// Fails instead of hanging.
-pub async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, work).await.expect("it comes to an end")
 }
 
 /// Waits for what only the system can tell.
-pub async fn eventually(is_so: impl Fn() -> bool) {
+pub(crate) async fn eventually(is_so: impl Fn() -> bool) {
     within(async {
         while !is_so() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -221,28 +227,28 @@ pub async fn eventually(is_so: impl Fn() -> bool) {
 }
 
 /// The text of a result's first block.
-pub fn text(result: &Value) -> String {
+pub(crate) fn text(result: &Value) -> String {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}")).to_owned()
 }
 
 /// Whether there is such a process, and it is not over.
-pub fn is_alive(pid: i32) -> bool {
+pub(crate) fn is_alive(pid: i32) -> bool {
     let told = Command::new("ps").args(["-o", "stat=", "-p", &pid.to_string()]).output().unwrap();
     let state = String::from_utf8_lossy(&told.stdout).trim().to_owned();
     !state.is_empty() && !state.starts_with('Z')
 }
 
-pub fn kill(pid: i32) {
+pub(crate) fn kill(pid: i32) {
     assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
 }
 
-pub fn is_private(file: &Path) -> bool {
+pub(crate) fn is_private(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).unwrap().permissions().mode() & 0o777 == 0o600
 }
 
 /// What somebody who is asked does.
-pub enum Asked {
+pub(crate) enum Asked {
     /// Gives this answer.
     Answers(Value),
     /// Goes on thinking about it.
@@ -250,7 +256,7 @@ pub enum Asked {
 }
 
 /// Somebody who made a call: hears of it, and can be asked.
-pub struct Person {
+pub(crate) struct Person {
     asked: Asked,
     pub questions: Mutex<Vec<Request>>,
     pub updates: Mutex<Vec<Value>>,
@@ -259,11 +265,11 @@ pub struct Person {
 }
 
 impl Person {
-    pub fn who(asked: Asked) -> Arc<Self> {
+    pub(crate) fn who(asked: Asked) -> Arc<Self> {
         Arc::new(Self { asked, questions: Mutex::default(), updates: Mutex::default(), open: watch::channel(0).0 })
     }
 
-    pub async fn has_open(&self, count: usize) {
+    pub(crate) async fn has_open(&self, count: usize) {
         within(self.open.subscribe().wait_for(|open| *open == count)).await.unwrap();
     }
 }

@@ -19,7 +19,7 @@ use super::{Served, listener, notes, response, serve_at};
 
 /// What the authority knows, and how it behaves.
 #[derive(Default)]
-pub struct Book {
+pub(crate) struct Book {
     pub origin: String,
     made: usize,
     /// Codes, with what their login was asked for.
@@ -37,7 +37,7 @@ pub struct Book {
     pub behaves: Behaves,
 }
 
-pub struct Behaves {
+pub(crate) struct Behaves {
     pub lifetime: Option<u64>,
     /// Added to what it says of itself.
     pub metadata: Value,
@@ -67,7 +67,7 @@ impl Default for Behaves {
     }
 }
 
-pub struct Authority {
+pub(crate) struct Authority {
     pub served: Served,
     shared: Arc<Shared>,
 }
@@ -80,7 +80,7 @@ struct Shared {
 }
 
 impl Authority {
-    pub async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let listener = listener().await;
         let origin = format!("http://{}", listener.local_addr().unwrap());
         let book = Mutex::new(Book { origin, ..Book::default() });
@@ -100,29 +100,29 @@ impl Authority {
         Self { served: serve_at(listener, router), shared }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}/mcp", self.served.origin)
     }
 
-    pub fn book(&self) -> MutexGuard<'_, Book> {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.shared.book.lock().unwrap()
     }
 
     /// Refreshes wait from now on, until [`Self::open`].
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.shared.gate.forget_permits(1000);
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         self.shared.gate.add_permits(1000);
     }
 
     /// Waits until a refresh has been asked for.
-    pub async fn asked(&self) {
+    pub(crate) async fn asked(&self) {
         self.shared.asked.notified().await;
     }
 
-    pub fn refreshes(&self) -> usize {
+    pub(crate) fn refreshes(&self) -> usize {
         self.book().exchanged.iter().filter(|form| form["grant_type"] == "refresh_token").count()
     }
 }

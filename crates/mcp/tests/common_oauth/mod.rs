@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-pub mod authority;
+pub(crate) mod authority;
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-pub const MIB: usize = 1 << 20;
+pub(crate) const MIB: usize = 1 << 20;
 
 /// A server that ends with the test.
-pub struct Served {
+pub(crate) struct Served {
     pub origin: String,
     task: JoinHandle<()>,
 }
@@ -37,26 +37,26 @@ impl Drop for Served {
     }
 }
 
-pub async fn serve(router: Router) -> Served {
+pub(crate) async fn serve(router: Router) -> Served {
     serve_at(listener().await, router)
 }
 
-pub async fn listener() -> TcpListener {
+pub(crate) async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
 
-pub fn serve_at(listener: TcpListener, router: Router) -> Served {
+pub(crate) fn serve_at(listener: TcpListener, router: Router) -> Served {
     let origin = format!("http://{}", listener.local_addr().unwrap());
     let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     Served { origin, task }
 }
 
 /// One handler for everything that is asked.
-pub async fn answer(with: impl Fn(Request<Body>) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
+pub(crate) async fn answer(with: impl Fn(Request<Body>) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
     serve(Router::new().fallback(move |request: Request<Body>| async move { with(request) })).await
 }
 
-pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
+pub(crate) fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -64,7 +64,7 @@ pub fn response(status: u16, headers: &[(&str, &str)], body: impl Into<Body>) ->
     response.body(body.into()).unwrap()
 }
 
-pub fn json(value: &serde_json::Value) -> Response<Body> {
+pub(crate) fn json(value: &serde_json::Value) -> Response<Body> {
     response(200, &[("content-type", "application/json")], value.to_string())
 }
 
@@ -82,7 +82,7 @@ impl ServerHandler for Notes {
 }
 
 /// A streamable HTTP server with one tool.
-pub fn notes() -> StreamableHttpService<impl ServerHandler, LocalSessionManager> {
+pub(crate) fn notes() -> StreamableHttpService<impl ServerHandler, LocalSessionManager> {
     StreamableHttpService::new(
         || Ok(Notes),
         Arc::new(LocalSessionManager::default()),
@@ -90,30 +90,30 @@ pub fn notes() -> StreamableHttpService<impl ServerHandler, LocalSessionManager>
     )
 }
 
-pub fn settings(url: &str) -> McpServer {
+pub(crate) fn settings(url: &str) -> McpServer {
     McpServer { url: Some(url.into()), connect_timeout_ms: 10_000, ..McpServer::default() }
 }
 
-pub fn remote(url: &str) -> Remote {
+pub(crate) fn remote(url: &str) -> Remote {
     Remote::new("notes", &settings(url)).unwrap()
 }
 
-pub fn state() -> (TempDir, Logins) {
+pub(crate) fn state() -> (TempDir, Logins) {
     let state = tempfile::tempdir().unwrap();
     let logins = Logins::new(state.path());
     (state, logins)
 }
 
-pub type Client = RunningService<RoleClient, ()>;
+pub(crate) type Client = RunningService<RoleClient, ()>;
 
-pub async fn connect(remote: &Remote, logins: &Logins) -> Result<Client, String> {
+pub(crate) async fn connect(remote: &Remote, logins: &Logins) -> Result<Client, String> {
     let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
     let trouble = wire.trouble();
     ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))
 }
 
 /// Connects and asks for the tools.
-pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, String> {
+pub(crate) async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, String> {
     let wire = Wire::to(remote, Some(logins)).await.map_err(|error| error.to_string())?;
     let trouble = wire.trouble();
     let client = ().serve(wire).await.map_err(|error| explain_start(&error, &trouble))?;
@@ -123,24 +123,24 @@ pub async fn tools(remote: &Remote, logins: &Logins) -> Result<Vec<String>, Stri
 }
 
 /// The names of a server's tools. Results come as they were sent.
-pub async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
+pub(crate) async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::default());
     let result: Value = opened(client.send_request(request).await?).unwrap().to().unwrap();
     let names = result["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap().to_owned());
     Ok(names.collect())
 }
 
-pub fn streamable(url: &str) -> McpServer {
+pub(crate) fn streamable(url: &str) -> McpServer {
     McpServer { transport: Some(McpTransport::Http), ..settings(url) }
 }
 
-pub async fn refused(settings: &McpServer) -> String {
+pub(crate) async fn refused(settings: &McpServer) -> String {
     let (_state, logins) = state();
     tools(&Remote::new("notes", settings).unwrap(), &logins).await.unwrap_err()
 }
 
 /// Says `initialize` rightly, and gives everything else to `then`.
-pub async fn begun(then: impl Fn(Value) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
+pub(crate) async fn begun(then: impl Fn(Value) -> Response<Body> + Clone + Send + Sync + 'static) -> Served {
     let router = Router::new().fallback(move |request: Request<Body>| async move {
         if request.method() != "POST" {
             return response(405, &[], "");

@@ -8,41 +8,41 @@ use std::time::Duration;
 use pincer_sandbox::{Answer, Cell, Engine, Failure, Json, Limit, Limits, Options, Program, Request, Turn, TurnEnd};
 
 /// Long enough for every honest program on a slow machine.
-pub const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// Shared by all test processes of a build, so that only one of them compiles.
-pub fn cache_dir() -> PathBuf {
+pub(crate) fn cache_dir() -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("engine-cache")
 }
 
-pub fn engine() -> &'static Engine {
+pub(crate) fn engine() -> &'static Engine {
     static ENGINE: OnceLock<Engine> = OnceLock::new();
     ENGINE.get_or_init(|| {
         Engine::load(Options { cache_dir: Some(cache_dir()), ..Options::default() }).expect("the engine")
     })
 }
 
-pub fn json(text: &str) -> Json {
+pub(crate) fn json(text: &str) -> Json {
     Json::parse(text).expect("valid JSON")
 }
 
 /// Starts a program that may call `call(…)`.
-pub fn start_with(source: &str, limits: Limits) -> Cell {
+pub(crate) fn start_with(source: &str, limits: Limits) -> Cell {
     engine().start(Program::new(source).function("call"), limits).expect("a cell")
 }
 
-pub fn start(source: &str) -> Cell {
+pub(crate) fn start(source: &str) -> Cell {
     start_with(source, Limits::default())
 }
 
-pub fn first_turn(source: &str) -> (Cell, Turn) {
+pub(crate) fn first_turn(source: &str) -> (Cell, Turn) {
     let mut cell = start(source);
     let turn = cell.run_turn(LONG).expect("a turn");
     (cell, turn)
 }
 
 /// Runs a program to its end. Timers fire at once, yields return at once, `call(x)` answers `x`.
-pub fn finish(mut cell: Cell) -> Turn {
+pub(crate) fn finish(mut cell: Cell) -> Turn {
     let mut output = Vec::new();
     loop {
         let mut turn = cell.run_turn(LONG).expect("a turn");
@@ -59,17 +59,17 @@ pub fn finish(mut cell: Cell) -> Turn {
 }
 
 /// The first argument, or `null`.
-pub fn echo(request: &Request) -> Answer {
+pub(crate) fn echo(request: &Request) -> Answer {
     let first = request.args.to::<Vec<Json>>().expect("an array").into_iter().next();
     Answer::value(request.id, first.unwrap_or_else(Json::null))
 }
 
-pub fn end(source: &str) -> TurnEnd {
+pub(crate) fn end(source: &str) -> TurnEnd {
     finish(start(source)).end
 }
 
 /// The value as JSON text; `undefined` for none.
-pub fn value(source: &str) -> String {
+pub(crate) fn value(source: &str) -> String {
     match end(source) {
         TurnEnd::Value(Some(value)) => value.to_string(),
         TurnEnd::Value(None) => "undefined".into(),
@@ -77,14 +77,14 @@ pub fn value(source: &str) -> String {
     }
 }
 
-pub fn failure(source: &str) -> Failure {
+pub(crate) fn failure(source: &str) -> Failure {
     match end(source) {
         TurnEnd::Failed(failure) => failure,
         other => panic!("{source}\ncame to {other:?}"),
     }
 }
 
-pub fn limit(end: TurnEnd) -> Limit {
+pub(crate) fn limit(end: TurnEnd) -> Limit {
     match end {
         TurnEnd::Limit(limit) => limit,
         other => panic!("expected a limit, got {other:?}"),
@@ -92,7 +92,7 @@ pub fn limit(end: TurnEnd) -> Limit {
 }
 
 /// Parks the cell, throws it away, and restores it.
-pub fn move_house(mut cell: Cell) -> Cell {
+pub(crate) fn move_house(mut cell: Cell) -> Cell {
     let snapshot = cell.park().expect("a snapshot");
     drop(cell);
     engine().restore(&snapshot, Limits::default()).expect("a restored cell")

@@ -6,7 +6,7 @@ use pincer_store::RunState;
 
 /// One step of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub(crate) enum Step {
     /// Looks at the run: what a claim says that it saw.
     Read,
     Claim,
@@ -31,7 +31,7 @@ pub enum Step {
 
 /// What a step came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub(crate) enum Told {
     Done,
     Claimed(i64),
     /// There was nothing to do.
@@ -47,14 +47,14 @@ pub enum Told {
 
 /// What an owner knows.
 #[derive(Clone, Debug)]
-pub struct Owner {
+pub(crate) struct Owner {
     pub name: &'static str,
     pub seen: Option<(RunState, i64)>,
     pub fence: Option<i64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Row {
+pub(crate) struct Row {
     pub owner: String,
     pub has_effect: bool,
     /// The place among the settled calls.
@@ -63,7 +63,7 @@ pub struct Row {
 
 /// One run, as it must be stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Model {
+pub(crate) struct Model {
     pub state: RunState,
     pub fence: i64,
     pub owner: String,
@@ -74,7 +74,7 @@ pub struct Model {
 
 impl Model {
     /// Calls below this number are part of the checkpoint.
-    pub fn next(&self) -> u32 {
+    pub(crate) fn next(&self) -> u32 {
         self.parts.last().copied().unwrap_or(0)
     }
 
@@ -89,7 +89,7 @@ impl Model {
     }
 
     /// Takes a step, and returns what its owner must be told.
-    pub fn take(&mut self, step: Step, owner: &mut Owner) -> Told {
+    pub(crate) fn take(&mut self, step: Step, owner: &mut Owner) -> Told {
         match step {
             Step::Read => {
                 owner.seen = Some((self.state, self.fence));

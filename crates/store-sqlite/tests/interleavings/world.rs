@@ -13,17 +13,17 @@ use crate::model::{Model, Owner, Row, Step, Told};
 use pincer_store_contract::words::{SAFE, claim, delta, effect, finish, full, park, read_only, retiring, run};
 
 /// The only run.
-pub const RUN: &str = "a";
+pub(crate) const RUN: &str = "a";
 
 /// The tables that have something of it, those that others refer to first.
 const TABLES: [&str; 4] = ["run", "snapshot", "delta", "call"];
 
 /// All rows of the run, as they are in the file.
-pub type Rows = Vec<Vec<Vec<Value>>>;
+pub(crate) type Rows = Vec<Vec<Vec<Value>>>;
 
 /// What the store says of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub(crate) struct Stored {
     pub run: Run,
     pub snapshot: Option<Snapshot>,
     pub calls: Vec<Call>,
@@ -32,7 +32,7 @@ pub struct Stored {
 
 impl Stored {
     /// The same in the words of the model.
-    pub fn model(&self, rows: &Rows) -> Model {
+    pub(crate) fn model(&self, rows: &Rows) -> Model {
         let next = |row: &Vec<Value>, column: usize| match row[column] {
             Value::Integer(next) => next as u32,
             _ => panic!("a number"),
@@ -51,7 +51,7 @@ impl Stored {
 
 /// How a scenario begins.
 #[derive(Clone, Copy, Debug)]
-pub enum Start {
+pub(crate) enum Start {
     /// The first owner has made the run, without a checkpoint.
     Fresh,
     /// The first owner has made it with one.
@@ -60,14 +60,14 @@ pub enum Start {
     Waiting(u32),
 }
 
-pub struct World {
+pub(crate) struct World {
     _directory: TempDir,
     stores: Vec<SqliteStore>,
     raw: Connection,
 }
 
 impl World {
-    pub fn new(owners: usize) -> Self {
+    pub(crate) fn new(owners: usize) -> Self {
         // Where a sync costs nothing: there are hundreds of thousands of commits.
         let memory = Path::new("/dev/shm");
         let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -81,12 +81,12 @@ impl World {
     }
 
     /// The connection of the process that looks, and takes over at the end.
-    pub fn last(&self) -> Blocking<'_> {
+    pub(crate) fn last(&self) -> Blocking<'_> {
         Blocking(self.stores.last().expect("one more than owners"))
     }
 
     /// Begins a scenario: puts the run there, and returns what its first owner holds.
-    pub fn begin(&self, start: Start, name: &str) -> Option<i64> {
+    pub(crate) fn begin(&self, start: Start, name: &str) -> Option<i64> {
         self.raw.execute("DELETE FROM run", []).expect("emptied");
         let first = match start {
             Start::Covered(next) => Some(full(next, b"cell")),
@@ -101,7 +101,7 @@ impl World {
         Some(fence.0)
     }
 
-    pub fn rows(&self) -> Rows {
+    pub(crate) fn rows(&self) -> Rows {
         let of = |table: &&str| {
             let key = if *table == "run" { "id" } else { "run" };
             let query = format!("SELECT * FROM {table} WHERE {key} = ?1");
@@ -114,7 +114,7 @@ impl World {
     }
 
     /// Puts the run back to where it was.
-    pub fn put_back(&self, rows: &Rows) {
+    pub(crate) fn put_back(&self, rows: &Rows) {
         let transaction = self.raw.unchecked_transaction().expect("begun");
         transaction.prepare_cached("DELETE FROM run").expect("a statement").execute([]).expect("emptied");
         for (table, rows) in TABLES.iter().zip(rows) {
@@ -128,7 +128,7 @@ impl World {
         transaction.commit().expect("put back");
     }
 
-    pub fn stored(&self) -> Stored {
+    pub(crate) fn stored(&self) -> Stored {
         let store = self.last();
         Stored {
             run: store.run(RUN).expect("there"),
@@ -139,7 +139,7 @@ impl World {
     }
 
     /// Takes a step on the connection of its owner.
-    pub fn take(&self, index: usize, step: Step, owner: &mut Owner) -> Told {
+    pub(crate) fn take(&self, index: usize, step: Step, owner: &mut Owner) -> Told {
         let store = Blocking(&self.stores[index]);
         match step {
             Step::Read => {

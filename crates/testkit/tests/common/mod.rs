@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running server and the lines it writes.
-pub struct Server {
+pub(crate) struct Server {
     child: Child,
     stdin: Option<ChildStdin>,
     stderr: BufReader<ChildStderr>,
@@ -22,7 +22,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub fn start(program: &str, arguments: &[&str]) -> Self {
+    pub(crate) fn start(program: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the server starts");
@@ -40,7 +40,7 @@ impl Server {
     }
 
     /// Starts and says hello with these capabilities of the client.
-    pub fn connected(program: &str, arguments: &[&str], capabilities: Value) -> Self {
+    pub(crate) fn connected(program: &str, arguments: &[&str], capabilities: Value) -> Self {
         let mut server = Self::start(program, arguments);
         server.send(&json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello(capabilities) }));
         assert_eq!(server.until(|message| message["id"] == 0)["result"]["protocolVersion"], "2025-11-25");
@@ -48,16 +48,16 @@ impl Server {
         server
     }
 
-    pub fn send(&mut self, message: &Value) {
+    pub(crate) fn send(&mut self, message: &Value) {
         writeln!(self.stdin.as_mut().expect("stdin is open"), "{message}").expect("the server reads");
     }
 
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         self.lines.recv_timeout(PATIENCE).expect("the server says something")
     }
 
     /// The next message for which this is true; lines that are no messages are skipped as a patient client would.
-    pub fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
             let message: Value = serde_json::from_str(&self.line()).unwrap_or_default();
             if wanted(&message) {
@@ -67,24 +67,24 @@ impl Server {
     }
 
     /// Asks and waits for the answer.
-    pub fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
+    pub(crate) fn ask(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
         self.until(|message| message["id"] == id)
     }
 
-    pub fn call(&mut self, id: u64, name: &str, arguments: Value) -> Value {
+    pub(crate) fn call(&mut self, id: u64, name: &str, arguments: Value) -> Value {
         self.ask(id, "tools/call", json!({ "name": name, "arguments": arguments }))
     }
 
     /// The next line on stderr.
-    pub fn first_complaint(&mut self) -> String {
+    pub(crate) fn first_complaint(&mut self) -> String {
         let mut said = String::new();
         self.stderr.read_line(&mut said).expect("stderr is text");
         said.trim_end().to_owned()
     }
 
     /// The end of the process, and what it wrote to stderr.
-    pub fn end(mut self) -> (ExitStatus, String) {
+    pub(crate) fn end(mut self) -> (ExitStatus, String) {
         drop(self.stdin.take());
         let mut said = String::new();
         self.stderr.read_to_string(&mut said).expect("stderr is text");
@@ -99,18 +99,18 @@ impl Drop for Server {
     }
 }
 
-pub fn hello(capabilities: Value) -> Value {
+pub(crate) fn hello(capabilities: Value) -> Value {
     let client = json!({ "name": "test", "version": "1" });
     json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client })
 }
 
 /// The text of a result's only block.
-pub fn text(answer: &Value) -> &str {
+pub(crate) fn text(answer: &Value) -> &str {
     answer["result"]["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {answer}"))
 }
 
 /// One request on a connection of its own; what comes back as it is.
-pub fn post(address: &str, headers: &str, message: &Value) -> String {
+pub(crate) fn post(address: &str, headers: &str, message: &Value) -> String {
     let body = message.to_string();
     let mut stream = TcpStream::connect(address).expect("the server listens");
     stream.set_read_timeout(Some(PATIENCE)).expect("a time can be set");

@@ -11,7 +11,7 @@ use pincer_tools::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub struct House {
+pub(crate) struct House {
     pub door: Arc<Door>,
     pub scope: RunCatalog,
     pub store: Arc<SqliteStore>,
@@ -19,7 +19,7 @@ pub struct House {
     pub directory: TempDir,
 }
 
-pub fn entry(id: &str) -> Entry {
+pub(crate) fn entry(id: &str) -> Entry {
     let mut entry = Entry::new(id.parse().expect("an id"), "a test tool");
     entry.input_schema = json!({
         "type": "object",
@@ -31,12 +31,12 @@ pub fn entry(id: &str) -> Entry {
 }
 
 /// Returns its input.
-pub fn echo() -> Arc<dyn pincer_tools::Tool> {
+pub(crate) fn echo() -> Arc<dyn pincer_tools::Tool> {
     Arc::new(FnTool(|call: ToolCall| async move { Ok::<Value, ToolError>(call.input) }))
 }
 
 /// A door with `openclaw:core:echo`, `mcp:files:read` and `openclaw:core:hidden`, which policy denies, and what `more` adds.
-pub fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
+pub(crate) fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let directory = tempfile::tempdir().expect("a directory");
     let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
     let events: Arc<Mutex<Vec<Event>>> = Arc::default();
@@ -53,20 +53,20 @@ pub fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     House { door, scope, store, events, directory }
 }
 
-pub fn call(tool: &str, input: Value) -> Call {
+pub(crate) fn call(tool: &str, input: Value) -> Call {
     Call { id: "call-1".into(), tool: tool.into(), input: input.into(), line: Some(7), ..Call::default() }
 }
 
 impl House {
-    pub async fn call(&self, tool: &str, input: Value) -> Outcome {
+    pub(crate) async fn call(&self, tool: &str, input: Value) -> Outcome {
         self.call_as(&Context::default(), tool, input).await
     }
 
-    pub async fn call_as(&self, context: &Context, tool: &str, input: Value) -> Outcome {
+    pub(crate) async fn call_as(&self, context: &Context, tool: &str, input: Value) -> Outcome {
         self.door.call(&self.scope, context, call(tool, input), Arc::new(())).await
     }
 
-    pub async fn error(&self, tool: &str, input: Value) -> CallError {
+    pub(crate) async fn error(&self, tool: &str, input: Value) -> CallError {
         self.call(tool, input).await.result.expect_err("an error")
     }
 }

@@ -55,7 +55,7 @@ fn copy(backup: Option<&Path>) -> String {
 
 impl Record {
     /// Notes a change, so that it can be undone. The first one of an import takes the place of what was noted of an earlier one.
-    pub fn add(
+    pub(super) fn add(
         &mut self,
         directory: &Path,
         path: &Path,

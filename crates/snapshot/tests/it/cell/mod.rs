@@ -8,21 +8,22 @@ use pincer_snapshot::{
 use proptest::prelude::ProptestConfig;
 use sha2::{Digest, Sha256};
 
-pub const STACK: usize = 2 * PAGE;
-pub const LIMIT: usize = 16 << 20;
+pub(crate) const STACK: usize = 2 * PAGE;
+pub(crate) const LIMIT: usize = 16 << 20;
 
-pub static IMAGE: LazyLock<Vec<u8>> =
+pub(crate) static IMAGE: LazyLock<Vec<u8>> =
     LazyLock::new(|| (0..2 * WASM_PAGE).map(|i| if i % 7 == 0 { i as u8 } else { 0 }).collect());
-pub static DICTIONARY: LazyLock<Dictionary> = LazyLock::new(|| Dictionary::new(b"a dictionary that both sides know"));
+pub(crate) static DICTIONARY: LazyLock<Dictionary> =
+    LazyLock::new(|| Dictionary::new(b"a dictionary that both sides know"));
 
 /// Bytes that do not compress.
-pub fn noise() -> impl Iterator<Item = u8> {
+pub(crate) fn noise() -> impl Iterator<Item = u8> {
     std::iter::successors(Some(1u32), |state| Some(state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)))
         .map(|state| (state >> 24) as u8)
 }
 
 /// A cell and what its host has stored of it.
-pub struct Cell {
+pub(crate) struct Cell {
     pub header: Header,
     pub memory: Vec<u8>,
     pub checkpoints: Checkpoints,
@@ -32,7 +33,7 @@ pub struct Cell {
 
 impl Cell {
     /// With something on each page, so that a few changes are few. Changes are found by hashes.
-    pub fn new(wasm_pages: usize) -> Self {
+    pub(crate) fn new(wasm_pages: usize) -> Self {
         let mut memory = IMAGE.clone();
         memory.resize(wasm_pages * WASM_PAGE, 0);
         let mut noise = noise();
@@ -49,17 +50,17 @@ impl Cell {
     }
 
     /// One that is small enough for copies.
-    pub fn small() -> Self {
+    pub(crate) fn small() -> Self {
         Self { checkpoints: Checkpoints::new(usize::MAX), ..Self::new(4) }
     }
 
     /// Changes one byte of a page, counted from the stack on.
-    pub fn touch(&mut self, page: usize) {
+    pub(crate) fn touch(&mut self, page: usize) {
         self.memory[STACK + page * PAGE] ^= 0x55;
     }
 
     /// Makes a checkpoint and stores it. Returns whether it was a delta, and how many it replaced.
-    pub fn checkpoint(&mut self) -> Option<usize> {
+    pub(crate) fn checkpoint(&mut self) -> Option<usize> {
         self.header.pending.push(self.header.next_request);
         self.header.next_request += 1;
         self.header.wasm_pages = (self.memory.len() / WASM_PAGE) as u32;
@@ -76,12 +77,12 @@ impl Cell {
         }
     }
 
-    pub fn restored(&self) -> Restored {
+    pub(crate) fn restored(&self) -> Restored {
         restored(&self.base, &self.deltas)
     }
 
     /// Returns the cell that must be restored: the dead part of the stack is the image's.
-    pub fn expected(&self) -> Restored {
+    pub(crate) fn expected(&self) -> Restored {
         let mut memory = self.memory.clone();
         memory[..STACK].copy_from_slice(&IMAGE[..STACK]);
         Ok((self.header.clone(), ContentHash::of(&memory)))
@@ -89,9 +90,9 @@ impl Cell {
 }
 
 /// With the hash of the memory, which is too long to print.
-pub type Restored = Result<(Header, ContentHash), Unreadable>;
+pub(crate) type Restored = Result<(Header, ContentHash), Unreadable>;
 
-pub fn restored(base: &[u8], deltas: &[impl AsRef<[u8]>]) -> Restored {
+pub(crate) fn restored(base: &[u8], deltas: &[impl AsRef<[u8]>]) -> Restored {
     let chain = read_chain(base, deltas)?;
     let mut memory = IMAGE.clone();
     memory.resize(chain.memory_bytes(), 0);
@@ -100,7 +101,7 @@ pub fn restored(base: &[u8], deltas: &[impl AsRef<[u8]>]) -> Restored {
 }
 
 /// A cell with `count` deltas, each with fewer pages than the one before it.
-pub fn cell_with_deltas(count: usize) -> Cell {
+pub(crate) fn cell_with_deltas(count: usize) -> Cell {
     let mut cell = Cell::new(8);
     cell.checkpoint();
     let mut page = 0;
@@ -113,7 +114,7 @@ pub fn cell_with_deltas(count: usize) -> Cell {
 }
 
 /// Changes some bytes and makes the checksum right again, as a forger who knows the format would.
-pub fn forged(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
+pub(crate) fn forged(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     let mut body = bytes[..bytes.len() - 32].to_vec();
     let end = (at + with.len()).min(body.len());
     body[at..end].copy_from_slice(&with[..end - at]);
@@ -122,6 +123,6 @@ pub fn forged(bytes: &[u8], at: usize, with: &[u8]) -> Vec<u8> {
     body
 }
 
-pub fn config() -> ProptestConfig {
+pub(crate) fn config() -> ProptestConfig {
     ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() }
 }

@@ -3,7 +3,7 @@
 use reqwest::redirect::Policy;
 
 /// Looks at a page, and at those that it leads to.
-pub async fn visit(page: String) {
+pub(crate) async fn visit(page: String) {
     // All of the suite is on this machine, without TLS.
     let client = reqwest::Client::builder().redirect(Policy::default()).no_proxy().tls_certs_only([]).build();
     let visited = match client {

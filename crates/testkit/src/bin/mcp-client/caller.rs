@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::inputs::input;
 
-pub struct Obliging;
+pub(crate) struct Obliging;
 
 impl UpdateSink for Obliging {
     fn update(&self, _: Value) {}

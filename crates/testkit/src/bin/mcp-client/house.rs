@@ -23,7 +23,7 @@ const MOST_LOGINS: usize = 3;
 const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// What the suite says.
-pub struct Scenario {
+pub(crate) struct Scenario {
     pub name: String,
     /// The revision that is spoken.
     pub revision: String,
@@ -31,7 +31,7 @@ pub struct Scenario {
     pub context: Value,
 }
 
-pub struct House {
+pub(crate) struct House {
     servers: Servers,
     door: Arc<Door>,
     remote: Remote,
@@ -41,7 +41,7 @@ pub struct House {
 }
 
 impl House {
-    pub async fn new(scenario: &Scenario) -> Result<Self, String> {
+    pub(crate) async fn new(scenario: &Scenario) -> Result<Self, String> {
         let state = tempfile::tempdir().map_err(|error| error.to_string())?;
         let config = config(scenario);
         let remote = Remote::new(NAME, &config).map_err(|error| error.to_string())?;
@@ -66,7 +66,7 @@ impl House {
     }
 
     /// Asks the server what it has.
-    pub async fn listed(&self) -> Result<(), String> {
+    pub(crate) async fn listed(&self) -> Result<(), String> {
         loop {
             match self.server()?.refresh().await {
                 Ok(_) => break,
@@ -79,7 +79,7 @@ impl House {
     }
 
     /// The calls to make: those that the suite wants, or else one of each kind.
-    pub fn calls(&self, context: &Value) -> Vec<(String, Value)> {
+    pub(crate) fn calls(&self, context: &Value) -> Vec<(String, Value)> {
         if let Some(wanted) = context.get("toolCalls").and_then(Value::as_array) {
             let call = |call: &Value| Some((call.get("name")?.as_str()?.to_owned(), said(call.get("arguments")?)));
             return wanted.iter().filter_map(call).collect();
@@ -97,7 +97,7 @@ impl House {
     }
 
     /// Makes a call, and those that it leads to.
-    pub async fn called(&self, tool: &str, input: Value) -> Result<Value, String> {
+    pub(crate) async fn called(&self, tool: &str, input: Value) -> Result<Value, String> {
         let value = self.made(tool, input).await?;
         let (list, key, then) = match tool {
             "resources/list" => ("resources", "uri", "resources/read"),
@@ -135,7 +135,7 @@ impl House {
         login(&self.remote, &self.logins, page).await.map(drop).map_err(|error| error.to_string())
     }
 
-    pub async fn end(&self) {
+    pub(crate) async fn end(&self) {
         self.servers.end().await;
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 /// An object with all that is required, and all that has a default.
-pub fn input(schema: &Value) -> Value {
+pub(crate) fn input(schema: &Value) -> Value {
     let required: Vec<&str> =
         schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema.get("properties").and_then(Value::as_object).into_iter().flatten();
