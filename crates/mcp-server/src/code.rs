@@ -5,7 +5,7 @@ use pincer_codemode::{
 };
 use pincer_process::give_memory_back;
 use pincer_runtime::Scope;
-use pincer_store::RunId;
+use pincer_store::{CallId, RunId};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock};
 use rmcp::service::RequestContext;
@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;
 use crate::request_session::{Attendant, Ended, Nobody};
+use crate::requests::Attended;
 use crate::text::{size, text};
 
 /// The room that a larger output took is given back to the system before the answer is written.
@@ -82,8 +83,8 @@ impl Connection {
         run: impl FnOnce(Scope) -> F,
     ) -> CallToolResult {
         let parts = &self.face.parts;
-        let id = format!("exec_{}", Uuid::now_v7());
-        let attended = parts.requests.attend(&id);
+        let id = CallId::from(format!("exec_{}", Uuid::now_v7()));
+        let attended = Attended::new(parts.runtime.events(), &id);
         let client = people::can(&request);
         let people = if people::can_ask(client.as_ref()) { People::Present } else { People::Absent };
         let scope = self.scope.renewed().within(id).with_people(people).with_listener(attended.sink.clone());

@@ -3,7 +3,7 @@
 use pincer_catalog::{Entry, Source};
 use pincer_mcp::ListedTool;
 use pincer_runtime::Scope;
-use pincer_store::ApprovalId;
+use pincer_store::{ApprovalId, CallId};
 use pincer_tools::{Call, CallError, ErrorCode as DoorCode, Outcome};
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData};
@@ -15,6 +15,7 @@ use crate::connection::Connection;
 use crate::face::Face;
 use crate::people;
 use crate::request_session::{Attendant, Ended, Nobody};
+use crate::requests::Attended;
 use crate::shown::Originals;
 use crate::upstream::complete;
 
@@ -85,10 +86,10 @@ impl Connection {
         request: RequestContext<RoleServer>,
     ) -> Ended<Outcome> {
         let parts = &self.face.parts;
-        let id = format!("call_{}", Uuid::now_v7());
-        let attended = parts.requests.attend(&id);
+        let id = CallId::from(format!("call_{}", Uuid::now_v7()));
+        let attended = Attended::new(parts.runtime.events(), &id);
         let scope = self.scope.renewed().with_listener(attended.sink.clone());
-        let call = Call { id: id.into(), tool: tool.to_owned(), input: input.into(), ..Call::default() };
+        let call = Call { id, tool: tool.to_owned(), input: input.into(), ..Call::default() };
         let going = parts.runtime.call(&scope, call);
         let client = people::can(&request);
         let (face, nobody, wanted) = (&*self.face, Nobody::IsTheEnd, self.requested.wanted(&request));

@@ -14,7 +14,6 @@ use tokio::sync::watch;
 
 use crate::client::Client;
 use crate::notices::{Subscriptions, pass_on};
-use crate::requests::Requests;
 use crate::shown::Shown;
 
 /// What clients are shown.
@@ -33,8 +32,6 @@ pub enum Surface {
 pub struct FaceParts {
     /// Runs programs and makes calls.
     pub runtime: Arc<Runtime>,
-    /// What the runtime was given for its events.
-    pub requests: Requests,
     /// The scope of clients. Its principal is the caller of a connection that has no token.
     pub clients: ScopeRequest,
     /// What clients are shown.

@@ -29,4 +29,3 @@ pub use connection::{serve, serve_stdio};
 pub use face::{Face, FaceParts, Surface};
 pub use http::{HttpError, HttpServer, HttpSettings};
 pub use listen::Bounds;
-pub use requests::Requests;

@@ -89,7 +89,7 @@ impl Attendant<'_> {
             };
             let news = tokio::select! {
                 biased;
-                Some(news) = attended.news.recv() => news,
+                news = attended.news() => news,
                 ended = &mut going => break Ended::With(ended),
                 how = &mut departure, if there => {
                     there = false;
@@ -124,11 +124,11 @@ impl Attendant<'_> {
                         (_, Surface::Direct) => {}
                         _ => progress.tell(&event).await,
                     }
-                    match event.what {
-                        EventKind::ApprovalRequested { approval } => Some(approval),
+                    match &event.what {
+                        EventKind::ApprovalRequested { approval } => Some(approval.clone()),
                         EventKind::ApprovalResolved { approval, .. } => {
-                            // Somebody else may have answered it.
-                            if let Some(asking) = asking.as_ref().filter(|on| on.approval.as_ref() == Some(&approval)) {
+                            // It may have been answered elsewhere.
+                            if let Some(asking) = asking.as_ref().filter(|on| on.approval.as_ref() == Some(approval)) {
                                 asking.stop.cancel();
                             }
                             None

@@ -5,7 +5,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_store::CallId;
@@ -17,11 +17,10 @@ use crate::notice::{Notice, Observer};
 /// A trail that is larger begins anew; the one before is kept.
 const MOST_BYTES: u64 = 50 << 20;
 
-/// Writes a line for each call that has ended, and passes all events on.
+/// Writes a line for each call that has ended.
 pub(crate) struct Audit {
     file: PathBuf,
     open: Mutex<Open>,
-    next: Arc<dyn EventSink>,
     observer: Observer,
 }
 
@@ -35,8 +34,8 @@ struct Open {
 
 impl Audit {
     /// Begins a trail in the folder for logs of the state directory.
-    pub(crate) fn new(state: &Path, next: Arc<dyn EventSink>, observer: Observer) -> Self {
-        Self { file: state.join("logs").join("calls.jsonl"), open: Mutex::default(), next, observer }
+    pub(crate) fn new(state: &Path, observer: Observer) -> Self {
+        Self { file: state.join("logs").join("calls.jsonl"), open: Mutex::default(), observer }
     }
 
     fn write(&self, open: &mut Open, line: &Value) {
@@ -70,7 +69,7 @@ impl Audit {
 }
 
 impl EventSink for Audit {
-    fn event(&self, event: Event) {
+    fn event(&self, event: &Event) {
         if event.run.is_none() {
             let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
             match &event.what {
@@ -87,7 +86,6 @@ impl EventSink for Audit {
                 _ => {}
             }
         }
-        self.next.event(event);
     }
 }
 
@@ -103,20 +101,21 @@ mod tests {
     #[test]
     fn each_call_that_ends_leaves_a_line() {
         let state = tempfile::tempdir().unwrap();
-        let audit = Audit::new(state.path(), Arc::new(()), Observer::default());
+        let audit = Audit::new(state.path(), Observer::default());
         let event = |run: Option<&str>, what| Event {
             call: "call_1".into(),
             parent: None,
             tool: "mcp:files:read".into(),
             session: "main".into(),
             sender: Some("token:alice".into()),
+            seq: None,
             run: run.map(Into::into),
             what,
         };
         let ends = || EventKind::End { output: None, error: None, effect: Effect::Done, duration_ms: 3 };
-        audit.event(event(None, EventKind::Start { input: json!({ "path": "a" }) }));
-        audit.event(event(None, ends()));
-        audit.event(event(Some("cm_1"), ends()));
+        audit.event(&event(None, EventKind::Start { input: json!({ "path": "a" }) }));
+        audit.event(&event(None, ends()));
+        audit.event(&event(Some("cm_1"), ends()));
         let file = state.path().join("logs/calls.jsonl");
         let text = std::fs::read_to_string(&file).unwrap();
         let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

@@ -1,12 +1,11 @@
 //! What a runtime is opened with.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use pincer_config::Loaded;
 use pincer_config::keys::McpSampling;
 use pincer_sandbox::Engine;
-use pincer_tools::{DoorBuilder, EventSink, RegisterError};
+use pincer_tools::{DoorBuilder, RegisterError};
 
 use crate::notice::Observer;
 
@@ -28,8 +27,6 @@ pub struct RuntimeOptions {
     pub engine: EngineStart,
     /// The answer to a server that asks for a model's answer, unless the config says. By default a refusal.
     pub sampling: McpSampling,
-    /// Gets to see what calls do. By default nothing does.
-    pub events: Arc<dyn EventSink>,
     /// Whether calls that belong to no program are noted. By default they are not.
     pub trail: Trail,
     /// Whether the tools that are there out of the box are registered. By default they are.
@@ -81,7 +78,6 @@ impl RuntimeOptions {
             live_cells: FEW_CELLS,
             engine: EngineStart::default(),
             sampling: McpSampling::Refuse,
-            events: Arc::new(()),
             trail: Trail::default(),
             built_in: BuiltIn::default(),
             extend: Box::new(Ok),

@@ -14,7 +14,7 @@ use pincer_plugins::PluginProcess;
 use pincer_sandbox::Engine;
 use pincer_store::{ApprovalId, RunId, StoreError};
 use pincer_store_sqlite::{FileLeases, SqliteStore};
-use pincer_tools::{Answer, Call, Door, EventSink, Outcome};
+use pincer_tools::{Answer, Call, Door, Hub, Outcome};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -59,18 +59,17 @@ impl Runtime {
     pub fn open(options: RuntimeOptions) -> Result<Self, RuntimeError> {
         let store = Arc::new(open_store(&options.state, &options.observer)?);
         let Assembly { door, builtin, plugins, servers } = Assembly::new(&options, &store)?;
-        let RuntimeOptions { loaded, state, live_cells, engine, events, trail, extend, observer, .. } = options;
+        let RuntimeOptions { loaded, state, live_cells, engine, trail, extend, observer, .. } = options;
         let door = extend(door)?;
         let engine = match engine {
             EngineStart::AtOpen => Some(load_for_code_mode(live_cells, &observer)?),
             EngineStart::WhenNeeded => None,
             EngineStart::Given(engine) => Some(engine),
         };
-        let events: Arc<dyn EventSink> = match trail {
-            Trail::Off => events,
-            Trail::On => Arc::new(Audit::new(&state, events, observer.clone())),
-        };
-        let door = Arc::new(door.events(events).build(store.clone()));
+        let door = Arc::new(door.build(store.clone()));
+        if trail == Trail::On {
+            door.events().observe(Arc::new(Audit::new(&state, observer.clone())));
+        }
         servers.attach(&door);
         let programs = Programs { live_cells, fields: loaded.parsed.config.code_mode(None), state };
         let mode = engine.map(|engine| programs.mode(engine, &door, &store));
@@ -254,6 +253,11 @@ impl Runtime {
     /// Returns what all runs of this process took together.
     pub fn counters(&self) -> Counters {
         self.mode.get().map(CodeMode::counters).unwrap_or_default()
+    }
+
+    /// Returns the hub of events: what happens to all calls.
+    pub fn events(&self) -> &Hub {
+        self.door.events()
     }
 
     /// Returns the config.

@@ -125,7 +125,10 @@ async fn an_aborted_scope_does_not_wait_for_servers() {
 async fn a_call_carries_the_identity_that_its_policy_was_made_for() {
     let seen: Arc<Mutex<Vec<Event>>> = Arc::default();
     let told = Arc::clone(&seen);
-    let plan = Plan { events: Arc::new(move |event: Event| told.lock().unwrap().push(event)), ..Plan::default() };
+    let plan = Plan {
+        events: Some(Arc::new(move |event: &Event| told.lock().unwrap().push(event.clone()))),
+        ..Plan::default()
+    };
     let house = plan.tools(vec![("openclaw:core:echo", echo())]).open();
     let principal = Principal::with_token("ann").over("mcp");
     let scope = house.runtime.scope(&ScopeRequest::new(principal, "main")).unwrap();

@@ -134,7 +134,7 @@ pub struct Plan {
     /// The cells that may run at a time.
     pub live_cells: u32,
     /// Gets to see what calls do.
-    pub events: Arc<dyn EventSink>,
+    pub events: Option<Arc<dyn EventSink>>,
     /// The answer to servers that ask for a model's answer.
     pub sampling: McpSampling,
     /// Adds tools.
@@ -154,7 +154,7 @@ impl Default for Plan {
         Self {
             config: Config::default(),
             live_cells: LIVE_CELLS,
-            events: Arc::new(()),
+            events: None,
             sampling: McpSampling::Refuse,
             extend: Box::new(Ok),
         }
@@ -208,12 +208,15 @@ impl Plan {
         let options = RuntimeOptions {
             live_cells: self.live_cells,
             engine: EngineStart::Given(engine().clone()),
-            events: self.events,
             sampling: self.sampling,
             built_in: BuiltIn::LeftOut,
             extend: self.extend,
             ..RuntimeOptions::new(loaded, directory.path())
         };
-        House { runtime: Arc::new(Runtime::open(options).expect("a runtime")), directory }
+        let runtime = Runtime::open(options).expect("a runtime");
+        if let Some(events) = self.events {
+            runtime.events().observe(events);
+        }
+        House { runtime: Arc::new(runtime), directory }
     }
 }

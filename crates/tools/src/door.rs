@@ -21,8 +21,8 @@ use crate::telling::{Teller, TellingSink};
 use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
-    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, EventSink, Fingerprint, Namespace,
-    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
+    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Namespace, Outcome,
+    Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
 };
 
 /// How long a tool has to end by itself when its call is aborted or late.
@@ -54,7 +54,7 @@ pub struct Call {
 /// What a door keeps for its life.
 pub(crate) struct Parts {
     pub rules: Vec<ApprovalRule>,
-    pub events: Arc<dyn EventSink>,
+    pub events: Hub,
     pub redactor: Redactor,
     pub approval_lifetime: Option<Duration>,
 }
@@ -90,7 +90,7 @@ impl Door {
             registry: Registry::default(),
             parts: Parts {
                 rules: Vec::new(),
-                events: Arc::new(()),
+                events: Hub::default(),
                 redactor: Redactor::default(),
                 approval_lifetime: None,
             },
@@ -171,6 +171,11 @@ impl Door {
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the hub of events: what happens to calls at this door.
+    pub fn events(&self) -> &Hub {
+        &self.parts.events
     }
 
     /// Returns the numbers of the calls of a run that are made here at the moment.
@@ -312,7 +317,8 @@ impl Door {
         updates.begun();
         give_back(text.as_ref());
         let updates = Arc::new(TellingSink {
-            events: Arc::clone(&self.parts.events),
+            events: self.parts.events.clone(),
+            run: context.run.clone(),
             redactor: self.parts.redactor.clone(),
             event: teller.event(EventKind::Update { update: Value::Null }),
             updates,

@@ -25,6 +25,9 @@ pub struct Event {
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// Its number among the events of its run, from 1, in this process. One that is missing was missed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
     /// What happened.
     pub what: EventKind,
 }
@@ -72,26 +75,17 @@ pub enum EventKind {
 
 /// Takes events.
 pub trait EventSink: Send + Sync {
-    /// One event. Must not block.
-    fn event(&self, event: Event);
+    /// Takes one event. Must not block: the call that it is of waits meanwhile.
+    fn event(&self, event: &Event);
 
-    /// Whether inputs, outputs and updates are looked at: making them safe to show takes time.
+    /// Returns whether it looks at inputs, outputs and updates: making them safe to show takes time.
     fn wants_values(&self) -> bool {
         true
     }
 }
 
-/// Ignores all events.
-impl EventSink for () {
-    fn event(&self, _event: Event) {}
-
-    fn wants_values(&self) -> bool {
-        false
-    }
-}
-
-impl<F: Fn(Event) + Send + Sync> EventSink for F {
-    fn event(&self, event: Event) {
+impl<F: Fn(&Event) + Send + Sync> EventSink for F {
+    fn event(&self, event: &Event) {
         self(event);
     }
 }

@@ -19,6 +19,7 @@ mod escape;
 mod events;
 mod fingerprint;
 pub mod hooks;
+mod hub;
 mod journal;
 mod matcher;
 mod namespace;
@@ -47,6 +48,7 @@ pub use door::{Call, Door, DoorStore};
 pub use escape::{is_hidden, one_line};
 pub use events::{Event, EventKind, EventSink};
 pub use fingerprint::{Fingerprint, fingerprint};
+pub use hub::{Filter, Hub, Subscription, Told};
 pub use matcher::Matcher;
 pub use namespace::{
     Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool, TooManyArguments,

@@ -66,9 +66,9 @@ impl DoorBuilder {
         self
     }
 
-    /// Who is told what happens.
-    pub fn events(mut self, events: Arc<dyn EventSink>) -> Self {
-        self.parts.events = events;
+    /// Adds a sink that is told what happens to calls. See [`Hub::observe`](crate::Hub::observe).
+    pub fn events(self, sink: Arc<dyn EventSink>) -> Self {
+        self.parts.events.observe(sink);
         self
     }
 

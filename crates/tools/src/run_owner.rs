@@ -1,7 +1,7 @@
 //! A run that this process owns, as the calls made for it see it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pincer_store::{Cover, Fence, OwnerId, RunId, Safety};
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard, watch};
@@ -33,6 +33,8 @@ struct Shared {
     covered: watch::Sender<u32>,
     /// The bytes of its calls in the journal, about.
     journal_bytes: AtomicU64,
+    /// The number of its last event.
+    last_event: Mutex<u64>,
 }
 
 impl RunOwner {
@@ -40,8 +42,8 @@ impl RunOwner {
     pub fn new(id: RunId, owner: OwnerId, fence: Fence, safety: Safety) -> Self {
         let (fence, covered) = (RwLock::new(fence), watch::Sender::new(0));
         let (sync_next, retires) = (AtomicU8::new(SyncNext::Nothing as u8), AtomicU8::new(0));
-        let journal_bytes = AtomicU64::new(0);
-        Self(Arc::new(Shared { id, owner, fence, safety, sync_next, retires, covered, journal_bytes }))
+        let (journal_bytes, last_event) = (AtomicU64::new(0), Mutex::default());
+        Self(Arc::new(Shared { id, owner, fence, safety, sync_next, retires, covered, journal_bytes, last_event }))
     }
 
     /// Returns the id of the run.
@@ -102,6 +104,11 @@ impl RunOwner {
     /// Notes that so many bytes were written to the journal.
     pub(crate) fn journaled(&self, bytes: usize) {
         self.0.journal_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Returns the number of its last event. No other event of it is passed on while the guard is held.
+    pub(crate) fn last_event(&self) -> MutexGuard<'_, u64> {
+        self.0.last_event.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a call is part of the stored checkpoint.

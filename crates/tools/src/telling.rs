@@ -6,7 +6,7 @@ use pincer_catalog::Entry;
 use pincer_store::CallId;
 use serde_json::Value;
 
-use crate::{BoxFuture, Context, Door, Event, EventKind, EventSink, Redactor, Request, UpdateSink};
+use crate::{BoxFuture, Context, Door, Event, EventKind, Hub, Redactor, Request, RunOwner, UpdateSink};
 
 /// Tells what happens to one call.
 pub(crate) struct Teller<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Teller<'a> {
 
 impl Teller<'_> {
     pub(crate) fn tell(&self, what: EventKind) {
-        self.door.parts.events.event(self.event(what));
+        self.door.parts.events.publish(self.event(what), self.context.run.as_ref());
     }
 
     pub(crate) fn event(&self, what: EventKind) -> Event {
@@ -29,6 +29,7 @@ impl Teller<'_> {
             session: self.context.session.clone(),
             sender: self.context.sender.clone(),
             run: self.context.run.as_ref().map(|run| run.id().clone()),
+            seq: None,
             what,
         }
     }
@@ -36,7 +37,8 @@ impl Teller<'_> {
 
 /// Passes a tool's reports on, and tells them as events too.
 pub(crate) struct TellingSink {
-    pub events: Arc<dyn EventSink>,
+    pub events: Hub,
+    pub run: Option<RunOwner>,
     pub redactor: Redactor,
     pub event: Event,
     pub updates: Arc<dyn UpdateSink>,
@@ -45,7 +47,8 @@ pub(crate) struct TellingSink {
 impl UpdateSink for TellingSink {
     fn update(&self, update: Value) {
         let shown = self.redactor.redact(&update);
-        self.events.event(Event { what: EventKind::Update { update: shown }, ..self.event.clone() });
+        let event = Event { what: EventKind::Update { update: shown }, ..self.event.clone() };
+        self.events.publish(event, self.run.as_ref());
         self.updates.update(update);
     }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pincer_catalog::{Catalog, Entry, Policy, Source, ToolId};
 use pincer_codemode::{CodeModeResult, ExecInput, RunTools};
 use pincer_config::keys::McpServer;
-use pincer_runtime::{Runtime, RuntimeOptions};
+use pincer_runtime::Runtime;
 use pincer_sandbox::Library;
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Context, Door, Event, EventKind, EventSink};
@@ -162,8 +162,8 @@ struct Bench {
 struct Called(Arc<Mutex<Vec<Instant>>>);
 
 impl EventSink for Called {
-    fn event(&self, event: Event) {
-        if let (EventKind::Start { .. }, Ok(mut called)) = (event.what, self.0.lock()) {
+    fn event(&self, event: &Event) {
+        if let (EventKind::Start { .. }, Ok(mut called)) = (&event.what, self.0.lock()) {
             called.push(Instant::now());
         }
     }
@@ -176,10 +176,10 @@ impl EventSink for Called {
 impl Bench {
     async fn new(directory: &Path) -> Outcome<Self> {
         let called = Called::default();
-        let events = Arc::new(called.clone());
         let reads = McpServer { read_only: vec!["*".into()], ..trivial()? };
         let servers = [("trivial".to_owned(), trivial()?), ("reads".to_owned(), reads)].into();
-        let runtime = bench_runtime::open(directory, servers, |options| RuntimeOptions { events, ..options })?;
+        let runtime = bench_runtime::open(directory, servers, |options| options)?;
+        runtime.events().observe(Arc::new(called.clone()));
         runtime.servers().refresh_all().await;
         Ok(Self { runtime, called })
     }

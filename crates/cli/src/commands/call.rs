@@ -47,9 +47,9 @@ pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, asked: Asked<
         }
     };
     let (tell, questions) = unbounded_channel();
-    let events = move |event: Event| match event.what {
-        EventKind::Update { update } => drop(report_update.try_send(update)),
-        EventKind::ApprovalRequested { approval } => drop(tell.send(approval)),
+    let events = move |event: &Event| match &event.what {
+        EventKind::Update { update } => drop(report_update.try_send(update.clone())),
+        EventKind::ApprovalRequested { approval } => drop(tell.send(approval.clone())),
         _ => {}
     };
     let ended = tokio.block_on(called(places, scope, asked, Arc::new(events), questions));
@@ -75,7 +75,8 @@ async fn called(
     questions: UnboundedReceiver<ApprovalId>,
 ) -> Result<Ended, u8> {
     let engine = EngineStart::WhenNeeded;
-    let runtime = for_tools(places, |options| RuntimeOptions { events, engine, ..options })?;
+    let runtime = for_tools(places, |options| RuntimeOptions { engine, ..options })?;
+    runtime.events().observe(events);
     if let Some(moved) = runtime.moved_workspace() {
         note(&format!("note: {moved}"));
     }

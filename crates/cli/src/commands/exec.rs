@@ -10,11 +10,11 @@ use pincer_codemode::{
     CodeModeResult, ErrorCode, ExecInput, PendingState, People, TIMEOUT_MS, WaitInput, WaitReason, Waiting,
 };
 use pincer_process::Worker;
-use pincer_runtime::{Runtime, RuntimeOptions, Scope};
+use pincer_runtime::{Runtime, Scope};
 use pincer_sandbox::Output;
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Listings, RunId, Runs};
 use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{ApprovalRequest, EventKind};
+use pincer_tools::{ApprovalRequest, Event, EventKind};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::asking::{ask, somebody_is_here};
@@ -90,20 +90,19 @@ async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, 
     let progress = Arc::new(Progress::new(!arguments.json));
     let (tell, questions) = unbounded_channel();
     let shown = Arc::clone(&progress);
-    let events = move |event: pincer_tools::Event| {
-        shown.event(&event);
-        if let EventKind::ApprovalRequested { approval } = event.what {
-            let _ = tell.send(approval);
-        }
-    };
-    let opened = for_programs(places, |options| RuntimeOptions { events: Arc::new(events), ..options });
-    let runtime = match opened {
+    let runtime = match for_programs(places, |options| options) {
         Ok(runtime) => runtime,
         Err(refused) => {
             show_refused(&refused, arguments.json);
             return ended(worker, code_of(&refused));
         }
     };
+    runtime.events().observe(Arc::new(move |event: &Event| {
+        shown.event(event);
+        if let EventKind::ApprovalRequested { approval } = &event.what {
+            let _ = tell.send(approval.clone());
+        }
+    }));
     if let Some(moved) = runtime.moved_workspace().filter(|_| somebody_is_here()) {
         note(&format!("note: {moved}"));
     }

@@ -53,7 +53,8 @@ pub(crate) fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House
     let directory = Arc::new(tempfile::tempdir().expect("a directory"));
     let (gates, counted, events): (Gates, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
     let told = Arc::clone(&events);
-    let builder = Door::builder().events(Arc::new(move |event| told.lock().expect("events").push(event)));
+    let builder =
+        Door::builder().events(Arc::new(move |event: &Event| told.lock().expect("events").push(event.clone())));
     let counter = Arc::clone(&counted);
     let count = tool(move |_| {
         let count = counter.fetch_add(1, Ordering::SeqCst) + 1;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use pincer_catalog::Entry;
 use pincer_config::keys::{McpSampling, McpServer};
 use pincer_mcp::Servers;
-use pincer_mcp_server::{Face, FaceParts, Requests, Surface, serve};
+use pincer_mcp_server::{Face, FaceParts, Surface, serve};
 use pincer_runtime::{Principal, Runtime, ScopeRequest};
 use pincer_store::{Approval, Approvals, RunState, Runs};
 use pincer_store_sqlite::SqliteStore;
@@ -80,10 +80,9 @@ pub(crate) fn house(surface: Surface) -> House {
 }
 
 pub(crate) fn planned(plan: Plan) -> House {
-    let (gates, requests) = (Gates::default(), Requests::default());
+    let gates = Gates::default();
     let kit = pincer_testkit::house::Plan {
         live_cells: LIVE_CELLS,
-        events: Arc::new(requests.clone()),
         sampling: if plan.surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse },
         ..Default::default()
     };
@@ -91,7 +90,7 @@ pub(crate) fn planned(plan: Plan) -> House {
     let kit = plan.servers.into_iter().fold(kit, |kit, (name, server)| kit.server(name, server));
     let pincer_testkit::house::House { runtime, directory } = kit.open();
     let clients = ScopeRequest::new(Principal::new("user:me"), "main");
-    let parts = FaceParts { runtime: Arc::clone(&runtime), requests, clients, surface: plan.surface };
+    let parts = FaceParts { runtime: Arc::clone(&runtime), clients, surface: plan.surface };
     House {
         face: Face::new(parts).expect("a face"),
         door: Arc::clone(runtime.door()),

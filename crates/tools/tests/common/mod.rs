@@ -41,7 +41,8 @@ pub(crate) fn house(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).expect("a store"));
     let events: Arc<Mutex<Vec<Event>>> = Arc::default();
     let told = Arc::clone(&events);
-    let builder = Door::builder().events(Arc::new(move |event| told.lock().expect("events").push(event)));
+    let builder =
+        Door::builder().events(Arc::new(move |event: &Event| told.lock().expect("events").push(event.clone())));
     let builder = builder.tool(entry("openclaw:core:echo"), echo()).expect("registered");
     let builder = builder.tool(entry("mcp:files:read"), echo()).expect("registered");
     let builder = builder.tool(entry("openclaw:core:hidden"), echo()).expect("registered");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_config::keys::McpSampling;
-use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Requests, Surface, serve_stdio};
+use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Surface, serve_stdio};
 use pincer_runtime::{Audience, Runtime, RuntimeOptions, ScopeRequest, Trail};
 use tokio_util::sync::CancellationToken;
 
@@ -49,10 +49,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
     };
     let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
     let trail = if surface == Surface::Code { Trail::Off } else { Trail::On };
-    let requests = Requests::default();
-    let events = Arc::new(requests.clone());
-    let opened =
-        for_programs(places, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, events, ..options });
+    let opened = for_programs(places, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, ..options });
     let runtime = match opened {
         Ok(runtime) => Arc::new(runtime),
         Err(refused) => {
@@ -61,7 +58,7 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
         }
     };
     let clients = ScopeRequest { audience: Audience::Client, ..request(&arguments.session, &arguments.scope) };
-    let face = match Face::new(FaceParts { runtime: Arc::clone(&runtime), requests, clients, surface }) {
+    let face = match Face::new(FaceParts { runtime: Arc::clone(&runtime), clients, surface }) {
         Ok(face) => face,
         Err(error) => return told(&error),
     };
