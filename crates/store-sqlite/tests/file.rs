@@ -280,30 +280,6 @@ fn a_small_commit_is_answered_at_once() {
     );
 }
 
-/// An export, a transcript of 100 MB: here a read that does not end before it is told to.
-#[test]
-fn a_long_read_holds_up_no_commit() {
-    let (_guard, path) = place();
-    let store = open(&path);
-    let fence = made_at(on(&store), "a", "p", 500);
-    // More than can be read before the next commits are made, if those had to wait for it.
-    let (large, long) = ("x".repeat(1 << 20), 64);
-    for seq in 0..long {
-        on(&store).dispatch("a", fence, "p", &effect(seq), Safety::Process).expect("dispatched");
-        on(&store).settle("a", "p", seq, &large, 7, Safety::Process).expect("settled");
-    }
-    let reads: Vec<_> = (0..8).map(|_| store.calls(&"a".into())).collect();
-    for seq in long..long + 50 {
-        let dispatched = store.dispatch(&"a".into(), fence, &"p".into(), effect(seq), Safety::Process);
-        assert!(format!("{dispatched:?}").contains("Ready"), "call {seq} waited for a read");
-        dispatched.wait().expect("dispatched");
-        assert_eq!(on(&store).run("a").expect("a read by its key goes on too").fence, fence);
-    }
-    for read in reads {
-        assert!(read.wait().expect("read").len() >= long as usize);
-    }
-}
-
 #[test]
 fn commits_of_this_process_are_no_news_to_it() {
     let (_guard, path) = place();
