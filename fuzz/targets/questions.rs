@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pincer_store::{Approval, ApprovalState};
-use pincer_tools::{is_hidden, question_text};
+use pincer_tools::{ApprovalRequest, is_hidden};
 use serde_json::json;
 
 fuzz_target!(|parts: (String, String, String, String, String)| {
@@ -28,7 +28,7 @@ fuzz_target!(|parts: (String, String, String, String, String)| {
         created_at: 0,
         expires_at: None,
     };
-    let text = question_text(&approval);
+    let text = ApprovalRequest::of(&approval).text();
     let lines: Vec<&str> = text.split('\n').collect();
     let is_always_shown = approval.tool != request["grants"][0];
     assert_eq!(lines.len(), if is_always_shown { 4 } else { 3 }, "{text}");
