@@ -41,6 +41,14 @@ fn a_log_of_json_has_an_object_per_line() {
 }
 
 #[test]
+fn a_name_cannot_forge_a_line() {
+    let home = Home::with("{}");
+    let (_, _, log) = home.run(&["tools", "call", "x\n2026-01-01T00:00:00Z ERROR forged", "{}", "--log", "debug"]);
+    let call = log.lines().find(|line| line.contains("call{call=")).unwrap_or_else(|| panic!("{log}"));
+    assert!(call.contains(r"tool=x\n2026-01-01T00:00:00Z ERROR forged"), "{call}");
+}
+
+#[test]
 fn a_wrong_filter_is_wrong_usage() {
     let home = Home::with("{}");
     let (code, _, log) = home.run(&["exec", "--log", "verbose", "-e", "1"]);

@@ -13,6 +13,7 @@ use tracing::Instrument;
 
 use crate::approvals::decide;
 use crate::asking::Question;
+use crate::escape::one_line;
 use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
 use crate::journal::NotDispatched;
 use crate::register::{DoorBuilder, RunCatalog};
@@ -25,6 +26,8 @@ use crate::{
     Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
 };
 
+/// How much is logged of the name of a tool.
+const MOST_LOGGED: usize = 200;
 /// How long a tool has to end by itself when its call is aborted or late.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -192,8 +195,13 @@ impl Door {
         updates: Arc<dyn UpdateSink>,
     ) -> Outcome {
         let run = context.run.as_ref().map(RunOwner::id);
-        let span =
-            tracing::debug_span!("call", call = %call.id, tool = %call.tool, run = run.map(tracing::field::display));
+        // A model may have written the name of the tool: it must not look like further lines of the log.
+        let span = tracing::debug_span!(
+            "call",
+            call = %call.id,
+            tool = %one_line(&call.tool, MOST_LOGGED),
+            run = run.map(tracing::field::display)
+        );
         self.called(scope, context, call, updates).instrument(span).await
     }
 
