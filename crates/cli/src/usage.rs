@@ -32,7 +32,7 @@ pub(crate) struct PlaceArguments {
     pub state_dir: Option<PathBuf>,
 }
 
-/// What is logged.
+/// The log that is asked for.
 #[derive(Args)]
 pub(crate) struct LogArguments {
     /// What to log on standard error: a level (debug), or levels of parts (warn,pincer_mcp=trace)

@@ -1,4 +1,4 @@
-//! What happens to the calls within a request that a client waits for.
+//! Events of the calls within a request that a client waits for.
 
 use std::sync::Arc;
 

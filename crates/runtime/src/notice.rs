@@ -1,4 +1,4 @@
-//! What the runtime tells the front while it works. A front draws it, logs it or leaves it.
+//! Notices of the runtime to its front while it works. A front draws it, logs it or leaves it.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a runtime is opened with.
+//! The options of a runtime.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const FEW_CELLS: u32 = 4;
 /// Adds tools, hooks or namespaces of an embedding program to the door.
 pub type Extend = Box<dyn FnOnce(DoorBuilder) -> Result<DoorBuilder, RegisterError> + Send>;
 
-/// What a runtime is opened with. [`RuntimeOptions::new`] has the defaults.
+/// The options of a runtime. [`RuntimeOptions::new`] has the defaults.
 pub struct RuntimeOptions {
     /// The config.
     pub loaded: Loaded,

@@ -47,7 +47,7 @@ pub struct Runtime {
     closing: CancellationToken,
 }
 
-/// What code mode is made of, besides an engine.
+/// The parts of code mode, besides an engine.
 struct Programs {
     live_cells: u32,
     fields: CodeModeFields,

@@ -1,4 +1,4 @@
-//! What every store must do, as tests that need nothing but a way to open a fresh store.
+//! The contract of every store, as tests that need nothing but a way to open a fresh store.
 //!
 //! The tests of a database call [`contract!`] with an expression of type [`Fresh`]. Each case becomes a test of its own:
 //!
@@ -114,7 +114,7 @@ macro_rules! contract {
 
 #[cfg(test)]
 mod tests {
-    /// A case that is not in the list would be run by nobody.
+    /// A case that is not in the list would never run.
     #[test]
     fn every_case_is_listed() {
         let list = include_str!("lib.rs");

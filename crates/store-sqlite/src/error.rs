@@ -1,4 +1,4 @@
-//! What can go wrong with the file.
+//! Failures of the file.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pincer_store::{DatabaseError, DatabaseErrorKind, StoreError};
 use rusqlite::ErrorCode;
 
-/// What went wrong with the file of a store, or with a copy of it.
+/// A failure of the file of a store, or of a copy of it.
 #[derive(Debug, thiserror::Error)]
 pub enum SqliteError {
     /// The directory or file cannot be made private or opened.
@@ -14,7 +14,7 @@ pub enum SqliteError {
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is not a database, or is damaged. It has been left as it is.
@@ -25,7 +25,7 @@ pub enum SqliteError {
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         reason: String,
     },
     /// A later version of Pincer has written the file.
@@ -70,7 +70,7 @@ pub enum SqliteError {
         from: PathBuf,
         /// Where to.
         to: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// There is a file already where a backup is to be written.
@@ -105,7 +105,7 @@ pub enum SqliteError {
     Unwritable {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         reason: String,
     },
     /// A thread of this process that had the change died.

@@ -41,7 +41,7 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, SqliteError> {
 /// Opens a connection that only reads.
 pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     let connection = connection(path)?;
-    // What is read often is in the system's cache anyway.
+    // Pages that are read often are in the system's cache anyway.
     connection.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -512;")?;
     Ok(connection)
 }

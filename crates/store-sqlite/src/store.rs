@@ -37,7 +37,7 @@ pub struct SqliteStore {
     reading: Worker,
 }
 
-/// What the threads of a store share.
+/// The state that the threads of a store share.
 pub(crate) struct Core {
     pub path: PathBuf,
     /// The file that was opened: if another one, or none, is at the path, what is stored here is lost.
@@ -157,7 +157,7 @@ impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.queue.drain();
         self.core.syncer.drain();
-        // What reads has the file open: it could not be replaced before.
+        // A read has the file open: it could not be replaced before.
         self.reading.drain();
     }
 }

@@ -106,7 +106,7 @@ pub struct DatabaseError {
     error: Box<dyn Error + Send + Sync>,
 }
 
-/// What a failure of the database means for the change that was asked for.
+/// The meaning of a database's failure for the change that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseErrorKind {
     /// Nothing was changed: other processes had the database for too long.

@@ -1,6 +1,6 @@
-//! What a commit survives.
+//! The accidents that a commit survives.
 
-/// What a commit is safe from when it returns.
+/// The accidents that a commit is safe from when it returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
     /// From the death of this process. A later commit that is safe from more makes this one so too.

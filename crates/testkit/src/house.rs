@@ -127,7 +127,7 @@ pub fn gate(gates: &Gates) -> Arc<dyn Tool> {
     })
 }
 
-/// What a runtime of a test is to be like.
+/// The plan of a runtime for a test.
 pub struct Plan {
     /// The config. `workspace` is the directory of the test, if it says nothing.
     pub config: Config,

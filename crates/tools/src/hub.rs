@@ -64,7 +64,7 @@ impl Filter {
     }
 }
 
-/// What a subscriber is told.
+/// News for a subscriber.
 #[derive(Clone, Debug)]
 pub enum Told {
     /// Something happened.
