@@ -96,23 +96,47 @@ fn mark_of(id: i32) -> Option<String> {
     Some(String::from_utf8_lossy(mark).into_owned())
 }
 
-/// Whether its parent is `own`. One that is over and only waits to be noticed is not counted.
+/// What the system says of a process, as far as it matters here. Numbers are zero where they belong to another PID namespace.
+struct Standing {
+    is_over: bool,
+    parent: i32,
+    group: i32,
+    session: i32,
+}
+
+impl Standing {
+    fn of(id: &str) -> Option<Self> {
+        Self::read(&std::fs::read_to_string(Path::new("/proc").join(id).join("stat")).ok()?)
+    }
+
+    fn read(stat: &str) -> Option<Self> {
+        // The name in parentheses may hold anything.
+        let mut fields = stat.rsplit(')').next()?.split_whitespace();
+        let is_over = fields.next()? == "Z";
+        let mut number = || fields.next()?.parse().ok();
+        Some(Self { is_over, parent: number()?, group: number()?, session: number()? })
+    }
+
+    /// Returns the group that may be ended with this process: one in another session than ours. Whatever is started here has a
+    /// session of its own, and so have all groups in that session.
+    fn group_apart_from(&self, own: &Self) -> Option<Pid> {
+        if self.session == own.session || self.group == own.group { None } else { Pid::from_raw(self.group) }
+    }
+}
+
+/// Returns whether a process is a child of `own`. One that is over and only waits to be noticed is not counted.
 fn is_child(id: i32, own: i32) -> bool {
-    let stat = std::fs::read_to_string(Path::new("/proc").join(id.to_string()).join("stat")).unwrap_or_default();
-    // The name in parentheses may hold anything.
-    let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let (state, parent) = (fields.next(), fields.next());
-    state != Some("Z") && parent.and_then(|parent| parent.parse().ok()) == Some(own)
+    Standing::of(&id.to_string()).is_some_and(|standing| !standing.is_over && standing.parent == own)
 }
 
 /// Kills processes, each with its process group: one that starts another and ends, again and again, is over before a signal reaches
 /// it, but its group is not.
 fn kill(pids: &[Pid]) {
-    let own = rustix::process::getsid(None).ok();
+    let own = Standing::of("self");
     for pid in pids {
-        // Whatever is started here has a session of its own, and so have all groups in that session.
-        let is_apart = rustix::process::getsid(Some(*pid)).is_ok_and(|session| Some(session) != own);
-        if let (true, Ok(group)) = (is_apart, rustix::process::getpgid(Some(*pid))) {
+        let standing = Standing::of(&pid.as_raw_nonzero().to_string());
+        let group = standing.zip(own.as_ref()).and_then(|(standing, own)| standing.group_apart_from(own));
+        if let Some(group) = group {
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         let _ = rustix::process::kill_process(*pid, Signal::KILL);
@@ -135,4 +159,35 @@ pub(crate) fn kill_all(mark: &str) -> usize {
         kill(&left);
     }
     first.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn standing(group: i32, session: i32) -> Standing {
+        Standing::read(&format!("7 (a) b) S 3 {group} {session} 0 -1")).expect("a line of /proc")
+    }
+
+    #[test]
+    fn only_a_group_of_another_session_ends_with_its_process() {
+        let ends = |(group, session), (own_group, own_session)| {
+            let group = standing(group, session).group_apart_from(&standing(own_group, own_session));
+            group.map(|group| group.as_raw_nonzero().get())
+        };
+        assert_eq!(ends((7, 7), (5, 4)), Some(7));
+        assert_eq!(ends((7, 4), (5, 4)), None, "our own session");
+        // In a container whose processes were started from outside, our own numbers are zero; a signal to group zero would reach us.
+        assert_eq!(ends((7, 7), (0, 0)), Some(7));
+        assert_eq!(ends((0, 0), (0, 0)), None);
+        assert_eq!(ends((0, 0), (5, 4)), None);
+    }
+
+    #[test]
+    fn the_name_of_a_process_says_nothing_of_its_standing() {
+        let standing = Standing::read("7 (x) Z 1 1 1) S 3 5 4 0 -1").expect("a line of /proc");
+        assert_eq!((standing.is_over, standing.parent, standing.group, standing.session), (false, 3, 5, 4));
+        assert!(Standing::read("7 (x) Z 3 7 7 0").expect("a line of /proc").is_over);
+        assert!(Standing::read("").is_none() && Standing::read("7 (x) S 3").is_none());
+    }
 }
