@@ -1,0 +1,168 @@
+//! The documents say nothing that is not so: what they point to exists, and what they list is what there is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+const DOCUMENTS: [&str; 15] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "BENCHMARKS.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "docs/codemode.md",
+    "docs/coverage.md",
+    "docs/guest.md",
+    "docs/mcp.md",
+    "docs/operators.md",
+    "docs/programs.md",
+    "docs/cli.md",
+    "docs/config.md",
+    "docs/plugins.md",
+    "docs/tools.md",
+];
+
+#[test]
+fn paths_in_the_documents_exist() {
+    for document in DOCUMENTS {
+        let text = read(document);
+        let code =
+            text.split('`').skip(1).step_by(2).filter(|code| code.starts_with("crates/") || code.starts_with("fuzz/"));
+        let links =
+            text.split("](").skip(1).filter_map(|rest| rest.split(')').next()).filter(|link| !link.contains("://"));
+        for path in code
+            .map(|code| (Path::new(""), code))
+            .chain(links.map(|link| (Path::new(document).parent().unwrap(), link)))
+        {
+            let (base, path) = path;
+            let path = path.split([' ', '#']).next().unwrap_or_default();
+            assert!(root().join(base).join(path).exists(), "{document} names {path}, which does not exist");
+        }
+    }
+}
+
+#[test]
+fn every_defence_in_the_threat_model_has_its_test() {
+    assert!(tests_named_in("SECURITY.md") >= 15);
+}
+
+#[test]
+fn every_promise_in_the_table_has_its_test() {
+    assert!(tests_named_in("docs/coverage.md") >= 80);
+}
+
+/// How many tests a table names in its last column. All of them exist.
+fn tests_named_in(document: &str) -> usize {
+    let mut count = 0;
+    for row in read(document).lines().filter(|line| line.starts_with("| ") && line.contains(".rs`")) {
+        let test = row.rsplit('|').nth(1).expect("a last column");
+        // A line may need more than one test.
+        let parts: Vec<&str> = test.split('`').skip(1).step_by(2).collect();
+        for pair in parts.chunks(2) {
+            let [file, name] = pair else { panic!("a file without a test: {row}") };
+            let source = read(file);
+            assert!(
+                source.contains(&format!("fn {name}(")) || source.contains(&format!("\"{name}\",")),
+                "{file} has no {name}"
+            );
+            count += 1;
+        }
+    }
+    count
+}
+
+#[test]
+fn the_commands_of_the_cli_page_are_those_of_the_binary() {
+    let page = read("docs/cli.md");
+    for (command, options) in [
+        (&["exec"][..], &["--json", "--timeout-ms", "-e", "--ts", "--session", "--agent", "--id"][..]),
+        (&["wait"], &["--json", "--timeout-ms", "--session"]),
+        (&["runs"], &["--json", "--session"]),
+        (&["demo"], &[]),
+        (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
+        (&["tools", "call"], &["--json", "--session"]),
+        (&["plugins"], &["--json"]),
+        (&["mcp", "serve"], &["--http", "--surface", "--session"]),
+        (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
+        (&["mcp", "list"], &["--cached", "--json"]),
+        (&["mcp", "login"], &["--no-browser", "--json"]),
+        (&["secrets"], &["--json", "--keychain"]),
+        (&["backup"], &["--json"]),
+        (&["restore"], &["--json"]),
+        (&["confine"], &["--write", "--no-network"]),
+        (&["config"], &["--json", "--config", "--state-dir"]),
+        (&["bench", "cells"], &["--json", "--rounds"]),
+        (&["bench", "calls"], &["--json", "--rounds"]),
+        (&["bench", "mcp"], &["--json", "--rounds"]),
+        (&["bench", "search"], &["--json", "--data"]),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");
+        let help = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(page.contains(&format!("pincer {}", command.join(" "))), "{command:?} is not in docs/cli.md");
+        for option in options {
+            assert!(page.contains(option) && help.contains(option), "{command:?} {option}");
+        }
+    }
+}
+
+#[test]
+fn the_page_of_tools_has_all_of_them() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pincer"));
+    command.args(["tools", "list", "--json"]).current_dir(home.path()).env_clear().env("HOME", home.path());
+    let listed = command.output().expect("pincer").stdout;
+    let listed: Vec<serde_json::Value> = serde_json::from_slice(&listed).expect("a list");
+    let page = read("docs/tools.md");
+    for name in listed.iter().filter_map(|tool| tool["name"].as_str()) {
+        assert!(page.contains(&format!("`{name}`")), "{name} is not in docs/tools.md");
+    }
+    assert_eq!(listed.len(), 13);
+}
+
+#[test]
+fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
+    for sample in ["notes", "clock"] {
+        let folder = root().join("examples").join(sample);
+        let checked =
+            Command::new(env!("CARGO_BIN_EXE_pincer")).args(["plugins", "check"]).arg(folder).output().expect("pincer");
+        assert!(checked.status.success(), "{sample}: {}", String::from_utf8_lossy(&checked.stderr));
+    }
+    let page = read("docs/plugins.md");
+    let schema = serde_json::to_value(pincer_plugins::Manifest::schema()).expect("a schema");
+    let mut keys: Vec<String> = Vec::new();
+    for shape in schema["$defs"].as_object().expect("shapes").values().chain([&schema]) {
+        keys.extend(shape["properties"].as_object().into_iter().flatten().map(|(key, _)| key.clone()));
+    }
+    assert!(keys.len() > 20, "{keys:?}");
+    for key in keys {
+        assert!(
+            page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}[]`")),
+            "{key} is not in docs/plugins.md"
+        );
+    }
+}
+
+/// The configs that the pages show are right ones.
+#[test]
+fn the_configs_in_the_documents_are_valid() {
+    let mut count = 0;
+    for document in ["docs/mcp.md", "docs/operators.md"] {
+        for block in read(document).split("```json5\n").skip(1) {
+            let block = block.split("```").next().expect("a closed block");
+            let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());
+            if let Err(wrong) = pincer_config::parse(block, &long_enough) {
+                panic!("{document}: {wrong}\n{block}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count >= 3);
+}

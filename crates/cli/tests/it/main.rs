@@ -1,0 +1,25 @@
+//! The program `pincer`, as people and scripts use it: one program for all tests that can be beside others.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod attacks;
+mod backup;
+mod cli;
+mod codemode;
+#[path = "../common/mod.rs"]
+mod common;
+mod config;
+mod docs;
+mod layers;
+mod log;
+mod mcp;
+mod mcp_hidden;
+mod mcp_import;
+mod mcp_serve;
+mod mcp_starting;
+mod mcp_variables;
+mod plugins;
+mod secrets;
+mod starts;
+mod tools;
+mod trust;
+mod users;

@@ -1,0 +1,182 @@
+//! Hooks: the rules by which what they say is merged, one by one, and that a broken one is a shut gate.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use crate::common::{House, house};
+use pincer_tools::hooks::{BeforeHook, BeforeToolCall, BeforeVerdict, CommandHook, FnHook, Hook, HookError};
+use pincer_tools::{DoorBuilder, ErrorCode, Matcher};
+use serde_json::{Value, json};
+
+fn hook(name: &str, priority: i32, hook: impl BeforeHook + 'static) -> Hook {
+    let matcher = Matcher::default();
+    Hook { name: name.into(), matcher, priority, timeout: Duration::from_secs(20), hook: Arc::new(hook) }
+}
+
+fn says(verdict: Value) -> impl BeforeHook {
+    let verdict: BeforeVerdict = serde_json::from_value(verdict).expect("a verdict");
+    FnHook(move |_: &BeforeToolCall| Ok(verdict.clone()))
+}
+
+/// Appends its name to the text, and to `log`.
+fn appends(name: &'static str, log: &Arc<Mutex<Vec<&'static str>>>) -> impl BeforeHook + use<> {
+    let log = Arc::clone(log);
+    FnHook(move |event: &BeforeToolCall| {
+        log.lock().unwrap().push(name);
+        let text = format!("{}{name}", event.params["text"].as_str().unwrap_or_default());
+        Ok(BeforeVerdict { params: Some(json!({ "text": text })), ..BeforeVerdict::default() })
+    })
+}
+
+fn with(hooks: Vec<Hook>) -> House {
+    house(|door| hooks.into_iter().fold(door, DoorBuilder::hook))
+}
+
+async fn echoed(house: &House) -> Value {
+    house.call("openclaw:core:echo", json!({ "text": "" })).await.value().expect("a value")["text"].clone()
+}
+
+async fn blocked(house: &House) -> String {
+    let error = house.error("openclaw:core:echo", json!({ "text": "" })).await;
+    assert_eq!(error.code, ErrorCode::Blocked, "{error}");
+    error.message
+}
+
+#[tokio::test]
+async fn higher_priority_comes_first_and_each_sees_what_the_one_before_made() {
+    let log = Arc::default();
+    let house = with(vec![
+        hook("b", 1, appends("b", &log)),
+        hook("a", 5, appends("a", &log)),
+        hook("c", 1, appends("c", &log)),
+    ]);
+    assert_eq!(echoed(&house).await, "abc");
+    assert_eq!(*log.lock().unwrap(), ["a", "b", "c"]);
+}
+
+#[tokio::test]
+async fn a_block_ends_the_matter() {
+    let log = Arc::default();
+    let house = with(vec![
+        hook("gate", 5, says(json!({ "block": true, "blockReason": "not today" }))),
+        hook("late", 1, appends("late", &log)),
+        hook("lifts", 0, says(json!({ "block": false }))),
+    ]);
+    assert_eq!(blocked(&house).await, "blocked by the hook gate: not today");
+    assert!(log.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn block_false_says_nothing() {
+    let house =
+        with(vec![hook("lifts", 9, says(json!({ "block": false }))), hook("gate", 1, says(json!({ "block": true })))]);
+    assert_eq!(blocked(&house).await, "blocked by the hook gate: it gave no reason");
+    assert_eq!(echoed(&with(vec![hook("lifts", 9, says(json!({ "block": false })))])).await, "");
+}
+
+#[tokio::test]
+async fn what_hooks_make_of_an_input_must_fit() {
+    let house = with(vec![hook("breaks", 1, says(json!({ "params": { "text": 5 } })))]);
+    assert!(blocked(&house).await.contains("the hooks changed the input"));
+}
+
+#[tokio::test]
+async fn a_hook_is_asked_about_what_it_matches_and_a_bare_name_means_servers_too() {
+    let gate = |names: &[&str]| Hook {
+        matcher: Matcher::parse("hooks", names).expect("valid"),
+        ..hook("gate", 1, says(json!({ "block": true })))
+    };
+    let calls = |house: House| async move {
+        let echo = house.call("openclaw:core:echo", json!({ "text": "" })).await.result.is_ok();
+        (echo, house.call("mcp:files:read", json!({ "text": "" })).await.result.is_ok())
+    };
+    assert_eq!(calls(with(vec![gate(&["echo"])])).await, (false, true));
+    assert_eq!(calls(with(vec![gate(&["read"])])).await, (true, false));
+    assert_eq!(calls(with(vec![gate(&["mcp:*"])])).await, (true, false));
+    assert_eq!(calls(with(vec![gate(&[])])).await, (false, false));
+}
+
+#[tokio::test]
+async fn a_hook_that_cannot_answer_blocks() {
+    let fails = FnHook(|_: &BeforeToolCall| Err(HookError::Answer("nonsense".into())));
+    assert!(blocked(&with(vec![hook("broken", 1, fails)])).await.contains("the hook broken could not be asked"));
+    struct Never;
+    impl BeforeHook for Never {
+        fn before_tool_call<'a>(
+            &'a self,
+            _: &'a BeforeToolCall,
+        ) -> pincer_tools::BoxFuture<'a, Result<BeforeVerdict, HookError>> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let never = Hook { timeout: Duration::from_millis(20), ..hook("slow", 1, Never) };
+    assert_eq!(blocked(&with(vec![never])).await, "the hook slow did not answer within 20 ms, so the call is blocked");
+}
+
+#[tokio::test]
+async fn observers_are_told_what_came_of_a_call_and_can_hold_nothing_up() {
+    use pincer_tools::hooks::{AfterHook, AfterToolCall, FnAfterHook, Observer};
+    struct Never;
+    impl AfterHook for Never {
+        fn after_tool_call<'a>(&'a self, _: &'a AfterToolCall) -> pincer_tools::BoxFuture<'a, ()> {
+            Box::pin(std::future::pending())
+        }
+    }
+    let log: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
+    let told = log.clone();
+    let house = house(move |door| {
+        let observer = |names: &[&str], millis, hook: Arc<dyn AfterHook>| Observer {
+            matcher: Matcher::parse("hooks", names).expect("valid"),
+            timeout: Duration::from_millis(millis),
+            hook,
+        };
+        let note = FnAfterHook(move |event: &AfterToolCall| {
+            told.lock().unwrap().push((event.tool_id.clone(), event.result.is_some()));
+        });
+        door.observer(observer(&[], 10, Arc::new(Never))).observer(observer(&["echo"], 20_000, Arc::new(note)))
+    });
+    house.call("openclaw:core:echo", json!({ "text": "x" })).await.result.expect("a value");
+    house.call("openclaw:core:echo", json!({})).await.result.expect_err("a wrong input");
+    house.call("mcp:files:read", json!({ "text": "x" })).await.result.expect("a value");
+    let echo = "openclaw:core:echo".to_owned();
+    assert_eq!(*log.lock().unwrap(), [(echo.clone(), true), (echo, false)]);
+}
+
+fn shell(script: &str) -> CommandHook {
+    CommandHook { command: vec!["sh".into(), "-c".into(), script.into()], is_in_the_open: false }
+}
+
+#[tokio::test]
+async fn a_command_gets_the_event_and_gives_a_verdict() {
+    let house = with(vec![
+        hook("silent", 3, shell("exit 0")),
+        hook("deaf", 2, shell("printf '{}'")),
+        hook(
+            "reads",
+            1,
+            shell(r#"grep -q '"toolId":"openclaw:core:echo"' && printf '{"params":{"text":"from the hook"}}'"#),
+        ),
+    ]);
+    assert_eq!(echoed(&house).await, "from the hook");
+}
+
+#[tokio::test]
+async fn a_command_that_fails_in_any_way_blocks() {
+    for (script, says) in [
+        ("echo why >&2; exit 3", "exit status: 3: why"),
+        ("kill -9 $$", "signal: 9"),
+        ("echo not json", "its answer is not a verdict"),
+        (r#"echo '{"blok":true}'"#, "unknown field `blok`"),
+        (r#"echo '{"block":"yes"}'"#, "invalid type"),
+        ("head -c 2000000 /dev/zero | tr '\\0' ' '; echo '{}'", "more than 1048576 bytes"),
+    ] {
+        let message = blocked(&with(vec![hook("command", 1, shell(script))])).await;
+        assert!(message.contains(says), "{script}: {message}");
+    }
+    let missing = CommandHook { command: vec!["/no/such/program".into()], is_in_the_open: false };
+    assert!(blocked(&with(vec![hook("missing", 1, missing)])).await.contains("cannot be started"));
+    let empty = CommandHook { command: vec![], is_in_the_open: false };
+    assert!(blocked(&with(vec![hook("empty", 1, empty)])).await.contains("it has no command"));
+    let slow = Hook { timeout: Duration::from_millis(50), ..hook("slow", 1, shell("sleep 600")) };
+    assert!(blocked(&with(vec![slow])).await.contains("did not answer within 50 ms"));
+}
