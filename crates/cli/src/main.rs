@@ -80,21 +80,21 @@ fn main() -> ExitCode {
     log::begin(&cli.log);
     let code = match cli.command {
         Command::Exec(arguments) => {
-            in_worker(&arguments.cell, |worker| commands::exec::exec(&cli.places, &arguments, worker))
+            in_worker(&arguments.cell, |worker| commands::exec::exec(&cli.locations, &arguments, worker))
         }
         Command::Wait(arguments) => {
-            in_worker(&arguments.cell, |worker| commands::exec::wait(&cli.places, &arguments, worker))
+            in_worker(&arguments.cell, |worker| commands::exec::wait(&cli.locations, &arguments, worker))
         }
-        Command::Runs(arguments) => commands::runs::run(&cli.places, &arguments),
+        Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Demo => commands::demo::run(),
-        Command::Tools(arguments) => commands::tools::run(&cli.places, &arguments),
-        Command::Plugins(arguments) => commands::plugins::run(&cli.places, &arguments),
-        Command::Config(arguments) => commands::config::run(&cli.places, &arguments),
-        Command::Mcp(arguments) => commands::mcp::run(&cli.places, &arguments),
-        Command::Secrets(arguments) => commands::secrets::run(&cli.places, &arguments),
-        Command::Approvals(arguments) => commands::approvals::run(&cli.places, &arguments),
-        Command::Backup(arguments) => commands::backup::backup(&cli.places, &arguments),
-        Command::Restore(arguments) => commands::backup::restore(&cli.places, &arguments),
+        Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
+        Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
+        Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),
+        Command::Mcp(arguments) => commands::mcp::run(&cli.locations, &arguments),
+        Command::Secrets(arguments) => commands::secrets::run(&cli.locations, &arguments),
+        Command::Approvals(arguments) => commands::approvals::run(&cli.locations, &arguments),
+        Command::Backup(arguments) => commands::backup::backup(&cli.locations, &arguments),
+        Command::Restore(arguments) => commands::backup::restore(&cli.locations, &arguments),
         Command::Confine(arguments) => commands::confine::run(&arguments),
         Command::Bench { command: BenchCommand::Cells(arguments) } => commands::bench_cells::run(&arguments),
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),

@@ -6,34 +6,34 @@ use pincer_runtime::{Audience, Principal, Runtime, RuntimeError, RuntimeOptions,
 
 use crate::print::{chain, note};
 use crate::state::{self, OpenError};
-use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::usage::{LocationArguments, ScopeArguments};
 use crate::{FAILED, WRONG_USAGE, notices, settings};
 
 /// Returns the options of a runtime that draws its notices on stderr.
-pub(crate) fn options(places: &PlaceArguments, loaded: Loaded) -> Result<RuntimeOptions, OpenError> {
-    let state = state::directory(places).ok_or(OpenError::NoPlace)?;
+pub(crate) fn options(locations: &LocationArguments, loaded: Loaded) -> Result<RuntimeOptions, OpenError> {
+    let state = state::directory(locations).ok_or(OpenError::NoDirectory)?;
     Ok(RuntimeOptions { observer: notices::observer(), ..RuntimeOptions::new(loaded, state) })
 }
 
 /// Opens a runtime for programs. A failure is a result that tells it.
 pub(crate) fn for_programs(
-    places: &PlaceArguments,
+    locations: &LocationArguments,
     change: impl FnOnce(RuntimeOptions) -> RuntimeOptions,
 ) -> Result<Runtime, Box<CodeModeResult>> {
     let refused = |code, error: &dyn std::error::Error| Box::new(CodeModeResult::refused(code, chain(error)));
-    let loaded = settings::read(places).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
+    let loaded = settings::read(locations).map_err(|error| refused(ErrorCode::InvalidConfig, &error))?;
     settings::warn(&loaded);
-    let options = options(places, loaded).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
+    let options = options(locations, loaded).map_err(|error| refused(ErrorCode::RuntimeUnavailable, &error))?;
     Runtime::open(change(options)).map_err(|error| Box::new(error.refused()))
 }
 
 /// Opens a runtime for a command that looks at tools or calls one. A failure is told, and is this exit code.
 pub(crate) fn for_tools(
-    places: &PlaceArguments,
+    locations: &LocationArguments,
     change: impl FnOnce(RuntimeOptions) -> RuntimeOptions,
 ) -> Result<Runtime, u8> {
-    let loaded = settings::ready(places)?;
-    let options = options(places, loaded).map_err(|error| {
+    let loaded = settings::ready(locations)?;
+    let options = options(locations, loaded).map_err(|error| {
         note(&format!("error: {}", chain(&error)));
         FAILED
     })?;

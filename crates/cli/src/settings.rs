@@ -2,17 +2,17 @@
 
 use std::env;
 
-use pincer_config::{ConfigError, Loaded, Places, find, load_with};
+use pincer_config::{Candidates, ConfigError, Loaded, find, load_with};
 use pincer_runtime::{Promised, Vault, place};
 
 use crate::WRONG_USAGE;
 use crate::print::{chain, note};
 use crate::state;
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 
 /// Where the config may be.
-pub(crate) fn places_of(arguments: &PlaceArguments) -> Places {
-    Places {
+pub(crate) fn places_of(arguments: &LocationArguments) -> Candidates {
+    Candidates {
         named: arguments.config.clone(),
         here: env::current_dir().unwrap_or_default(),
         home: place("XDG_CONFIG_HOME", ".config"),
@@ -20,19 +20,19 @@ pub(crate) fn places_of(arguments: &PlaceArguments) -> Places {
 }
 
 /// Finds and reads the config.
-pub(crate) fn read(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
-    let places = places_of(arguments);
-    load_with(&places, &vault(arguments, &places))
+pub(crate) fn read(arguments: &LocationArguments) -> Result<Loaded, ConfigError> {
+    let locations = places_of(arguments);
+    load_with(&locations, &vault(arguments, &locations))
 }
 
 /// The same for commands that only look at it: no secret is looked up, so nothing that the config names is started.
-pub(crate) fn read_only(arguments: &PlaceArguments) -> Result<Loaded, ConfigError> {
-    let places = places_of(arguments);
-    load_with(&places, &Promised(vault(arguments, &places)))
+pub(crate) fn read_only(arguments: &LocationArguments) -> Result<Loaded, ConfigError> {
+    let locations = places_of(arguments);
+    load_with(&locations, &Promised(vault(arguments, &locations)))
 }
 
-fn vault(arguments: &PlaceArguments, places: &Places) -> Vault {
-    Vault::new(state::directory(arguments), find(places).as_deref())
+fn vault(arguments: &LocationArguments, locations: &Candidates) -> Vault {
+    Vault::new(state::directory(arguments), find(locations).as_deref())
 }
 
 /// Warns, or ends the command with this exit code.
@@ -50,7 +50,7 @@ pub(crate) fn told(read: Result<Loaded, ConfigError>) -> Result<Loaded, u8> {
 }
 
 /// Finds and reads the config: warnings are told, and what is wrong ends the command with this exit code.
-pub(crate) fn ready(arguments: &PlaceArguments) -> Result<Loaded, u8> {
+pub(crate) fn ready(arguments: &LocationArguments) -> Result<Loaded, u8> {
     told(read(arguments))
 }
 

@@ -14,7 +14,7 @@ use crate::usage_mcp::McpArguments;
 #[command(name = "pincer", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub places: PlaceArguments,
+    pub locations: LocationArguments,
     #[command(flatten)]
     pub log: LogArguments,
     #[command(subcommand)]
@@ -23,7 +23,7 @@ pub(crate) struct Cli {
 
 /// Where config and state are.
 #[derive(Args)]
-pub(crate) struct PlaceArguments {
+pub(crate) struct LocationArguments {
     /// The config; otherwise ./pincer.json5, or pincer/pincer.json5 in the config home
     #[arg(long, global = true, value_name = "FILE", env = "PINCER_CONFIG")]
     pub config: Option<PathBuf>,

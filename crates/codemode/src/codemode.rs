@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, ProgramValue, Scope};
+use pincer_sandbox::{Engine, Global, Limits, MemoryBudget, Program, ProgramValue};
 use pincer_source::{Prepared, Returns};
 use pincer_store::{CallId, Leases, Run, RunId, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
@@ -16,8 +16,8 @@ use crate::aside::Home;
 use crate::drive::{Driver, margin};
 use crate::input::{ExecInput, InputError, WaitInput};
 use crate::listener::Listener;
-use crate::live::{Live, ParkedRun, Turn};
-use crate::making::Caller;
+use crate::live::{Live, ParkedRun, Taken};
+use crate::making::CallParts;
 use crate::memory::{Backstop, Memory};
 use crate::outcome::RunError;
 use crate::pending_calls::PendingCalls;
@@ -109,7 +109,7 @@ impl CodeMode {
         let record = RunRecord::fresh(key.clone());
         let id = record.id.clone();
         let abort = scope.context.abort.child_token();
-        let Turn::Go(tell, _) = self.shared.live.take(&id, &abort) else {
+        let Taken::Go(tell, _) = self.shared.live.take(&id, &abort) else {
             return CodeModeResult::refused(ErrorCode::InternalError, "two runs have the same id");
         };
         let again = key.map(|key| (key, input.clone()));
@@ -188,9 +188,9 @@ impl CodeMode {
         let abort = scope.context.abort.child_token();
         let id = run.id.clone();
         match self.shared.live.take(&id, &abort) {
-            Turn::Join(result) => joined(result).await,
-            Turn::Held(held) => self.told_held(&held).await,
-            Turn::Go(tell, pending_calls) => {
+            Taken::Join(result) => joined(result).await,
+            Taken::Held(held) => self.told_held(&held).await,
+            Taken::Go(tell, pending_calls) => {
                 let (mode, scope) = (self.clone(), scope.clone());
                 let (of, token) = (scope.clone(), abort.clone());
                 let pending_calls = pending_calls.map(|pending_calls| *pending_calls);
@@ -289,15 +289,15 @@ impl CodeMode {
             Returns::LastInList => ProgramValue::Last,
         };
         let program = Program::new(prepared.text).value(value).library(library);
-        let program = scope.tools.globals().fold(program, |program, name| program.global(name, Scope::Lazy));
+        let program = scope.tools.globals().fold(program, |program, name| program.global(name, Global::Lazy));
         let cell = match self.shared.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
             Err(error) => return refused(RunError::of_error(&error), telemetry),
         };
-        let caller = self.caller(&scope, &abort, &parent);
+        let parts = self.call_parts(&scope, &abort, &parent);
         let mut driver = Driver {
             shared: Arc::clone(&self.shared),
-            pending_calls: PendingCalls::new(caller, scope.settings.pending_calls),
+            pending_calls: PendingCalls::new(parts, scope.settings.pending_calls),
             known: Arc::clone(scope.tools.known()),
             scope,
             record,
@@ -378,10 +378,10 @@ impl CodeMode {
     }
 
     /// What calls of a run are made with.
-    pub(crate) fn caller(&self, scope: &RunScope, abort: &CancellationToken, parent: &CallId) -> Caller {
+    pub(crate) fn call_parts(&self, scope: &RunScope, abort: &CancellationToken, parent: &CallId) -> CallParts {
         let (door, tools) = (Arc::clone(&self.shared.door), Arc::clone(&scope.tools));
         let context = Context { abort: abort.clone(), ..scope.context.clone() };
-        Caller {
+        CallParts {
             door,
             tools,
             context,

@@ -47,7 +47,7 @@ impl Drop for Guard {
 }
 
 /// What to do with a run that somebody wants to continue.
-pub(crate) enum Turn {
+pub(crate) enum Taken {
     /// It is driven already.
     Join(Awaited),
     /// It has ended, and the store has not taken that.
@@ -69,11 +69,11 @@ impl Live {
     }
 
     /// Makes it the caller's business to drive this run, unless somebody does.
-    pub(crate) fn take(&self, id: &RunId, abort: &CancellationToken) -> Turn {
+    pub(crate) fn take(&self, id: &RunId, abort: &CancellationToken) -> Taken {
         let mut runs = self.lock();
         match runs.get(id) {
-            Some(Local::Driven { result, .. }) => return Turn::Join(result.clone()),
-            Some(Local::Held(held)) => return Turn::Held(Arc::clone(held)),
+            Some(Local::Driven { result, .. }) => return Taken::Join(result.clone()),
+            Some(Local::Held(held)) => return Taken::Held(Arc::clone(held)),
             Some(Local::Parked(_) | Local::Left(_)) | None => {}
         }
         let (tell, result) = watch::channel(None);
@@ -87,7 +87,7 @@ impl Live {
             }
             Local::Driven { .. } | Local::Held(_) => None,
         });
-        Turn::Go(tell, pending_calls)
+        Taken::Go(tell, pending_calls)
     }
 
     pub(crate) fn park(&self, id: &RunId, parked: ParkedRun) {

@@ -45,7 +45,7 @@ impl Progress {
 
 /// The parts that all calls of a run are made with.
 #[derive(Clone)]
-pub(crate) struct Caller {
+pub(crate) struct CallParts {
     pub door: Arc<Door>,
     pub tools: Arc<RunTools>,
     /// The context of the program. Its `run` is set once the run is stored.
@@ -63,13 +63,13 @@ pub(crate) struct Caller {
 
 /// Makes a call.
 pub(crate) fn make(
-    caller: &Caller,
+    parts: &CallParts,
     call: &StoredCall,
     abort: CancellationToken,
     progress: &Arc<Progress>,
     tell: &UnboundedSender<Note>,
 ) -> BoxFuture<'static, Outcome> {
-    let Caller { door, tools, context, parent, listener, values, user, .. } = caller.clone();
+    let CallParts { door, tools, context, parent, listener, values, user, .. } = parts.clone();
     let (id, text_bytes) = (call.id, call.input.as_str().len());
     let asked = Call {
         id: format!("{parent}/{}", call.seq).into(),

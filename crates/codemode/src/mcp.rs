@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::names::camel_names;
 use pincer_catalog::{Catalog, Entry, Operation, Policy, Source, ToolId, declare, nearest, shortened};
-use pincer_sandbox::{File, Json, Scope};
+use pincer_sandbox::{File, Global, Json};
 use pincer_tools::ServerState;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -108,10 +108,10 @@ impl McpServers {
     }
 
     /// The global `MCP`.
-    pub(crate) fn scope(&self) -> Scope {
+    pub(crate) fn scope(&self) -> Global {
         let servers = self.servers.iter().map(|server| (server.identifier.clone(), server.scope()));
-        let api = ("$api".to_owned(), Scope::Bound(API.into(), Json::null()));
-        Scope::Object(std::iter::once(api).chain(servers).collect())
+        let api = ("$api".to_owned(), Global::Bound(API.into(), Json::null()));
+        Global::Object(std::iter::once(api).chain(servers).collect())
     }
 
     /// The files of `API`.
@@ -270,24 +270,24 @@ impl McpServer {
         Self { identifier, name: name.to_owned(), state: state.clone(), tools, operations, declared: OnceLock::new() }
     }
 
-    fn scope(&self) -> Scope {
+    fn scope(&self) -> Global {
         let text = |text: &str| Json::of(&text).unwrap_or_else(|_| Json::null());
-        let call = |entry: &Entry| Scope::Bound(CALL.into(), text(&entry.id.to_string()));
+        let call = |entry: &Entry| Global::Bound(CALL.into(), text(&entry.id.to_string()));
         let mut members = vec![
-            ("$api".to_owned(), Scope::Bound(API.into(), text(&self.name))),
-            ("$serverName".to_owned(), Scope::Data(text(&self.name))),
+            ("$api".to_owned(), Global::Bound(API.into(), text(&self.name))),
+            ("$serverName".to_owned(), Global::Data(text(&self.name))),
         ];
         for group in ["resources", "prompts"] {
             let shared = self.operations.iter().filter(|(path, _)| path[0] == group);
             let shared: Vec<_> = shared.map(|(path, entry)| (path[1].to_owned(), call(entry))).collect();
             if !shared.is_empty() {
-                members.push((group.to_owned(), Scope::Object(shared)));
+                members.push((group.to_owned(), Global::Object(shared)));
             }
         }
         members.extend(self.tools.iter().map(|(name, entry)| (name.clone(), call(entry))));
         match self.tools.is_empty() && self.operations.is_empty() {
-            true => Scope::Open(members, UNKNOWN.into(), text(&self.name)),
-            false => Scope::Object(members),
+            true => Global::Open(members, UNKNOWN.into(), text(&self.name)),
+            false => Global::Object(members),
         }
     }
 

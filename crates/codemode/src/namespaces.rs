@@ -1,9 +1,10 @@
 //! The namespaces of one run: which it has, how its programs see them, and which tool a call of one means.
 
 use pincer_catalog::{Catalog, Source, ToolId};
-use pincer_sandbox::{Json, JsonError, Scope as GuestScope};
+use pincer_sandbox::{Global, Json, JsonError};
 use pincer_tools::{
-    Arguments, Context, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool, TooManyArguments,
+    Arguments, Context, Namespace, NamespaceError, NamespaceFunction, NamespacePart, NamespaceSource, PATH_SEPARATOR,
+    TooManyArguments,
 };
 use serde_json::Value;
 
@@ -14,7 +15,7 @@ pub(crate) struct Visible {
     pub description: Option<String>,
     pub prompt: Option<String>,
     plugin: String,
-    scope: Scope,
+    scope: NamespacePart,
 }
 
 /// Returns the namespaces whose tools are all there and the plugin's own, and the errors of those that are left out although they
@@ -31,8 +32,8 @@ pub(crate) fn visible(
             continue;
         }
         let scope = match &namespace.scope {
-            ScopeSource::Fixed(scope) => scope.clone(),
-            ScopeSource::Made(make) => make(context),
+            NamespaceSource::Fixed(scope) => scope.clone(),
+            NamespaceSource::Made(make) => make(context),
         };
         match namespace.check_scope(&scope) {
             Ok(()) => {
@@ -58,27 +59,27 @@ fn id_of(plugin: &str, tool: &str) -> Option<String> {
 
 impl Visible {
     /// Returns the namespace as programs get it. A function knows the namespace and its place in it.
-    pub(crate) fn guest_scope(&self) -> GuestScope {
+    pub(crate) fn guest_scope(&self) -> Global {
         self.node(&self.scope, &mut Vec::new())
     }
 
-    fn node(&self, scope: &Scope, path: &mut Vec<String>) -> GuestScope {
+    fn node(&self, scope: &NamespacePart, path: &mut Vec<String>) -> Global {
         match scope {
-            Scope::Value(value) => GuestScope::Data(Json::of(value).unwrap_or_else(|_| Json::null())),
-            Scope::Object(members) => GuestScope::Object(
+            NamespacePart::Value(value) => Global::Data(Json::of(value).unwrap_or_else(|_| Json::null())),
+            NamespacePart::Object(members) => Global::Object(
                 members.iter().map(|(key, member)| (key.clone(), self.within(key.clone(), member, path))).collect(),
             ),
-            Scope::Array(items) => GuestScope::Array(
+            NamespacePart::Array(items) => Global::Array(
                 items.iter().enumerate().map(|(index, item)| self.within(index.to_string(), item, path)).collect(),
             ),
-            Scope::Tool(_) => {
+            NamespacePart::Tool(_) => {
                 let place = [self.id.clone(), path.join(&PATH_SEPARATOR.to_string())];
-                GuestScope::Bound("namespace".into(), Json::of(&place).unwrap_or_else(|_| Json::null()))
+                Global::Bound("namespace".into(), Json::of(&place).unwrap_or_else(|_| Json::null()))
             }
         }
     }
 
-    fn within(&self, key: String, scope: &Scope, path: &mut Vec<String>) -> GuestScope {
+    fn within(&self, key: String, scope: &NamespacePart, path: &mut Vec<String>) -> Global {
         path.push(key);
         let node = self.node(scope, path);
         path.pop();
@@ -93,11 +94,11 @@ impl Visible {
     ) -> Option<Result<(String, Json), TooManyArguments>> {
         let parts = path.split(PATH_SEPARATOR);
         let found = parts.filter(|part| !part.is_empty()).try_fold(&self.scope, |scope, part| match scope {
-            Scope::Object(members) => members.get(part),
-            Scope::Array(items) => items.get(part.parse::<usize>().ok()?),
-            Scope::Value(_) | Scope::Tool(_) => None,
+            NamespacePart::Object(members) => members.get(part),
+            NamespacePart::Array(items) => items.get(part.parse::<usize>().ok()?),
+            NamespacePart::Value(_) | NamespacePart::Tool(_) => None,
         })?;
-        let Scope::Tool(ScopeTool { tool, arguments: arrange }) = found else { return None };
+        let NamespacePart::Tool(NamespaceFunction { tool, arguments: arrange }) = found else { return None };
         let input = match arrange {
             Arguments::First => arguments.into_iter().next().flatten().filter(|first| !first.is_null()),
             _ => {

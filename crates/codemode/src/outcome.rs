@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pincer_sandbox::{Error, FILE_NAME, Failure, FailureKind, Json, LeftOut, Limit, Note, Output, RestoreError, Site};
-use pincer_source::{Place, excerpt, uncompilable};
+use pincer_source::{Position, excerpt, uncompilable};
 use pincer_store::{RunState, StoreError};
 
 use crate::hints::hint;
@@ -299,6 +299,6 @@ fn original_frame(frame: &str, positions: &Positions) -> Option<String> {
     let (Some(Ok(line)), Some(Ok(column)), None) = (numbers.next(), numbers.next(), numbers.next()) else {
         return None;
     };
-    let Place { line, column } = positions.original(Site { line, column });
+    let Position { line, column } = positions.original(Site { line, column });
     Some(format!("{before}{FILE_NAME}:{line}:{column}{close}"))
 }

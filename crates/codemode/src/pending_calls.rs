@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::bridge::Method;
-use crate::making::{Caller, Progress, make};
+use crate::making::{CallParts, Progress, make};
 use crate::result::{PendingState, PendingToolCall};
 
 /// Smaller inputs are part of what every program is estimated to need.
@@ -64,7 +64,7 @@ pub(crate) struct Settled {
 }
 
 /// Where a call is made.
-enum Place {
+enum Whereabouts {
     /// It has not begun.
     Queue,
     /// Here: on a task of its own, or, without one, by the driver that waits for news.
@@ -73,7 +73,7 @@ enum Place {
     Elsewhere(OwnerId),
 }
 
-impl Place {
+impl Whereabouts {
     /// Whether a tool runs here for it.
     fn has_begun(&self) -> bool {
         let is_over = |task: &Option<JoinHandle<()>>| task.as_ref().is_some_and(JoinHandle::is_finished);
@@ -83,14 +83,14 @@ impl Place {
 
 struct PendingCall {
     call: StoredCall,
-    place: Place,
+    whereabouts: Whereabouts,
     /// Its tool waits for whoever called it.
     asking: bool,
 }
 
 /// The calls of one run that have not settled.
 pub(crate) struct PendingCalls {
-    caller: Caller,
+    parts: CallParts,
     calls: BTreeMap<RequestId, PendingCall>,
     /// A call that is the only one. Who waits for it makes it: another task would be another thread to wake up, twice.
     only: Option<(RequestId, BoxFuture<'static, Outcome>)>,
@@ -104,28 +104,28 @@ pub(crate) struct PendingCalls {
 }
 
 impl PendingCalls {
-    pub(crate) fn new(caller: Caller, most: usize) -> Self {
+    pub(crate) fn new(parts: CallParts, most: usize) -> Self {
         let (tell, notes) = unbounded_channel();
-        let texts = caller.texts.open(&caller.user, 0, 0);
+        let texts = parts.texts.open(&parts.user, 0, 0);
         let calls = BTreeMap::new();
-        Self { caller, calls, only: None, most, texts, text_bytes: 0, needs_checkpoint: false, tell, notes }
+        Self { parts, calls, only: None, most, texts, text_bytes: 0, needs_checkpoint: false, tell, notes }
     }
 
     /// Whose run it is, from now on.
     pub(crate) fn owned_by(&mut self, owner: RunOwner) {
-        self.caller.context.run = Some(owner);
+        self.parts.context.run = Some(owner);
     }
 
     /// Who calls, from now on. The run stays whose it is.
-    pub(crate) fn called_by(&mut self, caller: Caller) {
-        self.caller.listener.becomes(&caller.listener);
-        let context = Context { run: self.caller.context.run.take(), ..caller.context };
-        self.caller = Caller { context, listener: self.caller.listener.clone(), ..caller };
+    pub(crate) fn called_by(&mut self, parts: CallParts) {
+        self.parts.listener.becomes(&parts.listener);
+        let context = Context { run: self.parts.context.run.take(), ..parts.context };
+        self.parts = CallParts { context, listener: self.parts.listener.clone(), ..parts };
     }
 
     /// The run, once it is stored.
     pub(crate) fn run(&self) -> Option<&RunOwner> {
-        self.caller.context.run.as_ref()
+        self.parts.context.run.as_ref()
     }
 
     /// The memory of the inputs of calls: the cell that asked for them hands it over.
@@ -136,20 +136,20 @@ impl PendingCalls {
     /// Takes a call that is to be made here.
     pub(crate) fn queue(&mut self, call: StoredCall) {
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, PendingCall { call, place: Place::Queue, asking: false });
+        self.calls.insert(call.id, PendingCall { call, whereabouts: Whereabouts::Queue, asking: false });
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
     pub(crate) fn watch(&mut self, call: StoredCall, owner: OwnerId) {
         let call = StoredCall { approval: None, ..call };
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, PendingCall { call, place: Place::Elsewhere(owner), asking: false });
+        self.calls.insert(call.id, PendingCall { call, whereabouts: Whereabouts::Elsewhere(owner), asking: false });
     }
 
     /// Whether a call that may change something waits, and is not part of a checkpoint whose next number this is.
     pub(crate) fn any_uncovered(&self, next: u32) -> bool {
         let uncovered = |pending: &PendingCall| !pending.call.flags.read_only && pending.call.seq >= next;
-        self.calls.values().any(|pending| matches!(pending.place, Place::Queue) && uncovered(pending))
+        self.calls.values().any(|pending| matches!(pending.whereabouts, Whereabouts::Queue) && uncovered(pending))
     }
 
     /// Whether calls wait that could begin.
@@ -159,13 +159,14 @@ impl PendingCalls {
 
     /// The first in the queue that may begin: there is room, and of tools that run one at a time none is running.
     fn next_to_start(&self) -> Option<RequestId> {
-        let under_way = || self.calls.values().filter(|pending| !matches!(pending.place, Place::Queue));
+        let under_way = || self.calls.values().filter(|pending| !matches!(pending.whereabouts, Whereabouts::Queue));
         if under_way().count() >= self.most {
             return None;
         }
         let sequential = under_way().any(|pending| pending.call.sequential);
-        let may =
-            |pending: &&PendingCall| matches!(pending.place, Place::Queue) && !(sequential && pending.call.sequential);
+        let may = |pending: &&PendingCall| {
+            matches!(pending.whereabouts, Whereabouts::Queue) && !(sequential && pending.call.sequential)
+        };
         self.calls.values().find(may).map(|pending| pending.call.id)
     }
 
@@ -173,10 +174,10 @@ impl PendingCalls {
     pub(crate) fn start(&mut self) {
         while let Some(id) = self.next_to_start() {
             let Some(pending) = self.calls.get_mut(&id) else { return };
-            let abort = self.caller.context.abort.child_token();
+            let abort = self.parts.context.abort.child_token();
             let progress = Progress::new();
-            let making = make(&self.caller, &pending.call, abort.clone(), &progress, &self.tell);
-            pending.place = Place::Here { abort, task: None, progress };
+            let making = make(&self.parts, &pending.call, abort.clone(), &progress, &self.tell);
+            pending.whereabouts = Whereabouts::Here { abort, task: None, progress };
             self.send_off();
             self.only = Some((id, making));
         }
@@ -193,7 +194,7 @@ impl PendingCalls {
             let outcome = making.await;
             let _ = tell.send(Note::Settled(id, outcome, Instant::now()));
         });
-        if let Some(PendingCall { place: Place::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
+        if let Some(PendingCall { whereabouts: Whereabouts::Here { task, .. }, .. }) = self.calls.get_mut(&id) {
             *task = Some(sent);
         }
     }
@@ -232,7 +233,7 @@ impl PendingCalls {
 
     /// Whether calls are made here.
     pub(crate) fn any_here(&self) -> bool {
-        self.calls.values().any(|pending| matches!(pending.place, Place::Here { .. }))
+        self.calls.values().any(|pending| matches!(pending.whereabouts, Whereabouts::Here { .. }))
     }
 
     /// News that are there already.
@@ -286,9 +287,9 @@ impl PendingCalls {
 
     /// The calls that other processes make, each with its process.
     pub(crate) fn elsewhere(&self) -> Vec<(StoredCall, OwnerId)> {
-        let of = |pending: &PendingCall| match &pending.place {
-            Place::Elsewhere(owner) => Some((pending.call.clone(), owner.clone())),
-            Place::Queue | Place::Here { .. } => None,
+        let of = |pending: &PendingCall| match &pending.whereabouts {
+            Whereabouts::Elsewhere(owner) => Some((pending.call.clone(), owner.clone())),
+            Whereabouts::Queue | Whereabouts::Here { .. } => None,
         };
         self.calls.values().filter_map(of).collect()
     }
@@ -296,7 +297,7 @@ impl PendingCalls {
     /// Whether nothing goes on before a person has answered.
     pub(crate) fn only_people_can_help(&self) -> bool {
         let asked = |pending: &PendingCall| pending.call.approval.is_some() || pending.asking;
-        let waits = |pending: &PendingCall| asked(pending) || matches!(pending.place, Place::Queue);
+        let waits = |pending: &PendingCall| asked(pending) || matches!(pending.whereabouts, Whereabouts::Queue);
         self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
     }
 
@@ -307,20 +308,20 @@ impl PendingCalls {
 
     /// Whether a tool is running here.
     pub(crate) fn any_begun(&self) -> bool {
-        self.calls.values().any(|pending| pending.place.has_begun())
+        self.calls.values().any(|pending| pending.whereabouts.has_begun())
     }
 
     /// Gives up the calls that no tool has begun with. Questions to people stay open.
     pub(crate) fn drop_unbegun(&mut self) {
         self.calls.retain(|_, pending| {
-            let Place::Here { task, progress, .. } = &pending.place else { return false };
+            let Whereabouts::Here { task, progress, .. } = &pending.whereabouts else { return false };
             // A call that is just being dispatched goes on: it may have been noted already.
             if progress.change(Progress::QUEUED, Progress::GIVEN_UP)
                 && let Some(task) = task
             {
                 task.abort();
             }
-            pending.place.has_begun()
+            pending.whereabouts.has_begun()
         });
         if self.only.as_ref().is_some_and(|(id, _)| !self.calls.contains_key(id)) {
             self.only = None;
@@ -338,7 +339,7 @@ impl PendingCalls {
     /// Ends everything that is made here.
     pub(crate) fn abort(&self) {
         for pending in self.calls.values() {
-            if let Place::Here { abort, .. } = &pending.place {
+            if let Whereabouts::Here { abort, .. } = &pending.whereabouts {
                 abort.cancel();
             }
         }
@@ -359,11 +360,11 @@ impl PendingCalls {
 
     /// As the model sees them.
     pub(crate) fn pending(&self) -> Vec<PendingToolCall> {
-        let shown = |PendingCall { call, place, .. }: &PendingCall| {
-            let state = match place {
+        let shown = |PendingCall { call, whereabouts, .. }: &PendingCall| {
+            let state = match whereabouts {
                 _ if call.approval.is_some() => PendingState::Approval,
-                Place::Queue => PendingState::Queued,
-                Place::Here { .. } | Place::Elsewhere(_) => PendingState::Running,
+                Whereabouts::Queue => PendingState::Queued,
+                Whereabouts::Here { .. } | Whereabouts::Elsewhere(_) => PendingState::Running,
             };
             call.shown(state)
         };

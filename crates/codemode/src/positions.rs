@@ -1,7 +1,7 @@
 //! From what the engine says of a place to what the author of the program wrote there.
 
 use pincer_sandbox::Site;
-use pincer_source::{Place, PositionMap};
+use pincer_source::{Position, PositionMap};
 use serde::{Deserialize, Serialize};
 
 /// Characters beyond ASCII that are remembered. A program with more has columns that are off behind them.
@@ -40,9 +40,9 @@ impl Positions {
     }
 
     /// The place in the author's text.
-    pub(crate) fn original(&self, Site { line, column }: Site) -> Place {
+    pub(crate) fn original(&self, Site { line, column }: Site) -> Position {
         let before = self.wide.iter().filter(|(at, behind, _)| *at == line && *behind <= column);
         let more: u32 = before.map(|(.., more)| more).sum();
-        self.map.original(Place { line, column: column.saturating_sub(more).max(1) })
+        self.map.original(Position { line, column: column.saturating_sub(more).max(1) })
     }
 }

@@ -234,7 +234,7 @@ impl CodeMode {
         let known = self.known_tools(&run, fence, known.as_deref(), &scope).await;
         self.shared.counting.add(Counted::Restore, 1);
         tracing::debug!(run = %run.id, calls = frontier.calls.len(), "restored");
-        let caller = self.caller(&scope, &abort, &frontier.parent);
+        let parts = self.call_parts(&scope, &abort, &frontier.parent);
         let elapsed = Duration::from_millis(u64::try_from(self.shared.now() - frontier.at).unwrap_or(0));
         let mut telemetry = frontier.telemetry.clone();
         telemetry.wait_count += 1;
@@ -249,10 +249,10 @@ impl CodeMode {
             shared: Arc::clone(&self.shared),
             pending_calls: match pending_calls {
                 Some(mut pending_calls) => {
-                    pending_calls.called_by(caller);
+                    pending_calls.called_by(parts);
                     pending_calls
                 }
-                None => PendingCalls::new(caller, most),
+                None => PendingCalls::new(parts, most),
             },
             scope,
             record: RunRecord::claimed(run.id.clone(), fence, covered, next_seq),

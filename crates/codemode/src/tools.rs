@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::names::unambiguous;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, LookupError, Policy, Source, ToolId};
-use pincer_sandbox::{Json, Library, Scope};
+use pincer_sandbox::{Global, Json, Library};
 use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
 use serde::Serialize;
 use serde_json::Value;
@@ -132,30 +132,30 @@ impl RunTools {
         Ok(Described { entry: CompactEntry::from(entry.as_ref()), parameters, returns })
     }
 
-    fn all_tools(&self) -> Scope {
+    fn all_tools(&self) -> Global {
         let entries: Vec<CompactEntry> = self.own.iter().map(|entry| CompactEntry::from(entry.as_ref())).collect();
-        Scope::Data(Json::of(&entries).unwrap_or_else(|_| Json::null()))
+        Global::Data(Json::of(&entries).unwrap_or_else(|_| Json::null()))
     }
 
-    fn tools(&self) -> Scope {
-        let helpers = HELPERS.into_iter().map(|name| (name.to_owned(), Scope::Call(name.into())));
-        let bound = |id: &String| Some(Scope::Bound("call".into(), Json::of(id).ok()?));
+    fn tools(&self) -> Global {
+        let helpers = HELPERS.into_iter().map(|name| (name.to_owned(), Global::Call(name.into())));
+        let bound = |id: &String| Some(Global::Bound("call".into(), Json::of(id).ok()?));
         let functions = self.functions.iter().filter_map(|(name, id)| Some((name.clone(), bound(id)?)));
-        Scope::Object(helpers.chain(functions).collect())
+        Global::Object(helpers.chain(functions).collect())
     }
 }
 
 /// What a program takes from here while it runs. Made when it is first used, so a large catalog costs nothing until then.
 impl Library for RunTools {
-    fn global(&self, name: &str) -> Option<Scope> {
+    fn global(&self, name: &str) -> Option<Global> {
         match name {
             "ALL_TOOLS" => Some(self.all_tools()),
             "tools" => Some(self.tools()),
-            "API" => Some(Scope::Files(self.mcp.files())),
+            "API" => Some(Global::Files(self.mcp.files())),
             "MCP" => Some(self.mcp.scope()),
             "namespaces" => {
                 let globals = self.namespaces.iter().map(|namespace| &namespace.global);
-                Some(Scope::Object(globals.map(|name| (name.clone(), Scope::Global(name.clone()))).collect()))
+                Some(Global::Object(globals.map(|name| (name.clone(), Global::Alias(name.clone()))).collect()))
             }
             _ => Some(self.namespaces.iter().find(|namespace| namespace.global == name)?.guest_scope()),
         }

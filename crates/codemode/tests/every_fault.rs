@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use effects::process::{EFFECTS, Process, STARTS, STEPS};
-use effects::{PRELUDE, Place, repeated, unlike_journal, untrue};
+use effects::{PRELUDE, Site, repeated, unlike_journal, untrue};
 use pincer_codemode::{Durability, settle_orphans};
 use pincer_store::{Journal, RunId, RunState, Runs, block_on};
 use pincer_store_sqlite::SqliteStore;
@@ -39,7 +39,7 @@ struct Case {
 /// Runs the program with a fault. Returns what is wrong, and whether the fault came at all.
 fn check(case: Case) -> (Vec<String>, bool) {
     let directory = tempfile::tempdir().unwrap();
-    let place = Place::new(directory.path());
+    let place = Site::new(directory.path());
     let store = Arc::new(FaultyStore::new(SqliteStore::open(&place.store()).unwrap()));
     store.plan(case.fault);
     let process = Process::new(&place, &store, case.durability);
@@ -111,7 +111,7 @@ fn misreported(result: &Value, store: &SqliteStore) -> Vec<String> {
 }
 
 /// Another process, after the first one is gone: it continues what can be continued, and nothing claims to run.
-fn continue_elsewhere(place: &Place, last: &Value, durability: Durability, told: &mut Vec<Value>) -> Vec<String> {
+fn continue_elsewhere(place: &Site, last: &Value, durability: Durability, told: &mut Vec<Value>) -> Vec<String> {
     let store = Arc::new(SqliteStore::open(&place.store()).unwrap());
     let mut wrong = Vec::new();
     let leases = place.leases();

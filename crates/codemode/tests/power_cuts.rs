@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use effects::process::{EFFECTS, Process, STARTS, STEPS};
-use effects::{Effect, PRELUDE, Place, repeated};
+use effects::{Effect, PRELUDE, Site, repeated};
 use pincer_codemode::{Durability, settle_orphans};
 use pincer_store::{Run, RunId, RunState, Runs, Safety, block_on};
 use pincer_store_sqlite::SqliteStore;
@@ -40,7 +40,7 @@ struct Cut {
 
 /// The copies, and the moments.
 struct Recording {
-    place: Place,
+    place: Site,
     copies: usize,
     acknowledged: bool,
     cuts: Vec<Cut>,
@@ -81,7 +81,7 @@ impl Recording {
 
 /// Runs the program once, without a fault.
 fn record(directory: &Path, durability: Durability, start: &str) -> Vec<Cut> {
-    let place = Place::new(directory);
+    let place = Site::new(directory);
     let store = SqliteStore::open(&place.store()).unwrap();
     let recording = Recording { place: place.clone(), copies: 0, acknowledged: false, cuts: Vec::new() };
     let recording = Arc::new(Mutex::new(recording));
@@ -108,13 +108,13 @@ fn record(directory: &Path, durability: Durability, start: &str) -> Vec<Cut> {
 }
 
 /// Lays the store out as a machine finds it that boots after the cut.
-fn boot(from: &Path, cut: &Cut, to: &Path) -> Place {
-    let place = Place::new(to);
+fn boot(from: &Path, cut: &Cut, to: &Path) -> Site {
+    let place = Site::new(to);
     for file in fs::read_dir(from.join(format!("copy-{}", cut.copy))).unwrap().flatten() {
         fs::copy(file.path(), to.join(file.file_name())).unwrap();
     }
     // What was done to the world is not undone.
-    let effects = Place::new(from).lines("effects");
+    let effects = Site::new(from).lines("effects");
     effects[..cut.happened].iter().for_each(|line| place.note("effects", line));
     let file = rusqlite::Connection::open(place.store()).unwrap();
     file.execute_batch(

@@ -35,9 +35,9 @@ mod trust;
 mod variables;
 
 pub use keys::{Config, schema};
-pub use locate::{ConfigError, FILE_NAME, Loaded, Places, find, load, load_with};
+pub use locate::{Candidates, ConfigError, FILE_NAME, Loaded, find, load, load_with};
 pub use names::server_name;
-pub use policy::Scope;
+pub use policy::Subject;
 pub use problem::{Problem, Problems, Warning};
 pub use read::{Parsed, document, parse, parse_with};
 pub use reference::reference;

@@ -14,7 +14,7 @@ pub const FILE_NAME: &str = "pincer.json5";
 
 /// Where a config may be. One that is named counts, and must be there; of the others, the first that exists.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct Candidates {
     /// `--config`, or else `$PINCER_CONFIG`.
     pub named: Option<PathBuf>,
     /// The current directory.
@@ -65,17 +65,17 @@ pub enum ConfigError {
 }
 
 /// Finds and reads the config. No file at all is a config too: the defaults.
-pub fn load(places: &Places, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
-    load_with(places, &Variables(environment))
+pub fn load(candidates: &Candidates, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
+    load_with(candidates, &Variables(environment))
 }
 
 /// The same for a config that may name secrets too.
-pub fn load_with(places: &Places, values: &dyn Values) -> Result<Loaded, ConfigError> {
-    let Some(file) = find(places) else { return Ok(Loaded::default()) };
+pub fn load_with(candidates: &Candidates, values: &dyn Values) -> Result<Loaded, ConfigError> {
+    let Some(file) = find(candidates) else { return Ok(Loaded::default()) };
     let notes = match trust(&file) {
         Ok(warning) => warning.into_iter().collect(),
         // A config that is named is meant.
-        Err(distrust) if places.named.is_some() => vec![distrust.to_string()],
+        Err(distrust) if candidates.named.is_some() => vec![distrust.to_string()],
         Err(distrust) => return Err(ConfigError::Distrusted { file, distrust }),
     };
     let text = read(&file).map_err(|source| ConfigError::Read { file: file.clone(), source })?;
@@ -86,13 +86,16 @@ pub fn load_with(places: &Places, values: &dyn Values) -> Result<Loaded, ConfigE
 }
 
 /// Where the config is, if there is one.
-pub fn find(places: &Places) -> Option<PathBuf> {
+pub fn find(candidates: &Candidates) -> Option<PathBuf> {
     let usual = || {
-        let home = places.home.as_ref().map(|home| home.join(FILE_NAME));
+        let home = candidates.home.as_ref().map(|home| home.join(FILE_NAME));
         // A link that leads nowhere is somebody's config all the same: it is reported, not passed over.
-        [Some(places.here.join(FILE_NAME)), home].into_iter().flatten().find(|file| fs::symlink_metadata(file).is_ok())
+        [Some(candidates.here.join(FILE_NAME)), home]
+            .into_iter()
+            .flatten()
+            .find(|file| fs::symlink_metadata(file).is_ok())
     };
-    places.named.clone().or_else(usual)
+    candidates.named.clone().or_else(usual)
 }
 
 fn read(file: &Path) -> io::Result<String> {

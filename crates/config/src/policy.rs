@@ -10,7 +10,7 @@ const BUILT_IN: &str = "openclaw:core:*";
 
 /// For whom a policy is made.
 #[derive(Clone, Debug, Default)]
-pub struct Scope<'a> {
+pub struct Subject<'a> {
     /// The agent's id.
     pub agent: Option<&'a str>,
     /// The model's provider.
@@ -27,23 +27,23 @@ pub struct Scope<'a> {
 
 impl Config {
     /// What a run may have. Each layer can only take away; the order is that in which they are explained.
-    pub fn policy(&self, scope: &Scope<'_>) -> Result<Policy, PolicyError> {
-        let agent = scope.agent.and_then(|id| Some((id, self.agents.get(id)?)));
+    pub fn policy(&self, subject: &Subject<'_>) -> Result<Policy, PolicyError> {
+        let agent = subject.agent.and_then(|id| Some((id, self.agents.get(id)?)));
         let mut layers = vec![self.profile(agent.map(|(id, agent)| (id, &agent.tools)))?];
         layers.push(Layer::new("tools", &self.tools.lists())?);
-        layers.extend(by_provider("tools", &self.tools.by_provider, scope)?);
+        layers.extend(by_provider("tools", &self.tools.by_provider, subject)?);
         if let Some((id, agent)) = agent {
             let at = format!("agents.{id}.tools");
             layers.push(Layer::new(at.as_str(), &agent.tools.lists())?);
-            layers.extend(by_provider(&at, &agent.tools.by_provider, scope)?);
+            layers.extend(by_provider(&at, &agent.tools.by_provider, subject)?);
         }
-        if let Some((sender, rules)) = scope.sender.and_then(|sender| self.tools.by_sender.get_key_value(sender)) {
+        if let Some((sender, rules)) = subject.sender.and_then(|sender| self.tools.by_sender.get_key_value(sender)) {
             layers.push(Layer::new(format!("tools.bySender.{sender}"), &rules.rules())?);
         }
-        if scope.sandboxed {
+        if subject.sandboxed {
             layers.push(Layer::sandbox("tools.sandbox.tools", &self.tools.sandbox.tools.rules())?);
         }
-        if let Some(allow) = scope.run {
+        if let Some(allow) = subject.run {
             layers.push(Layer::run("the run's own list", allow)?);
         }
         Ok(layers.into_iter().fold(Policy::open(), Policy::with))
@@ -51,9 +51,9 @@ impl Config {
 
     /// Returns the policy for a client of `mcp serve`: the built-in tools only if the config asks for tools by a list or a profile. A client
     /// that wants its MCP servers has not asked for tools that write files where it happens to start us.
-    pub fn served_policy(&self, scope: &Scope<'_>) -> Result<Policy, PolicyError> {
-        let policy = self.policy(scope)?;
-        if self.asks_for_tools(scope) {
+    pub fn served_policy(&self, subject: &Subject<'_>) -> Result<Policy, PolicyError> {
+        let policy = self.policy(subject)?;
+        if self.asks_for_tools(subject) {
             return Ok(policy);
         }
         let rules = Rules { deny: vec![BUILT_IN.into()], ..Rules::default() };
@@ -61,14 +61,14 @@ impl Config {
             .with(Layer::new("mcp serve (set `tools.profile`, `allow` or `alsoAllow` for built-in tools)", &rules)?))
     }
 
-    fn asks_for_tools(&self, scope: &Scope<'_>) -> bool {
+    fn asks_for_tools(&self, subject: &Subject<'_>) -> bool {
         let tools = &self.tools;
         let all = tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty();
-        let agent = scope.agent.and_then(|id| self.agents.get(id)).is_some_and(|agent| {
+        let agent = subject.agent.and_then(|id| self.agents.get(id)).is_some_and(|agent| {
             let tools = &agent.tools;
             tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty()
         });
-        let sender = scope.sender.and_then(|sender| self.tools.by_sender.get(sender)).is_some_and(|rules| {
+        let sender = subject.sender.and_then(|sender| self.tools.by_sender.get(sender)).is_some_and(|rules| {
             let rules = rules.rules();
             rules.profile.is_some() || !rules.allow.is_empty() || !rules.also_allow.is_empty()
         });
@@ -121,10 +121,10 @@ impl Config {
 fn by_provider(
     at: &str,
     all: &std::collections::BTreeMap<String, RuleLists>,
-    scope: &Scope<'_>,
+    subject: &Subject<'_>,
 ) -> Result<Vec<Layer>, PolicyError> {
-    let Some(provider) = scope.provider else { return Ok(Vec::new()) };
-    let model = scope.model.map(|model| format!("{provider}/{model}"));
+    let Some(provider) = subject.provider else { return Ok(Vec::new()) };
+    let model = subject.model.map(|model| format!("{provider}/{model}"));
     let keys = [Some(provider.to_owned()), model].into_iter().flatten();
     keys.filter_map(|key| all.get(&key).map(|rules| Layer::new(format!("{at}.byProvider.{key}"), &rules.rules())))
         .collect()

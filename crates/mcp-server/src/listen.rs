@@ -94,7 +94,7 @@ async fn refused(mut stream: TcpStream) {
 }
 
 /// The life of a connection.
-async fn connected<H, F, B>(stream: TcpStream, place: Place, bounds: Bounds, handle: H, end: CancellationToken)
+async fn connected<H, F, B>(stream: TcpStream, place: Connection, bounds: Bounds, handle: H, end: CancellationToken)
 where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Response<B>> + Send + 'static,
@@ -179,7 +179,7 @@ impl Connections {
     }
 
     /// Returns a place for a connection from `address`, if need be that of an idle one; `None` if all are busy.
-    fn place(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    fn place(self: &Arc<Self>, address: IpAddr) -> Option<Connection> {
         let mut state = self.lock();
         let of_address = state.per_address.get(&address).copied().unwrap_or(0);
         let is_full = of_address >= self.bounds.per_address;
@@ -193,7 +193,7 @@ impl Connections {
         let (id, wanted) = (state.next, CancellationToken::new());
         state.all.insert(id, Entry { address, busy: 0, idle_since: Instant::now(), wanted: wanted.clone() });
         *state.per_address.entry(address).or_default() += 1;
-        Some(Place { connections: Arc::clone(self), id, wanted })
+        Some(Connection { connections: Arc::clone(self), id, wanted })
     }
 }
 
@@ -211,24 +211,24 @@ impl State {
 }
 
 /// The place of one connection.
-struct Place {
+struct Connection {
     connections: Arc<Connections>,
     id: u64,
     /// Cancelled when another connection gets it.
     wanted: CancellationToken,
 }
 
-impl Drop for Place {
+impl Drop for Connection {
     fn drop(&mut self) {
         self.connections.lock().remove(self.id);
     }
 }
 
 /// A request that is being answered.
-struct Busy(Arc<Place>);
+struct Busy(Arc<Connection>);
 
 impl Busy {
-    fn new(place: &Arc<Place>) -> Self {
+    fn new(place: &Arc<Connection>) -> Self {
         if let Some(entry) = place.connections.lock().all.get_mut(&place.id) {
             entry.busy += 1;
         }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::{MOST_PROGRESS_CHARS, MOST_UPDATES};
 
-/// Who made a call.
+/// The caller of a tool: told of its progress, and asked what the server asks.
 #[derive(Clone)]
 pub(crate) struct Caller {
     pub updates: Arc<dyn UpdateSink>,

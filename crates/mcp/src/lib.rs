@@ -13,9 +13,9 @@
 //! use std::time::Duration;
 //!
 //! use pincer_config::keys::{Mcp, McpSampling};
-//! use pincer_mcp::{Places, Servers};
+//! use pincer_mcp::{Directories, Servers};
 //!
-//! let servers = Servers::new(&Mcp::default(), &Places::default(), McpSampling::Refuse);
+//! let servers = Servers::new(&Mcp::default(), &Directories::default(), McpSampling::Refuse);
 //! servers.attach(&door);
 //! let left = servers.ready_for("return await MCP.time.now({})", Duration::from_secs(10)).await;
 //! servers.end().await;
@@ -57,6 +57,6 @@ pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain
 pub use listing::{ListedTool, Listing};
 pub use sealed::opened;
 pub use server::{Health, Resolve, Seen, Server};
-pub use servers::{Places, Servers};
+pub use servers::{Directories, Servers};
 pub use settings::ServerSettings;
 pub use told::{Notice, Told};

@@ -50,10 +50,10 @@ impl LastWords {
 
 /// The log of a server. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct ServerLog(Arc<Mutex<Place>>);
+pub(crate) struct ServerLog(Arc<Mutex<Destination>>);
 
 /// Where a log is kept.
-enum Place {
+enum Destination {
     /// There, once there is something to keep.
     File(PathBuf),
     Open(Log),
@@ -62,20 +62,20 @@ enum Place {
 
 impl ServerLog {
     pub(crate) fn new(state: Option<&Path>, server: &str) -> Self {
-        let file = |state: &Path| Place::File(state.join("logs").join("mcp").join(format!("{server}.log")));
-        Self(Arc::new(Mutex::new(state.map_or(Place::Nowhere, file))))
+        let file = |state: &Path| Destination::File(state.join("logs").join("mcp").join(format!("{server}.log")));
+        Self(Arc::new(Mutex::new(state.map_or(Destination::Nowhere, file))))
     }
 
     /// Adds something to it, as far as that can be done.
     pub(crate) fn add(&self, part: &[u8]) {
-        let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Place::File(file) = &*place {
-            *place = Log::open(file).map_or(Place::Nowhere, Place::Open);
+        let mut destination = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Destination::File(file) = &*destination {
+            *destination = Log::open(file).map_or(Destination::Nowhere, Destination::Open);
         }
-        if let Place::Open(log) = &mut *place
+        if let Destination::Open(log) = &mut *destination
             && log.add(part).is_err()
         {
-            *place = Place::Nowhere;
+            *destination = Destination::Nowhere;
         }
     }
 }

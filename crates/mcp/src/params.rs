@@ -44,7 +44,7 @@ pub(crate) enum MarkError {
 /// Returns the arguments that a schema marks.
 pub(crate) fn mirrored(schema: &Value) -> Result<Vec<Mirrored>, MarkError> {
     let mut found = Found::default();
-    found.look(schema, Place::Root)?;
+    found.look(schema, Within::Root)?;
     Ok(found.mirrored)
 }
 
@@ -93,12 +93,12 @@ fn wrapped(text: String) -> String {
     format!("{before}{}{after}", STANDARD.encode(text))
 }
 
-/// A place in a schema.
-enum Place {
+/// A position in a schema.
+enum Within {
     Root,
     /// An argument, or one within it.
     Argument(Vec<String>),
-    /// A place whose values in a call cannot be told from the schema alone.
+    /// A position whose values in a call cannot be told from the schema alone.
     Elsewhere,
 }
 
@@ -109,10 +109,10 @@ struct Found {
 }
 
 impl Found {
-    fn look(&mut self, schema: &Value, place: Place) -> Result<(), MarkError> {
+    fn look(&mut self, schema: &Value, within: Within) -> Result<(), MarkError> {
         let Some(object) = schema.as_object() else { return Ok(()) };
         if let Some(mark) = object.get(MARK) {
-            let Place::Argument(path) = &place else { return Err(MarkError::NoArgument) };
+            let Within::Argument(path) = &within else { return Err(MarkError::NoArgument) };
             self.take(mark, object.get("type"), path)?;
         }
         for (key, value) in object {
@@ -127,14 +127,14 @@ impl Found {
                 _ => vec![(key, value)],
             };
             for (name, child) in children {
-                let place = match (&place, key.as_str()) {
-                    (Place::Root, "properties") => Place::Argument(vec![name.clone()]),
-                    (Place::Argument(path), "properties") => {
-                        Place::Argument(path.iter().chain([name]).cloned().collect())
+                let within = match (&within, key.as_str()) {
+                    (Within::Root, "properties") => Within::Argument(vec![name.clone()]),
+                    (Within::Argument(path), "properties") => {
+                        Within::Argument(path.iter().chain([name]).cloned().collect())
                     }
-                    _ => Place::Elsewhere,
+                    _ => Within::Elsewhere,
                 };
-                self.look(child, place)?;
+                self.look(child, within)?;
             }
         }
         Ok(())

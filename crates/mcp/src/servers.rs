@@ -34,7 +34,7 @@ pub struct Servers {
 
 /// Where servers work, and where things of theirs are kept.
 #[derive(Clone, Debug, Default)]
-pub struct Places {
+pub struct Directories {
     /// Where file tools work: no program starts there that does not say so.
     pub workspace: PathBuf,
     /// From where relative paths are seen.
@@ -43,7 +43,7 @@ pub struct Places {
     pub state: Option<PathBuf>,
 }
 
-impl Places {
+impl Directories {
     /// The directories from which relative paths of a command are seen.
     pub fn anchors(&self) -> Vec<PathBuf> {
         self.beside.iter().chain([&self.workspace]).cloned().collect()
@@ -61,18 +61,18 @@ impl Places {
 
 impl Servers {
     /// The servers of a config that are enabled. Nothing is started. `sampling` is for those that do not say.
-    pub fn new(config: &Mcp, places: &Places, sampling: McpSampling) -> Self {
-        let host = Host { state: places.state.clone(), ..Host::default() };
+    pub fn new(config: &Mcp, directories: &Directories, sampling: McpSampling) -> Self {
+        let host = Host { state: directories.state.clone(), ..Host::default() };
         let enabled = config.servers.iter().filter(|(_, server)| server.enabled);
         let servers = enabled.map(|(name, config)| {
             let (directory, apart) = match &config.cwd {
-                Some(cwd) => (places.beside.as_deref().unwrap_or(Path::new("")).join(cwd), None),
+                Some(cwd) => (directories.beside.as_deref().unwrap_or(Path::new("")).join(cwd), None),
                 None => {
-                    let (anchors, workspace) = (places.anchors(), places.workspace.clone());
-                    (places.own_directory(name), Some(Apart { anchors, workspace }))
+                    let (anchors, workspace) = (directories.anchors(), directories.workspace.clone());
+                    (directories.own_directory(name), Some(Apart { anchors, workspace }))
                 }
             };
-            let roots = config.roots.iter().map(|root| seen_from(places.beside.as_deref(), root)).collect();
+            let roots = config.roots.iter().map(|root| seen_from(directories.beside.as_deref(), root)).collect();
             let sampling = config.sampling.unwrap_or(sampling);
             let settings =
                 ServerSettings { name: name.clone(), config: config.clone(), directory, apart, roots, sampling };

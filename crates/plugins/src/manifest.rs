@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use pincer_catalog::{Entry, Flags, Selector, Source, ToolId};
 use pincer_config::{Problem, Problems, document};
-use pincer_tools::{Arguments, Namespace, Plugin, Scope, ScopeSource, ScopeTool, check_schema};
+use pincer_tools::{Arguments, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin, check_schema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -244,7 +244,7 @@ impl ManifestNamespace {
             description: self.description.clone(),
             prompt: self.prompt.clone(),
             required_tools,
-            scope: ScopeSource::Fixed(Scope::Object(members)),
+            scope: NamespaceSource::Fixed(NamespacePart::Object(members)),
         })
     }
 }
@@ -268,7 +268,7 @@ enum WrongScope {
     Arguments,
 }
 
-fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, ScopeError> {
+fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<NamespacePart, ScopeError> {
     match value {
         Value::Object(members) if members.contains_key("$tool") => {
             let wrong = |wrong: WrongScope| ScopeError { path: path.to_owned(), wrong };
@@ -286,20 +286,20 @@ fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Scope, S
                 }
             };
             called.push(tool.to_owned());
-            Ok(Scope::Tool(ScopeTool { tool: tool.into(), arguments }))
+            Ok(NamespacePart::Tool(NamespaceFunction { tool: tool.into(), arguments }))
         }
         Value::Object(members) => {
             let mut made = BTreeMap::new();
             for (key, member) in members {
                 made.insert(key.clone(), scope(member, &format!("{path}.{key}"), called)?);
             }
-            Ok(Scope::Object(made))
+            Ok(NamespacePart::Object(made))
         }
         Value::Array(items) => {
             let made = items.iter().enumerate().map(|(index, item)| scope(item, &format!("{path}[{index}]"), called));
-            Ok(Scope::Array(made.collect::<Result<_, _>>()?))
+            Ok(NamespacePart::Array(made.collect::<Result<_, _>>()?))
         }
-        other => Ok(Scope::Value(other.clone())),
+        other => Ok(NamespacePart::Value(other.clone())),
     }
 }
 

@@ -8,7 +8,7 @@ use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Set
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, CommandLine, Decision, McpSampling, SecretSource};
 use pincer_config::{Config, Loaded, trust};
-use pincer_mcp::{Places, Servers};
+use pincer_mcp::{Directories, Servers};
 use pincer_plugins::{Found, PluginProcess, PluginSettings, discover, provide};
 use pincer_process::{anchored, anchored_line};
 use pincer_store_sqlite::SqliteStore;
@@ -83,8 +83,8 @@ pub fn mcp_servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampling)
 }
 
 /// Where MCP servers work, and where things of theirs are kept.
-fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Places {
-    Places {
+fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Directories {
+    Directories {
         workspace: workspace(loaded),
         beside: loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned),
         state: state.map(Path::to_owned),

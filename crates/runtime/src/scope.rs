@@ -112,7 +112,7 @@ impl ScopeRequest {
     }
 
     fn policy(&self, config: &Config) -> Result<Policy, PolicyError> {
-        let scope = pincer_config::Scope {
+        let scope = pincer_config::Subject {
             agent: self.agent.as_deref(),
             provider: self.provider.as_deref(),
             model: self.model.as_deref(),

@@ -46,7 +46,7 @@ pub enum SecretError {
     Unset(String),
     /// There is no state directory.
     #[error("there is no place to keep secrets: set HOME, or pass --state-dir")]
-    NoPlace,
+    NoDirectory,
     /// A file cannot be read or written.
     #[error("{} cannot be used: {source}", file.display())]
     File {
@@ -146,7 +146,7 @@ impl Vault {
     }
 
     fn file(&self) -> Result<PathBuf, SecretError> {
-        Ok(self.state.as_ref().ok_or(SecretError::NoPlace)?.join(FILE))
+        Ok(self.state.as_ref().ok_or(SecretError::NoDirectory)?.join(FILE))
     }
 
     fn look_up(&self, name: &str, source: Option<&SecretSource>) -> Result<String, SecretError> {

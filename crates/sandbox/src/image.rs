@@ -14,7 +14,7 @@ use crate::growing::Growing;
 use crate::program::{FILE_NAME, scope_json};
 use crate::rewrite::{RewriteError, State, read_state, rewrite};
 use crate::vm::{ExportTable, Exports, FUNCTIONS, JsValue, Roots, SCRATCH_BYTES};
-use crate::{Limits, Scope};
+use crate::{Global, Limits};
 
 /// The engine, as the build verified it.
 pub(crate) const ENGINE_WASM: &[u8] = include_bytes!(env!("PINCER_ENGINE_WASM"));
@@ -245,7 +245,7 @@ fn clean_holes(store: &mut Store<Host>, instance: Instance, vm: &Exports) -> Res
 fn typical_difference(store: &mut Store<Host>, vm: Exports, memory: &[u8]) -> Result<Vec<u8>, ImageError> {
     let vm = Arc::new(vm);
     store.data_mut().exports = Some(Arc::clone(&vm));
-    vm.dispatch_text(&mut *store, Op::Install, &scope_json(&[("call".into(), Scope::Call("call".into()))]))?;
+    vm.dispatch_text(&mut *store, Op::Install, &scope_json(&[("call".into(), Global::Call("call".into()))]))?;
     vm.run_program(&mut *store, TYPICAL, Op::Run)?;
     while vm.run_job(&mut *store)? {}
     Ok(difference(vm.memory.data(&*store), memory, vm.roots.stack_pointer as usize / PAGE))

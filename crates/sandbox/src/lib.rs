@@ -66,7 +66,7 @@ pub use image::ImageError;
 pub use limits::{Limits, MAX_MEMORY_BYTES, MAX_OUTPUT_ITEMS};
 pub use pincer_json::{Json, JsonError, MAX_DEPTH, MAX_NODES};
 pub use pincer_snapshot::{Checkpoint, ContentHash, MAX_DELTAS, TooLarge, Unreadable};
-pub use program::{FILE_NAME, File, Library, Program, ProgramValue, Scope};
+pub use program::{FILE_NAME, File, Global, Library, Program, ProgramValue};
 pub use rewrite::RewriteError;
 pub use turn::{
     Answer, Failure, FailureKind, Fault, LeftOut, Limit, Note, Output, REFUSED, Request, RequestId, Site, Turn, TurnEnd,

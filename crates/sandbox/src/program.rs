@@ -12,7 +12,7 @@ pub const FILE_NAME: &str = "cell.js";
 #[derive(Clone)]
 pub struct Program {
     pub(crate) source: String,
-    pub(crate) scope: Vec<(String, Scope)>,
+    pub(crate) scope: Vec<(String, Global)>,
     pub(crate) library: Option<Arc<dyn Library>>,
     pub(crate) value: ProgramValue,
 }
@@ -35,15 +35,15 @@ impl fmt::Debug for Program {
 
 /// What a program can have without asking for it: looked up on the spot, while the program stands still.
 pub trait Library: Send + Sync {
-    /// What a [`Scope::Lazy`] global is. `None` if there is no such thing (any more).
-    fn global(&self, name: &str) -> Option<Scope>;
-    /// The text of a file of [`Scope::Files`].
+    /// What a [`Global::Lazy`] global is. `None` if there is no such thing (any more).
+    fn global(&self, name: &str) -> Option<Global>;
+    /// The text of a file of [`Global::Files`].
     fn file(&self, path: &str) -> Option<Arc<str>>;
 }
 
 /// A global of the guest, or a part of one. Frozen there, all the way down.
 #[derive(Clone, Debug)]
-pub enum Scope {
+pub enum Global {
     /// A constant.
     Data(Json),
     /// An async function: a call becomes a request with this method and the arguments as a JSON array.
@@ -51,16 +51,16 @@ pub enum Scope {
     /// The same with a first argument that the host sets: a function for one thing.
     Bound(String, Json),
     /// An object with parts of its own.
-    Object(Vec<(String, Scope)>),
+    Object(Vec<(String, Global)>),
     /// An object with parts of its own, of which every other member is a function too: a call becomes a request with this
     /// method, and what the host sets together with the member's name as first argument. For what is not known yet.
-    Open(Vec<(String, Scope)>, String, Json),
+    Open(Vec<(String, Global)>, String, Json),
     /// A list with parts of its own.
-    Array(Vec<Scope>),
+    Array(Vec<Global>),
     /// An object with `list` and `read` for these files, which the guest answers by itself.
     Files(Vec<File>),
     /// Another global, the very same object.
-    Global(String),
+    Alias(String),
     /// As the program's [`Library`] says when it is first used. Only for a global itself.
     Lazy,
 }
@@ -89,7 +89,7 @@ impl Program {
     }
 
     /// Adds a global.
-    pub fn global(mut self, name: impl Into<String>, scope: Scope) -> Self {
+    pub fn global(mut self, name: impl Into<String>, scope: Global) -> Self {
         self.scope.push((name.into(), scope));
         self
     }
@@ -103,45 +103,45 @@ impl Program {
     /// Adds an async function whose calls are requests with the function's own name as method.
     pub fn function(self, name: impl Into<String>) -> Self {
         let name = name.into();
-        self.global(name.clone(), Scope::Call(name))
+        self.global(name.clone(), Global::Call(name))
     }
 }
 
 /// The scope as the prelude reads it: lists that begin with a kind, so that no data can be taken for a function.
-pub(crate) fn scope_json(scope: &[(String, Scope)]) -> String {
+pub(crate) fn scope_json(scope: &[(String, Global)]) -> String {
     let mut out = String::new();
     write_object(scope, &mut out);
     out
 }
 
 /// One part of a scope as the prelude reads it.
-pub(crate) fn node_json(scope: &Scope) -> String {
+pub(crate) fn node_json(scope: &Global) -> String {
     let mut out = String::new();
     write_node(scope, &mut out);
     out
 }
 
-fn write_node(scope: &Scope, out: &mut String) {
+fn write_node(scope: &Global, out: &mut String) {
     match scope {
-        Scope::Data(json) => {
+        Global::Data(json) => {
             out.push_str(r#"["data","#);
             out.push_str(json.as_str());
         }
-        Scope::Call(method) => {
+        Global::Call(method) => {
             out.push_str(r#"["call","#);
             out.push_str(&quoted(method));
         }
-        Scope::Bound(method, first) => {
+        Global::Bound(method, first) => {
             out.push_str(r#"["bound","#);
             out.push_str(&quoted(method));
             out.push(',');
             out.push_str(first.as_str());
         }
-        Scope::Object(parts) => {
+        Global::Object(parts) => {
             out.push_str(r#"["object","#);
             write_object(parts, out);
         }
-        Scope::Open(parts, method, first) => {
+        Global::Open(parts, method, first) => {
             out.push_str(r#"["open","#);
             write_object(parts, out);
             out.push(',');
@@ -149,12 +149,12 @@ fn write_node(scope: &Scope, out: &mut String) {
             out.push(',');
             out.push_str(first.as_str());
         }
-        Scope::Array(items) => {
+        Global::Array(items) => {
             out.push_str(r#"["array",["#);
             separated(items, out, write_node);
             out.push(']');
         }
-        Scope::Files(files) => {
+        Global::Files(files) => {
             out.push_str(r#"["files",["#);
             separated(files, out, |file, out| {
                 let (path, description) = (quoted(&file.path), quoted(&file.description));
@@ -162,16 +162,16 @@ fn write_node(scope: &Scope, out: &mut String) {
             });
             out.push(']');
         }
-        Scope::Global(name) => {
+        Global::Alias(name) => {
             out.push_str(r#"["global","#);
             out.push_str(&quoted(name));
         }
-        Scope::Lazy => out.push_str(r#"["lazy""#),
+        Global::Lazy => out.push_str(r#"["lazy""#),
     }
     out.push(']');
 }
 
-fn write_object(parts: &[(String, Scope)], out: &mut String) {
+fn write_object(parts: &[(String, Global)], out: &mut String) {
     out.push('{');
     separated(parts, out, |(name, scope), out| {
         out.push_str(&quoted(name));

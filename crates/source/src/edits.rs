@@ -1,7 +1,7 @@
 //! Changes to a text that never move a line: characters become spaces, and short texts are put in between.
 
 use crate::map::PositionMap;
-use crate::place::{Place, is_line_break};
+use crate::position::{Position, is_line_break};
 
 /// One change. Offsets are bytes of the parsed text.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ enum Edit {
     Insert { at: u32, side: Side, text: String },
 }
 
-/// What an insertion belongs to. This is also the order of several that are made at one place.
+/// What an insertion belongs to. This is also the order of several that are made at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     /// To what ends there.
@@ -38,7 +38,7 @@ impl Edit {
         }
     }
 
-    /// At one place, insertions come before what is erased behind them.
+    /// At one position, insertions come before what is erased behind them.
     fn order(&self) -> (u32, bool, Side) {
         match self {
             Edit::Erase { start, .. } => (*start, true, Side::Before),
@@ -58,12 +58,12 @@ impl Edits {
         self.push_erase(start, end, None, None);
     }
 
-    /// Erases and leaves `first` in the place of the first character.
+    /// Erases and leaves `first` in place of the first character.
     pub(crate) fn erase_to(&mut self, start: u32, end: u32, first: char) {
         self.push_erase(start, end, Some(first), None);
     }
 
-    /// Erases and leaves `last` in the place of the last character.
+    /// Erases and leaves `last` in place of the last character.
     pub(crate) fn erase_behind(&mut self, start: u32, end: u32, last: char) {
         self.push_erase(start, end, None, Some(last));
     }
@@ -74,7 +74,7 @@ impl Edits {
         }
     }
 
-    /// Puts text in. What is put at the same place and side comes in the order of the calls.
+    /// Puts text in. What is put at the same position and side comes in the order of the calls.
     pub(crate) fn insert(&mut self, at: u32, side: Side, text: impl Into<String>) {
         self.edits.push(Edit::Insert { at, side, text: text.into() });
     }
@@ -155,7 +155,7 @@ impl Output {
 
     fn inserted(&mut self, text: &str) {
         self.count();
-        self.map.insert(Place { line: self.line + 1, column: self.column + 1 }, text.encode_utf16().count() as u32);
+        self.map.insert(Position { line: self.line + 1, column: self.column + 1 }, text.encode_utf16().count() as u32);
         self.text.push_str(text);
     }
 

@@ -1,6 +1,6 @@
 //! Why a text is no program, in words for the model that wrote it.
 
-use crate::place::{Place, excerpt, place_at};
+use crate::position::{Position, excerpt, position_at};
 
 /// Why a text cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +20,7 @@ pub enum SourceError {
         /// What was used, as it is written in JavaScript.
         what: &'static str,
         /// Where.
-        at: Place,
+        at: Position,
         /// The line, as [`excerpt`] shows it.
         excerpt: String,
     },
@@ -35,27 +35,27 @@ pub enum SourceError {
 /// What is wrong with a text, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// One line, without the place.
+    /// One line, without the position.
     pub message: String,
     /// Where it is wrong, if that is known.
-    pub place: Option<Place>,
-    /// The line, as [`excerpt`] shows it; empty without a place.
+    pub position: Option<Position>,
+    /// The line, as [`excerpt`] shows it; empty without a position.
     pub excerpt: String,
 }
 
 impl Diagnostic {
     /// A diagnostic for the byte `offset` of `source`.
     pub(crate) fn at(source: &str, offset: usize, message: impl Into<String>) -> Diagnostic {
-        let place = place_at(source, offset);
-        Diagnostic { message: message.into(), place: Some(place), excerpt: excerpt(source, place) }
+        let position = position_at(source, offset);
+        Diagnostic { message: message.into(), position: Some(position), excerpt: excerpt(source, position) }
     }
 }
 
 impl std::fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
-        match self.place {
-            Some(place) => write!(f, " (line {}, column {}){}", place.line, place.column, self.excerpt),
+        match self.position {
+            Some(position) => write!(f, " (line {}, column {}){}", position.line, position.column, self.excerpt),
             None => Ok(()),
         }
     }

@@ -5,11 +5,11 @@
 //! for the model that wrote the text.
 //!
 //! ```
-//! use pincer_source::{Language, Place, SourceError, prepare};
+//! use pincer_source::{Language, Position, SourceError, prepare};
 //!
 //! let program = prepare("const n: number = 20;\nn + 22", Language::TypeScript)?;
 //! assert_eq!(program.text, "const n         = 20;;return[(\nn + 22)]");
-//! assert_eq!(program.map.original(Place { line: 2, column: 5 }), Place { line: 2, column: 5 });
+//! assert_eq!(program.map.original(Position { line: 2, column: 5 }), Position { line: 2, column: 5 });
 //!
 //! let error = prepare("import fs from 'fs';", Language::JavaScript);
 //! assert!(matches!(error, Err(SourceError::ModuleAccess { .. })));
@@ -24,7 +24,7 @@ mod map;
 mod marks;
 mod nesting;
 mod parse;
-mod place;
+mod position;
 mod prepare;
 mod shell;
 mod slash;
@@ -36,7 +36,7 @@ mod words;
 pub use error::{Diagnostic, SourceError};
 pub use locate::{Callee, callees_at, uncompilable};
 pub use map::PositionMap;
-pub use place::{Place, excerpt};
+pub use position::{Position, excerpt};
 #[doc(hidden)]
 pub use prepare::preparations;
 pub use prepare::{Language, Prepared, Returns, prepare};

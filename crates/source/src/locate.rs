@@ -1,4 +1,4 @@
-//! Finds in a program what the engine complains about without naming its place.
+//! Finds in a program what the engine complains about without naming its position.
 
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
@@ -13,11 +13,11 @@ use oxc_span::GetSpan;
 
 use crate::Language;
 use crate::parse::Wrapped;
-use crate::place::{Place, offset_of, place_at};
+use crate::position::{Position, offset_of, position_at};
 use crate::prepare::with_stack;
 use crate::spine::walk_spine;
 
-/// More calls around one place than this are not looked at.
+/// More calls around one position than this are not looked at.
 const MOST_CALLS: usize = 100;
 
 /// A regular expression with more brackets than this is not looked at: reading it recurses.
@@ -32,13 +32,13 @@ pub struct Callee {
     pub path: Vec<String>,
 }
 
-/// Finds the calls for which the engine names `place`, from the inside out.
+/// Finds the calls for which the engine names `position`, from the inside out.
 ///
 /// The engine names the last position before a call, which may be within its arguments. So several calls can have the same
-/// place.
-pub fn callees_at(source: &str, place: Place) -> Vec<Callee> {
+/// position.
+pub fn callees_at(source: &str, position: Position) -> Vec<Callee> {
     read(source, |body, wrapped| {
-        let at = wrapped.start() + offset_of(source, place)? as u32;
+        let at = wrapped.start() + offset_of(source, position)? as u32;
         let mut calls = Calls { at, text: wrapped.text(), seen: 0, found: Vec::new() };
         calls.visit_function_body(body);
         calls.found.sort_by_key(|(span, _)| *span);
@@ -49,11 +49,11 @@ pub fn callees_at(source: &str, place: Place) -> Vec<Callee> {
 
 /// Finds the first thing that parses but that no engine compiles: a private name that no class declares, or a regular
 /// expression that is none.
-pub fn uncompilable(source: &str) -> Option<Place> {
+pub fn uncompilable(source: &str) -> Option<Position> {
     read(source, |body, wrapped| {
         let mut faults = Faults { allocator: Allocator::default(), declared: Vec::new(), first: None };
         faults.visit_function_body(body);
-        faults.first.map(|at| place_at(source, wrapped.offset(at)))
+        faults.first.map(|at| position_at(source, wrapped.offset(at)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Place;
+use crate::Position;
 
 /// Tells where in the model's text something stands that the engine found in the prepared text.
 ///
@@ -25,17 +25,17 @@ impl PositionMap {
     }
 
     /// The position in the model's text. What was put in means the character behind it.
-    pub fn original(&self, place: Place) -> Place {
-        let first = self.insertions.partition_point(|insertion| insertion.0 < place.line);
+    pub fn original(&self, position: Position) -> Position {
+        let first = self.insertions.partition_point(|insertion| insertion.0 < position.line);
         let before = self.insertions[first..]
             .iter()
-            .take_while(|insertion| insertion.0 == place.line && insertion.1 < place.column)
-            .fold(0u32, |sum, insertion| sum.saturating_add(insertion.2.min(place.column - insertion.1)));
-        Place { line: place.line, column: place.column.saturating_sub(before).max(1) }
+            .take_while(|insertion| insertion.0 == position.line && insertion.1 < position.column)
+            .fold(0u32, |sum, insertion| sum.saturating_add(insertion.2.min(position.column - insertion.1)));
+        Position { line: position.line, column: position.column.saturating_sub(before).max(1) }
     }
 
     /// Notes an insertion. They come in the order of the text.
-    pub(crate) fn insert(&mut self, at: Place, units: u32) {
+    pub(crate) fn insert(&mut self, at: Position, units: u32) {
         match self.insertions.last_mut() {
             Some(last) if last.0 == at.line && last.1 + last.2 == at.column => last.2 += units,
             _ => self.insertions.push(Insertion(at.line, at.column, units)),

@@ -22,7 +22,7 @@ use crate::typescript::is_erased;
 
 /// Marks what needs it in a program.
 pub(crate) fn mark(body: &FunctionBody<'_>, edits: &mut Edits) {
-    Marks { edits, place: Standing::Alone }.visit_function_body(body);
+    Marks { edits, position: Standing::Alone }.visit_function_body(body);
 }
 
 /// Where a statement stands.
@@ -36,7 +36,7 @@ enum Standing {
 
 struct Marks<'e> {
     edits: &'e mut Edits,
-    place: Standing,
+    position: Standing,
 }
 
 impl Marks<'_> {
@@ -72,9 +72,9 @@ impl Marks<'_> {
     }
 
     /// Marks a statement that has no expression at its beginning.
-    fn statement(&mut self, statement: &Statement<'_>, place: Standing) {
+    fn statement(&mut self, statement: &Statement<'_>, position: Standing) {
         let span = statement.span();
-        match place {
+        match position {
             Standing::InList => self.edits.insert(span.start, Side::Between, ";0+0;"),
             Standing::Alone => {
                 self.edits.insert(span.start, Side::Between, "{0+0;");
@@ -83,7 +83,7 @@ impl Marks<'_> {
         }
     }
 
-    fn head(&mut self, statement: &Statement<'_>, place: Standing) {
+    fn head(&mut self, statement: &Statement<'_>, position: Standing) {
         match statement {
             Statement::ExpressionStatement(it) => self.expression(&it.expression),
             Statement::ReturnStatement(it) => it.argument.iter().for_each(|argument| self.expression(argument)),
@@ -96,7 +96,7 @@ impl Marks<'_> {
             Statement::ForStatement(it) => {
                 match &it.init {
                     Some(ForStatementInit::VariableDeclaration(variables)) if declares_unplaced(variables) => {
-                        self.statement(statement, place);
+                        self.statement(statement, position);
                     }
                     Some(init) => init.as_expression().into_iter().for_each(|init| self.expression(init)),
                     None => {}
@@ -104,11 +104,11 @@ impl Marks<'_> {
                 it.test.iter().chain(&it.update).for_each(|part| self.expression(part));
             }
             Statement::ForInStatement(_) | Statement::ForOfStatement(_) if takes_apart(statement) => {
-                self.statement(statement, place);
+                self.statement(statement, position);
             }
-            Statement::VariableDeclaration(it) if declares_unplaced(it) => self.statement(statement, place),
+            Statement::VariableDeclaration(it) if declares_unplaced(it) => self.statement(statement, position),
             Statement::ClassDeclaration(it) if it.heritage.as_ref().is_some_and(|it| needs_mark(&it.expression)) => {
-                self.statement(statement, place);
+                self.statement(statement, position);
             }
             _ => {}
         }
@@ -118,13 +118,13 @@ impl Marks<'_> {
 impl<'a> VisitJs<'a> for Marks<'_> {
     fn visit_statements(&mut self, statements: &ArenaVec<'a, Statement<'a>>) {
         for statement in statements {
-            self.place = Standing::InList;
+            self.position = Standing::InList;
             self.visit_statement(statement);
         }
     }
 
     fn visit_statement(&mut self, statement: &Statement<'a>) {
-        let place = std::mem::take(&mut self.place);
+        let position = std::mem::take(&mut self.position);
         if is_erased(statement) {
             return;
         }
@@ -138,7 +138,7 @@ impl<'a> VisitJs<'a> for Marks<'_> {
                 let declares = matches!(body, Statement::ForStatement(it)
                     if matches!(&it.init, Some(ForStatementInit::VariableDeclaration(variables)) if declares_unplaced(variables)));
                 if takes_apart(body) || declares {
-                    self.statement(statement, place);
+                    self.statement(statement, position);
                     return walk_statement(self, body);
                 }
                 return self.visit_statement(body);
@@ -147,10 +147,10 @@ impl<'a> VisitJs<'a> for Marks<'_> {
                 if let oxc_ast::ast::Declaration::VariableDeclaration(variables) = &it.declaration
                     && declares_unplaced(variables)
                 {
-                    self.statement(statement, place);
+                    self.statement(statement, position);
                 }
             }
-            _ => self.head(statement, place),
+            _ => self.head(statement, position),
         }
         walk_statement(self, statement);
     }

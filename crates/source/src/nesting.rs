@@ -280,14 +280,14 @@ impl<'a> Scan<'a> {
 
     fn line_comment(&mut self) -> Result<(), TooDeep> {
         let rest = &self.source[self.at..];
-        self.at += rest.find(crate::place::is_line_break).unwrap_or(rest.len());
+        self.at += rest.find(crate::position::is_line_break).unwrap_or(rest.len());
         Ok(())
     }
 
     fn block_comment(&mut self) -> Result<(), TooDeep> {
         let rest = &self.source[self.at + 2..];
         let length = rest.find("*/").map_or(rest.len(), |end| end + 2);
-        self.new_line |= rest[..length].contains(crate::place::is_line_break);
+        self.new_line |= rest[..length].contains(crate::position::is_line_break);
         self.at += 2 + length;
         Ok(())
     }
@@ -471,7 +471,7 @@ impl<'a> Scan<'a> {
 
     /// A character above ASCII, or an escape, that is no part of a word.
     fn unusual(&mut self, c: char) -> Result<(), TooDeep> {
-        self.new_line |= crate::place::is_line_break(c);
+        self.new_line |= crate::position::is_line_break(c);
         self.at += c.len_utf8();
         Ok(())
     }

@@ -115,7 +115,7 @@ impl<'a> Parsed<'a> {
         Some(self.wrapped.diagnostic(end.saturating_sub(1), "unexpected `}`"))
     }
 
-    /// The first place that each error names, in the text that spans refer to.
+    /// The first position that each error names, in the text that spans refer to.
     pub(crate) fn error_places(&self) -> impl Iterator<Item = u32> {
         self.result.diagnostics.errors().filter_map(|error| Some(error.labels.first()?.span().start))
     }
@@ -127,11 +127,11 @@ impl<'a> Parsed<'a> {
         (text.starts_with("import") && text.ends_with("meta")).then_some(span.start)
     }
 
-    /// In our words, and with a place in the program.
+    /// In our words, and with a position in the program.
     fn diagnostic(&self, message: &str, label: Option<u32>) -> Diagnostic {
         let message = one_line(message);
         let Some(at) = label else {
-            return Diagnostic { message, place: None, excerpt: String::new() };
+            return Diagnostic { message, position: None, excerpt: String::new() };
         };
         let message = match at >= self.wrapped.range().1 {
             // What was found there is ours.

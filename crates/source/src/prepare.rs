@@ -11,7 +11,7 @@ use crate::map::PositionMap;
 use crate::marks::mark;
 use crate::nesting::{Nesting, nesting};
 use crate::parse::Wrapped;
-use crate::place::{excerpt, place_at};
+use crate::position::{excerpt, position_at};
 use crate::shell;
 use crate::trailing::Trailing;
 use crate::typescript::{self, Refusal};
@@ -100,7 +100,7 @@ fn prepare_here(source: &str, language: Language) -> Result<Prepared, SourceErro
     let allocator = Allocator::default();
     let parsed = wrapped.parse(&allocator, language);
     let module_access = |(at, what)| {
-        let at = place_at(source, wrapped.offset(at));
+        let at = position_at(source, wrapped.offset(at));
         SourceError::ModuleAccess { what, at, excerpt: excerpt(source, at) }
     };
     let facts = parsed.body().map(Facts::of);

@@ -4,7 +4,7 @@ use oxc_allocator::Allocator;
 
 use crate::Language;
 use crate::parse::Wrapped;
-use crate::place::is_line_break;
+use crate::position::is_line_break;
 
 /// The meaning of a `/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,9 +39,9 @@ pub(crate) fn ask(before: &str, language: Language) -> Option<Slash> {
     let at = wrapped.start() + before.len() as u32;
     let allocator = Allocator::default();
     let parsed = wrapped.parse(&allocator, language);
-    let first = parsed.error_places().filter(|place| *place > at).min();
+    let first = parsed.error_places().filter(|position| *position > at).min();
     match first {
-        Some(place) if place == at + 1 => Some(Slash::Divides),
+        Some(position) if position == at + 1 => Some(Slash::Divides),
         // The text ends in the middle of something, or it is complete.
         Some(_) => Some(Slash::BeginsRegex),
         None if parsed.error_places().next().is_none() => Some(Slash::BeginsRegex),

@@ -51,7 +51,8 @@ pub use fingerprint::{Fingerprint, fingerprint};
 pub use hub::{Filter, Hub, Subscription, Told};
 pub use matcher::Matcher;
 pub use namespace::{
-    Arguments, Namespace, NamespaceError, PATH_SEPARATOR, Scope, ScopeSource, ScopeTool, TooManyArguments,
+    Arguments, Namespace, NamespaceError, NamespaceFunction, NamespacePart, NamespaceSource, PATH_SEPARATOR,
+    TooManyArguments,
 };
 pub use outcome::{CallError, ErrorCode, Outcome, recorded};
 pub use plugin::{Plugin, PluginError};

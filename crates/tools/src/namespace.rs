@@ -28,19 +28,19 @@ pub struct Namespace {
     /// The names of the plugin's tools it needs. Without one of them it is not there.
     pub required_tools: Vec<String>,
     /// What is in it.
-    pub scope: ScopeSource,
+    pub scope: NamespaceSource,
 }
 
 /// Where the content of a namespace comes from.
 #[derive(Clone)]
-pub enum ScopeSource {
+pub enum NamespaceSource {
     /// Always the same.
-    Fixed(Scope),
+    Fixed(NamespacePart),
     /// Made for each run.
-    Made(Arc<dyn Fn(&Context) -> Scope + Send + Sync>),
+    Made(Arc<dyn Fn(&Context) -> NamespacePart + Send + Sync>),
 }
 
-impl fmt::Debug for ScopeSource {
+impl fmt::Debug for NamespaceSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fixed(scope) => scope.fmt(f),
@@ -51,20 +51,20 @@ impl fmt::Debug for ScopeSource {
 
 /// A part of a namespace.
 #[derive(Clone, Debug)]
-pub enum Scope {
+pub enum NamespacePart {
     /// Plain data.
     Value(Value),
     /// Parts by name.
-    Object(BTreeMap<String, Scope>),
+    Object(BTreeMap<String, NamespacePart>),
     /// Parts in order.
-    Array(Vec<Scope>),
+    Array(Vec<NamespacePart>),
     /// A function.
-    Tool(ScopeTool),
+    Tool(NamespaceFunction),
 }
 
 /// A function of a namespace.
 #[derive(Clone, Debug)]
-pub struct ScopeTool {
+pub struct NamespaceFunction {
     /// The name of the plugin's tool.
     pub tool: String,
     /// How arguments become its input.
@@ -200,37 +200,37 @@ impl Namespace {
             return Err(NamespaceError::NotOwned { namespace: self.id.clone(), tool: tool.clone() });
         }
         match &self.scope {
-            ScopeSource::Fixed(scope) => self.check_scope(scope),
-            ScopeSource::Made(_) => Ok(()),
+            NamespaceSource::Fixed(scope) => self.check_scope(scope),
+            NamespaceSource::Made(_) => Ok(()),
         }
     }
 
     /// Checks what is in it: safe keys, and functions of its own tools only.
-    pub fn check_scope(&self, scope: &Scope) -> Result<(), NamespaceError> {
+    pub fn check_scope(&self, scope: &NamespacePart) -> Result<(), NamespaceError> {
         self.walk(scope, &mut Vec::new())
     }
 
-    fn walk(&self, scope: &Scope, path: &mut Vec<String>) -> Result<(), NamespaceError> {
+    fn walk(&self, scope: &NamespacePart, path: &mut Vec<String>) -> Result<(), NamespaceError> {
         if path.len() > MOST_DEPTH {
             return Err(NamespaceError::Depth(self.id.clone()));
         }
         match scope {
-            Scope::Value(value) => self.walk_value(value, path.len()),
-            Scope::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
+            NamespacePart::Value(value) => self.walk_value(value, path.len()),
+            NamespacePart::Array(items) => items.iter().enumerate().try_for_each(|(index, item)| {
                 path.push(index.to_string());
                 self.walk(item, path)?;
                 path.pop();
                 Ok(())
             }),
-            Scope::Object(members) => members.iter().try_for_each(|(key, member)| {
+            NamespacePart::Object(members) => members.iter().try_for_each(|(key, member)| {
                 self.check_key(key)?;
                 path.push(key.clone());
                 self.walk(member, path)?;
                 path.pop();
                 Ok(())
             }),
-            Scope::Tool(function) if self.required_tools.contains(&function.tool) => Ok(()),
-            Scope::Tool(function) => {
+            NamespacePart::Tool(function) if self.required_tools.contains(&function.tool) => Ok(()),
+            NamespacePart::Tool(function) => {
                 let (namespace, tool) = (self.id.clone(), function.tool.clone());
                 Err(NamespaceError::Undeclared { namespace, path: path.join("."), tool })
             }

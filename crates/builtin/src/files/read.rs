@@ -56,7 +56,7 @@ pub(crate) struct ReadOutput {
 
 /// A place in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Place {
+struct Position {
     byte: u64,
     line: u64,
 }
@@ -102,7 +102,7 @@ fn read(workspace: &Workspace, input: &ReadInput) -> Result<ReadOutput, ToolErro
     page(file, begin, input.limit.unwrap_or(PAGE_LINES), metadata.len()).map_err(failed)
 }
 
-fn page(mut file: File, begin: Place, most_lines: u64, size: u64) -> std::io::Result<ReadOutput> {
+fn page(mut file: File, begin: Position, most_lines: u64, size: u64) -> std::io::Result<ReadOutput> {
     file.seek(SeekFrom::Start(begin.byte))?;
     // Room for the rest of a character that the page's end would cut.
     let mut bytes = Vec::new();
@@ -126,7 +126,7 @@ fn page(mut file: File, begin: Place, most_lines: u64, size: u64) -> std::io::Re
     if cut && let Some(last) = bytes[..end].iter().rposition(|byte| *byte == b'\n') {
         end = last + 1;
     }
-    let place = Place { byte: begin.byte.saturating_add(end as u64), line: begin.line.saturating_add(lines) };
+    let place = Position { byte: begin.byte.saturating_add(end as u64), line: begin.line.saturating_add(lines) };
     let more = place.byte < size && end > 0;
     let content = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let partial = u64::from(!content.is_empty() && !content.ends_with('\n'));
@@ -134,16 +134,16 @@ fn page(mut file: File, begin: Place, most_lines: u64, size: u64) -> std::io::Re
     Ok(ReadOutput { content, first_line: begin.line, lines: lines + partial, size, next })
 }
 
-fn parse(cursor: &str) -> Option<Place> {
+fn parse(cursor: &str) -> Option<Position> {
     let (line, byte) = cursor.split_once('@')?;
-    Some(Place { line: line.parse().ok()?, byte: byte.parse().ok()? })
+    Some(Position { line: line.parse().ok()?, byte: byte.parse().ok()? })
 }
 
 /// Where a line begins; `None` if the file ends before. An empty file has a first line.
-fn find_line(file: &mut File, wanted: u64) -> std::io::Result<Option<Place>> {
+fn find_line(file: &mut File, wanted: u64) -> std::io::Result<Option<Position>> {
     file.seek(SeekFrom::Start(0))?;
     let mut reader = BufReader::with_capacity(1 << 16, &*file);
-    let mut place = Place { byte: 0, line: 1 };
+    let mut place = Position { byte: 0, line: 1 };
     while place.line < wanted {
         let buffer = reader.fill_buf()?;
         if buffer.is_empty() {

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::print::chain;
 use crate::refused::{Refused, report};
-use crate::usage::{ApprovalsArguments, ApprovalsCommand, PlaceArguments};
+use crate::usage::{ApprovalsArguments, ApprovalsCommand, LocationArguments};
 use crate::{FAILED, WRONG_USAGE, state};
 
 /// The most characters that are shown of a grant.
 const MOST_SHOWN: usize = 400;
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &ApprovalsArguments) -> u8 {
-    let shown = state::open(places)
+pub(crate) fn run(locations: &LocationArguments, arguments: &ApprovalsArguments) -> u8 {
+    let shown = state::open(locations)
         .map_err(|error| Refused(FAILED, chain(&error)))
         .and_then(|store| act(&store, &arguments.command));
     report(shown, arguments.json)

@@ -11,28 +11,28 @@ use serde_json::{Value, json};
 
 use crate::print::{bytes, chain};
 use crate::refused::{Refused, report};
-use crate::usage::{BackupArguments, PlaceArguments};
+use crate::usage::{BackupArguments, LocationArguments};
 use crate::{FAILED, WRONG_USAGE, state};
 
-pub(crate) fn backup(places: &PlaceArguments, arguments: &BackupArguments) -> u8 {
-    report(back_up(places, &arguments.file), arguments.json)
+pub(crate) fn backup(locations: &LocationArguments, arguments: &BackupArguments) -> u8 {
+    report(back_up(locations, &arguments.file), arguments.json)
 }
 
-pub(crate) fn restore(places: &PlaceArguments, arguments: &BackupArguments) -> u8 {
-    let restored = place(places).and_then(|place| bring_back(&arguments.file, &place));
+pub(crate) fn restore(locations: &LocationArguments, arguments: &BackupArguments) -> u8 {
+    let restored = place(locations).and_then(|place| bring_back(&arguments.file, &place));
     report(restored, arguments.json)
 }
 
 /// Where the store is or will be.
-fn place(places: &PlaceArguments) -> Result<PathBuf, Refused> {
-    let directory = state::directory(places);
-    let none = || Refused(WRONG_USAGE, chain(&state::OpenError::NoPlace));
+fn place(locations: &LocationArguments) -> Result<PathBuf, Refused> {
+    let directory = state::directory(locations);
+    let none = || Refused(WRONG_USAGE, chain(&state::OpenError::NoDirectory));
     Ok(directory.ok_or_else(none)?.join(STORE_FILE))
 }
 
 /// Returns the report, for programs and for people.
-fn back_up(places: &PlaceArguments, to: &Path) -> Result<(Value, String), Refused> {
-    let place = place(places)?;
+fn back_up(locations: &LocationArguments, to: &Path) -> Result<(Value, String), Refused> {
+    let place = place(locations)?;
     if !place.exists() {
         return Err(Refused(
             FAILED,

@@ -18,7 +18,7 @@ use crate::interrupt::Interruptions;
 use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note, streamed};
 use crate::tokio_runtime::StartError;
-use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::usage::{LocationArguments, ScopeArguments};
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// How it ended.
@@ -37,7 +37,7 @@ pub(crate) struct Asked<'a> {
     pub session: &'a str,
 }
 
-pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, asked: Asked<'_>, json: bool) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, scope: &ScopeArguments, asked: Asked<'_>, json: bool) -> u8 {
     let started = crate::tokio_runtime::small().and_then(|tokio| Ok((tokio, reporter()?)));
     let (tokio, (report_update, reporting)) = match started {
         Ok(started) => started,
@@ -52,7 +52,7 @@ pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, asked: Asked<
         EventKind::ApprovalRequested { approval } => drop(tell.send(approval.clone())),
         _ => {}
     };
-    let ended = tokio.block_on(called(places, scope, asked, Arc::new(events), questions));
+    let ended = tokio.block_on(called(locations, scope, asked, Arc::new(events), questions));
     // A question at a terminal may still wait for a line.
     tokio.shutdown_background();
     // Everything has been shown, unless nobody reads it.
@@ -68,14 +68,14 @@ pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, asked: Asked<
 
 /// Opens a runtime and makes the call. A failure before the call is told, and is this exit code.
 async fn called(
-    places: &PlaceArguments,
+    locations: &LocationArguments,
     scope: &ScopeArguments,
     asked: Asked<'_>,
     events: Arc<dyn EventSink>,
     questions: UnboundedReceiver<ApprovalId>,
 ) -> Result<Ended, u8> {
     let engine = EngineStart::WhenNeeded;
-    let runtime = for_tools(places, |options| RuntimeOptions { engine, ..options })?;
+    let runtime = for_tools(locations, |options| RuntimeOptions { engine, ..options })?;
     runtime.events().observe(events);
     if let Some(moved) = runtime.moved_workspace() {
         note(&format!("note: {moved}"));

@@ -5,16 +5,16 @@ use pincer_runtime::redactor;
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
-use crate::usage::{ConfigArguments, ConfigCommand, PlaceArguments};
+use crate::usage::{ConfigArguments, ConfigCommand, LocationArguments};
 use crate::{DONE, WRONG_USAGE, settings};
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &ConfigArguments) -> u8 {
     match arguments.command {
         ConfigCommand::Schema => {
             line(&pretty(&pincer_config::schema()));
             DONE
         }
-        ConfigCommand::Show => match settings::told(settings::read_only(places)) {
+        ConfigCommand::Show => match settings::told(settings::read_only(locations)) {
             Ok(loaded) => {
                 let shown = redactor(&loaded.parsed.config).redact(&loaded.parsed.shown());
                 line(&if arguments.json { shown.to_string() } else { pretty(&shown) });
@@ -22,7 +22,7 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ConfigArguments) -> u8 {
             }
             Err(code) => code,
         },
-        ConfigCommand::Validate => validate(settings::read_only(places), arguments.json),
+        ConfigCommand::Validate => validate(settings::read_only(locations), arguments.json),
     }
 }
 

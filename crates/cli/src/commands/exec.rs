@@ -23,7 +23,7 @@ use crate::interrupt::{Interrupted, Interruptions};
 use crate::opened::{for_programs, request};
 use crate::print::{chain, exit_code, line, note, value};
 use crate::progress::Progress;
-use crate::usage::{CellArguments, ExecArguments, PlaceArguments, WaitArguments};
+use crate::usage::{CellArguments, ExecArguments, LocationArguments, WaitArguments};
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// What is to be done.
@@ -32,7 +32,7 @@ enum Job {
     Wait(String),
 }
 
-pub(crate) fn exec(places: &PlaceArguments, arguments: &ExecArguments, worker: Worker) -> u8 {
+pub(crate) fn exec(locations: &LocationArguments, arguments: &ExecArguments, worker: Worker) -> u8 {
     let source = match (&arguments.code, &arguments.file) {
         (Some(code), _) => Ok(code.clone()),
         (None, Some(file)) => read(file),
@@ -52,11 +52,11 @@ pub(crate) fn exec(places: &PlaceArguments, arguments: &ExecArguments, worker: W
             .is_some_and(|file| file.extension().is_some_and(|kind| kind == "ts" || kind == "mts"));
     let input = if typescript { ExecInput::typescript(source) } else { ExecInput::javascript(source) };
     let input = input.with_key(arguments.key.clone());
-    run(places, &arguments.cell, Job::Exec(input), worker)
+    run(locations, &arguments.cell, Job::Exec(input), worker)
 }
 
-pub(crate) fn wait(places: &PlaceArguments, arguments: &WaitArguments, worker: Worker) -> u8 {
-    run(places, &arguments.cell, Job::Wait(arguments.run_id.clone()), worker)
+pub(crate) fn wait(locations: &LocationArguments, arguments: &WaitArguments, worker: Worker) -> u8 {
+    run(locations, &arguments.cell, Job::Wait(arguments.run_id.clone()), worker)
 }
 
 fn ended(worker: Worker, code: u8) -> u8 {
@@ -65,7 +65,7 @@ fn ended(worker: Worker, code: u8) -> u8 {
     code
 }
 
-fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Worker) -> u8 {
+fn run(locations: &LocationArguments, arguments: &CellArguments, job: Job, worker: Worker) -> u8 {
     if let Some(said) = arguments.timeout_ms.filter(|said| !TIMEOUT_MS.contains(said)) {
         let (least, most) = (TIMEOUT_MS.start(), TIMEOUT_MS.end());
         let clamped = said.clamp(*least, *most);
@@ -78,19 +78,19 @@ fn run(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Wor
             return ended(worker, FAILED);
         }
     };
-    let code = runtime.block_on(attended(places, arguments, job, worker));
+    let code = runtime.block_on(attended(locations, arguments, job, worker));
     // A question at the terminal may still wait for a line.
     runtime.shutdown_background();
     code
 }
 
 /// Runs it, and stays with it: progress, questions, interruptions.
-async fn attended(places: &PlaceArguments, arguments: &CellArguments, job: Job, worker: Worker) -> u8 {
+async fn attended(locations: &LocationArguments, arguments: &CellArguments, job: Job, worker: Worker) -> u8 {
     let people = if somebody_is_here() && !arguments.json { People::Present } else { People::Absent };
     let progress = Arc::new(Progress::new(!arguments.json));
     let (tell, questions) = unbounded_channel();
     let shown = Arc::clone(&progress);
-    let runtime = match for_programs(places, |options| options) {
+    let runtime = match for_programs(locations, |options| options) {
         Ok(runtime) => runtime,
         Err(refused) => {
             show_refused(&refused, arguments.json);

@@ -8,18 +8,18 @@ use pincer_runtime::found_plugins;
 use serde_json::{Value, json};
 
 use crate::print::{chain, line, note};
-use crate::usage::{PlaceArguments, PluginsArguments, PluginsCommand};
+use crate::usage::{LocationArguments, PluginsArguments, PluginsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, notices, settings, state};
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &PluginsArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &PluginsArguments) -> u8 {
     if let PluginsCommand::Check { dir } = &arguments.command {
         return check(load(dir), arguments.json);
     }
-    let loaded = match settings::ready(places) {
+    let loaded = match settings::ready(locations) {
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let found = match found_plugins(&loaded, state::directory(places).as_deref(), &notices::observer()) {
+    let found = match found_plugins(&loaded, state::directory(locations).as_deref(), &notices::observer()) {
         Ok(found) => found,
         Err(error) => {
             note(&format!("error: {}", chain(&error)));

@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
 use crate::refused::{Refused, report};
-use crate::usage::{PlaceArguments, RunsArguments, RunsCommand};
+use crate::usage::{LocationArguments, RunsArguments, RunsCommand};
 use crate::{FAILED, WRONG_USAGE, state};
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &RunsArguments) -> u8 {
-    let shown = state::open(places).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
-        let leases = FileLeases::new(state::directory(places).unwrap_or_default().join("owners"));
+pub(crate) fn run(locations: &LocationArguments, arguments: &RunsArguments) -> u8 {
+    let shown = state::open(locations).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
+        let leases = FileLeases::new(state::directory(locations).unwrap_or_default().join("owners"));
         block_on(settle_orphans(&store, &leases, Settings::default().snapshot_lifetime))?;
         act(&store, arguments)
     });

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::print::chain;
 use crate::refused::{Refused, report};
-use crate::usage::{PlaceArguments, SecretsArguments, SecretsCommand};
+use crate::usage::{LocationArguments, SecretsArguments, SecretsCommand};
 use crate::{FAILED, INTERRUPTED, WRONG_USAGE, settings, state};
 
 impl From<SecretError> for Refused {
@@ -18,10 +18,10 @@ impl From<SecretError> for Refused {
     }
 }
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &SecretsArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &SecretsArguments) -> u8 {
     // A config that is wrong says nothing of secrets; they are needed to mend it.
-    let loaded = settings::read_only(places).unwrap_or_default();
-    let vault = Vault::new(state::directory(places), loaded.file.as_deref());
+    let loaded = settings::read_only(locations).unwrap_or_default();
+    let vault = Vault::new(state::directory(locations), loaded.file.as_deref());
     report(act(&vault, &loaded.parsed.config.secrets, &arguments.command), arguments.json)
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::commands::call::{self, Asked};
 use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note};
-use crate::usage::{PlaceArguments, ToolsArguments, ToolsCommand};
+use crate::usage::{LocationArguments, ToolsArguments, ToolsCommand};
 use crate::{DONE, FAILED};
 
 /// All tools there are, and what policy leaves of them.
@@ -21,12 +21,12 @@ struct View {
     left: Catalog,
 }
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &ToolsArguments) -> u8 {
     if let ToolsCommand::Call { tool, input, session } = &arguments.command {
-        return call::run(places, &arguments.scope, Asked { tool, input, session }, arguments.json);
+        return call::run(locations, &arguments.scope, Asked { tool, input, session }, arguments.json);
     }
     let viewed = match crate::tokio_runtime::small() {
-        Ok(tokio) => tokio.block_on(view(places, arguments)),
+        Ok(tokio) => tokio.block_on(view(locations, arguments)),
         Err(error) => {
             note(&format!("error: {}", chain(&error)));
             return FAILED;
@@ -48,8 +48,8 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ToolsArguments) -> u8 {
 }
 
 /// Looks at the tools. A failure is told, and is this exit code.
-async fn view(places: &PlaceArguments, arguments: &ToolsArguments) -> Result<View, u8> {
-    let runtime = for_tools(places, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
+async fn view(locations: &LocationArguments, arguments: &ToolsArguments) -> Result<View, u8> {
+    let runtime = for_tools(locations, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
     let about = arguments.command.tool();
     if let Some(moved) = runtime.moved_workspace().filter(|_| about.is_some()) {
         note(&format!("note: {moved}"));

@@ -18,13 +18,13 @@ fn now() -> SystemTime {
     UNIX_EPOCH + Duration::from_secs(951_782_400)
 }
 
-struct Place {
+struct Machine {
     _folder: tempfile::TempDir,
     around: Surroundings,
     file: ClientFile,
 }
 
-fn place(client: Client, text: Option<&str>) -> Place {
+fn place(client: Client, text: Option<&str>) -> Machine {
     let folder = tempfile::tempdir().unwrap();
     let around = Surroundings::new(folder.path(), folder.path().join("app"), System::Linux);
     let file = files_of(client, &around).swap_remove(0);
@@ -32,10 +32,10 @@ fn place(client: Client, text: Option<&str>) -> Place {
         fs::create_dir_all(file.path.parent().unwrap()).unwrap();
         fs::write(&file.path, text).unwrap();
     }
-    Place { _folder: folder, around, file }
+    Machine { _folder: folder, around, file }
 }
 
-impl Place {
+impl Machine {
     fn text(&self) -> String {
         fs::read_to_string(&self.file.path).unwrap()
     }

@@ -12,7 +12,7 @@ use pincer_testkit::faulty::{Fault, FaultyStore};
 use pincer_tools::{Answer, Door};
 use serde_json::{Value, json};
 
-use crate::effects::{Place, scope};
+use crate::effects::{Site, scope};
 use crate::processes::{PLACE, SAYS, fault_of};
 
 struct Served {
@@ -24,7 +24,7 @@ struct Served {
 /// Serves the parent, if there is one.
 pub(crate) fn serve() {
     let Some(directory) = std::env::var_os(PLACE) else { return };
-    let place = Place::new(directory.as_ref());
+    let place = Site::new(directory.as_ref());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let guard = runtime.enter();
     // Each proof is used by one process: this is where it is written down.

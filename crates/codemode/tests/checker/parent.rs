@@ -13,7 +13,7 @@ use pincer_tools::{Answer, answer_question};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::effects::Place;
+use crate::effects::Site;
 use crate::processes::{DEATHS, FAULTS, News, Process, Processes, fault_of};
 use crate::program::Program;
 use crate::random::Random;
@@ -59,7 +59,7 @@ pub(crate) struct Told {
 pub(crate) struct History {
     directory: TempDir,
     pub mode: Mode,
-    pub place: Place,
+    pub place: Site,
     pub programs: BTreeMap<String, Program>,
     pub told: Vec<Told>,
     /// The runs that were aborted.
@@ -78,7 +78,7 @@ impl History {
     fn new(mode: Mode) -> Self {
         let directory = tempfile::Builder::new().prefix("checker-").tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         Self {
-            place: Place::new(directory.path()),
+            place: Site::new(directory.path()),
             directory,
             mode,
             programs: BTreeMap::new(),

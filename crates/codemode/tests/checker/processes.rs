@@ -10,7 +10,7 @@ use std::time::Duration;
 use pincer_testkit::faulty::{Fault, Kind, Lasting};
 use serde_json::Value;
 
-use crate::effects::Place;
+use crate::effects::Site;
 
 /// Where a child finds its directory.
 pub(crate) const PLACE: &str = "PINCER_CHECKER_PLACE";
@@ -90,7 +90,7 @@ impl Process {
 
 /// All that were started.
 pub(crate) struct Processes {
-    place: Place,
+    place: Site,
     tell: Sender<News>,
     pub news: Receiver<News>,
     pub alive: Vec<Process>,
@@ -98,7 +98,7 @@ pub(crate) struct Processes {
 }
 
 impl Processes {
-    pub(crate) fn new(place: &Place) -> Self {
+    pub(crate) fn new(place: &Site) -> Self {
         let (tell, news) = channel();
         Self { place: place.clone(), tell, news, alive: Vec::new(), count: 0 }
     }

@@ -54,9 +54,9 @@ pub(crate) struct Effect {
 
 /// A directory with a store, and a file of effects.
 #[derive(Clone, Debug)]
-pub(crate) struct Place(pub PathBuf);
+pub(crate) struct Site(pub PathBuf);
 
-impl Place {
+impl Site {
     pub(crate) fn new(directory: &Path) -> Self {
         Self(directory.to_owned())
     }

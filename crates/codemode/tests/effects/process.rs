@@ -9,7 +9,7 @@ use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Answer, Door};
 use serde_json::Value;
 
-use super::{Place, scope};
+use super::{Site, scope};
 
 /// The clock in its inputs, effects one after the other and two at once, a person, a suspension, a timer.
 pub(crate) const STEPS: &str = "
@@ -37,7 +37,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    pub(crate) fn new<S>(place: &Place, store: &Arc<S>, durability: Durability) -> Self
+    pub(crate) fn new<S>(place: &Site, store: &Arc<S>, durability: Durability) -> Self
     where
         S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
     {

@@ -6,31 +6,33 @@ use std::sync::Arc;
 use crate::common::{House, echo, entry, house};
 use pincer_catalog::{Flags, Layer, Policy, Rules};
 use pincer_codemode::{RunScope, Surface};
-use pincer_tools::{Arguments, FnTool, Namespace, Plugin, Scope, ScopeSource, ScopeTool, ToolCall, ToolError};
+use pincer_tools::{
+    Arguments, FnTool, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin, ToolCall, ToolError,
+};
 use serde_json::{Value, json};
 
-fn function(tool: &str, arguments: Arguments) -> Scope {
-    Scope::Tool(ScopeTool { tool: tool.into(), arguments })
+fn function(tool: &str, arguments: Arguments) -> NamespacePart {
+    NamespacePart::Tool(NamespaceFunction { tool: tool.into(), arguments })
 }
 
-fn object(members: Vec<(&str, Scope)>) -> Scope {
-    Scope::Object(members.into_iter().map(|(name, scope)| (name.to_owned(), scope)).collect::<BTreeMap<_, _>>())
+fn object(members: Vec<(&str, NamespacePart)>) -> NamespacePart {
+    NamespacePart::Object(members.into_iter().map(|(name, scope)| (name.to_owned(), scope)).collect::<BTreeMap<_, _>>())
 }
 
 /// Two functions of a shop, with some data.
-fn orders(scope: Scope) -> Namespace {
+fn orders(scope: NamespacePart) -> Namespace {
     Namespace {
         id: "shop-orders".into(),
         global: "Orders".into(),
         description: Some("Orders of the shop.".into()),
         prompt: Some("Orders.list(filter) finds orders, Orders.update(number, change) changes one.".into()),
         required_tools: vec!["open_orders".into(), "close_order".into()],
-        scope: ScopeSource::Fixed(scope),
+        scope: NamespaceSource::Fixed(scope),
     }
 }
 
-fn usual_scope() -> Scope {
-    let shared = Scope::Value(json!({ "name": "pincer" }));
+fn usual_scope() -> NamespacePart {
+    let shared = NamespacePart::Value(json!({ "name": "pincer" }));
     object(vec![
         ("repository", shared.clone()),
         ("again", shared),
@@ -40,8 +42,8 @@ fn usual_scope() -> Scope {
             "deep",
             object(vec![(
                 "steps",
-                Scope::Array(vec![
-                    Scope::Value(json!(1)),
+                NamespacePart::Array(vec![
+                    NamespacePart::Value(json!(1)),
                     function("open_orders", Arguments::Mapped(Arc::new(|all| json!({ "all": all })))),
                 ]),
             )]),
@@ -108,7 +110,7 @@ async fn callable_paths_cannot_target_undeclared_tools() {
     let undeclared = orders(object(vec![("steal", function("refund", Arguments::First))]));
     assert!(house.door.register(plugin("shop", vec![undeclared])).is_err());
     // Made for each run, it can only be found out then: it is left out, and the rest works.
-    let made = ScopeSource::Made(Arc::new(|_| object(vec![("steal", function("refund", Arguments::First))])));
+    let made = NamespaceSource::Made(Arc::new(|_| object(vec![("steal", function("refund", Arguments::First))])));
     house.door.register(plugin("shop", vec![Namespace { scope: made, ..orders(object(Vec::new())) }])).unwrap();
     assert_eq!(house.scope().tools.refused_namespaces().len(), 1);
     assert_eq!(house.value("return typeof Orders").await, "undefined");
@@ -118,7 +120,7 @@ async fn callable_paths_cannot_target_undeclared_tools() {
 async fn unsafe_keys_and_names_are_refused() {
     let house = house();
     for key in ["__proto__", "constructor", "prototype", "", "a\0b"] {
-        let scope = object(vec![(key, Scope::Value(json!(1)))]);
+        let scope = object(vec![(key, NamespacePart::Value(json!(1)))]);
         assert!(house.door.register(plugin("shop", vec![orders(scope)])).is_err(), "{key:?}");
     }
     for global in

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pincer_catalog::{Entry, ToolId};
-use pincer_config::{ConfigError, Loaded, Parsed, Places, Scope, load, parse};
+use pincer_config::{Candidates, ConfigError, Loaded, Parsed, Subject, load, parse};
 use proptest::prelude::*;
 
 fn environment(name: &str) -> Option<String> {
@@ -253,7 +253,7 @@ fn the_layers_of_a_run_come_from_the_config_in_their_order() {
     )
     .unwrap()
     .config;
-    let has = |scope: &Scope<'_>| -> Vec<&str> {
+    let has = |scope: &Subject<'_>| -> Vec<&str> {
         let policy = config.policy(scope).unwrap();
         let admitted = |name: &&str| {
             let id = ToolId::new(pincer_catalog::Source::Openclaw, "core", *name).unwrap();
@@ -261,23 +261,23 @@ fn the_layers_of_a_run_come_from_the_config_in_their_order() {
         };
         ["read", "write", "ls", "find", "grep", "session_status"].into_iter().filter(admitted).collect()
     };
-    let coder = Scope { agent: Some("coder"), ..Scope::default() };
-    assert_eq!(has(&Scope::default()), ["read", "session_status"]);
+    let coder = Subject { agent: Some("coder"), ..Subject::default() };
+    assert_eq!(has(&Subject::default()), ["read", "session_status"]);
     assert_eq!(
         has(&coder),
         ["read", "ls", "find", "session_status"],
         "its profile replaces that for all, the deny stays"
     );
-    assert_eq!(has(&Scope { agent: Some("unknown"), ..Scope::default() }), ["read", "session_status"]);
-    assert_eq!(has(&Scope { provider: Some("acme"), ..coder.clone() }), ["read", "session_status"]);
+    assert_eq!(has(&Subject { agent: Some("unknown"), ..Subject::default() }), ["read", "session_status"]);
+    assert_eq!(has(&Subject { provider: Some("acme"), ..coder.clone() }), ["read", "session_status"]);
     assert_eq!(
-        has(&Scope { provider: Some("acme"), model: Some("small"), ..Scope::default() }),
+        has(&Subject { provider: Some("acme"), model: Some("small"), ..Subject::default() }),
         ["read", "session_status"]
     );
-    assert_eq!(has(&Scope { sender: Some("mallory"), ..coder.clone() }), [""; 0]);
-    assert_eq!(has(&Scope { sandboxed: true, ..coder.clone() }), ["ls", "find", "session_status"]);
-    assert_eq!(has(&Scope { run: Some(&["ls".into(), "write".into()]), ..coder.clone() }), ["ls"]);
-    assert_eq!(has(&Scope { run: Some(&[]), ..coder }), [""; 0]);
+    assert_eq!(has(&Subject { sender: Some("mallory"), ..coder.clone() }), [""; 0]);
+    assert_eq!(has(&Subject { sandboxed: true, ..coder.clone() }), ["ls", "find", "session_status"]);
+    assert_eq!(has(&Subject { run: Some(&["ls".into(), "write".into()]), ..coder.clone() }), ["ls"]);
+    assert_eq!(has(&Subject { run: Some(&[]), ..coder }), [""; 0]);
 }
 
 #[test]
@@ -293,20 +293,23 @@ fn the_first_place_that_is_given_counts() {
     write("here/pincer.json5", "here");
     write("home/pincer.json5", "home");
     let empty = directory.path().join("empty");
-    let all =
-        Places { named: Some(named), here: directory.path().join("here"), home: Some(directory.path().join("home")) };
-    let denied = |places: &Places| -> Vec<String> {
+    let all = Candidates {
+        named: Some(named),
+        here: directory.path().join("here"),
+        home: Some(directory.path().join("home")),
+    };
+    let denied = |places: &Candidates| -> Vec<String> {
         let Loaded { parsed, .. } = load(places, &environment).unwrap();
         parsed.config.tools.deny
     };
     assert_eq!(denied(&all), ["named"]);
-    let places = Places { named: None, ..all };
+    let places = Candidates { named: None, ..all };
     assert_eq!(denied(&places), ["here"]);
-    let places = Places { here: empty.clone(), ..places };
+    let places = Candidates { here: empty.clone(), ..places };
     assert_eq!(denied(&places), ["home"]);
-    let places = Places { home: Some(empty), ..places };
+    let places = Candidates { home: Some(empty), ..places };
     assert_eq!(denied(&places), [""; 0], "no config at all is a config");
-    let places = Places { named: Some(directory.path().join("nowhere.json5")), ..places };
+    let places = Candidates { named: Some(directory.path().join("nowhere.json5")), ..places };
     assert!(
         matches!(load(&places, &environment), Err(ConfigError::Read { .. })),
         "a config that was named must be there"
@@ -319,13 +322,13 @@ fn files_that_are_no_config_are_refused() {
     let told = |bytes: &[u8]| {
         let file = directory.path().join("c");
         fs::write(&file, bytes).unwrap();
-        let error = load(&Places { named: Some(file), ..Places::default() }, &environment).unwrap_err();
+        let error = load(&Candidates { named: Some(file), ..Candidates::default() }, &environment).unwrap_err();
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     };
     assert_eq!(told(b"{\xff}"), "it is not UTF-8 text: the first bad byte is number 2");
     assert_eq!(told(&vec![b' '; (1 << 20) + 1]), "it has more than 1048576 bytes");
     assert!(told("[".repeat(500_000).as_bytes()).ends_with("line 1, column 65: this is nested more than 64 deep"));
-    let places = Places { named: Some(directory.path().to_owned()), ..Places::default() };
+    let places = Candidates { named: Some(directory.path().to_owned()), ..Candidates::default() };
     assert!(matches!(load(&places, &environment), Err(ConfigError::Read { .. })));
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling};
-use pincer_mcp::{Places, Servers};
+use pincer_mcp::{Directories, Servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{ApprovalRule, BoxFuture, Call, CallError, Context, Door, Outcome, Request, RunCatalog, UpdateSink};
 use serde_json::{Map, Value, json};
@@ -91,7 +91,7 @@ impl Setup {
         let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).unwrap());
         let builder = rules.into_iter().fold(Door::builder(), |builder, rule| builder.rule(rule));
         let door = Arc::new(builder.build(store.clone()));
-        let places = Places {
+        let places = Directories {
             workspace: directory.path().to_owned(),
             beside: Some(directory.path().to_owned()),
             state: Some(directory.path().join("state")),

@@ -11,7 +11,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response};
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Greeting, Places, Server, Servers};
+use pincer_mcp::{Directories, Greeting, Server, Servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, CallError, Context, Door, Effect, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ struct House {
 fn house(server: McpServer, state: Arc<TempDir>) -> House {
     let mcp = Mcp { servers: BTreeMap::from([("new".to_owned(), server)]), ..Mcp::default() };
     let place = state.path().to_path_buf();
-    let places = Places { workspace: place.clone(), beside: None, state: Some(place.clone()) };
+    let places = Directories { workspace: place.clone(), beside: None, state: Some(place.clone()) };
     let servers = Servers::new(&mcp, &places, McpSampling::Refuse);
     let door = Arc::new(Door::builder().build(Arc::new(SqliteStore::open(&place.join("store")).unwrap())));
     servers.attach(&door);

@@ -3,7 +3,7 @@
 
 use crate::common::{LONG, echo, end, failure, finish, first_turn, json, move_house, start, value};
 use pincer_sandbox::{
-    Answer, Error, FailureKind, Fault, Json, Limits, Output, Program, RequestId, Scope, Site, Turn, TurnEnd,
+    Answer, Error, FailureKind, Fault, Global, Json, Limits, Output, Program, RequestId, Site, Turn, TurnEnd,
 };
 
 #[test]
@@ -300,8 +300,8 @@ fn unwrap_takes_the_useful_part_of_a_tool_result() {
 #[test]
 fn a_host_can_add_frozen_globals() {
     let program = Program::new("const r = [data.list.length, Object.isFrozen(data.list), await api.math.add(1, 2)]; try { 'use strict'; api.math.add = 1; data.list.push(1) } catch (e) { r.push(e.name) } return [...r, api.math.add.name, Object.keys(api)]")
-        .global("data", Scope::Data(json(r#"{"list":[1,2],"__proto__":["call","evil"]}"#)))
-        .global("api", Scope::Object(vec![("math".into(), Scope::Object(vec![("add".into(), Scope::Call("math.add".into()))]))]));
+        .global("data", Global::Data(json(r#"{"list":[1,2],"__proto__":["call","evil"]}"#)))
+        .global("api", Global::Object(vec![("math".into(), Global::Object(vec![("add".into(), Global::Call("math.add".into()))]))]));
     let mut cell = crate::common::engine().start(program, Limits::default()).expect("a cell");
     let turn = cell.run_turn(LONG).expect("a turn");
     assert_eq!((turn.requests[0].method.as_str(), &turn.requests[0].args), ("math.add", &json("[1,2]")));

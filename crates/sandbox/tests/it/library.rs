@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crate::common::engine;
-use pincer_sandbox::{Answer, File, Json, Library, Limits, Program, Scope, Turn, TurnEnd};
+use pincer_sandbox::{Answer, File, Global, Json, Library, Limits, Program, Turn, TurnEnd};
 
 const TIME: Duration = Duration::from_secs(10);
 
@@ -15,22 +15,22 @@ const TIME: Duration = Duration::from_secs(10);
 struct Shelf(AtomicU32);
 
 impl Library for Shelf {
-    fn global(&self, name: &str) -> Option<Scope> {
+    fn global(&self, name: &str) -> Option<Global> {
         self.0.fetch_add(1, Ordering::Relaxed);
-        let data = |json: &str| Scope::Data(Json::parse(json).unwrap());
+        let data = |json: &str| Global::Data(Json::parse(json).unwrap());
         match name {
             "LIST" => Some(data(r#"[{"id":"a"},{"id":"b"}]"#)),
-            "tools" => Some(Scope::Object(vec![
-                ("call".into(), Scope::Call("call".into())),
-                ("read".into(), Scope::Bound("call".into(), Json::parse(r#""core:read""#).unwrap())),
+            "tools" => Some(Global::Object(vec![
+                ("call".into(), Global::Call("call".into())),
+                ("read".into(), Global::Bound("call".into(), Json::parse(r#""core:read""#).unwrap())),
             ])),
-            "Space" => Some(Scope::Object(vec![(
+            "Space" => Some(Global::Object(vec![(
                 "steps".into(),
-                Scope::Array(vec![data("1"), Scope::Bound("space".into(), data_json("steps"))]),
+                Global::Array(vec![data("1"), Global::Bound("space".into(), data_json("steps"))]),
             )])),
-            "spaces" => Some(Scope::Object(vec![("Space".into(), Scope::Global("Space".into()))])),
+            "spaces" => Some(Global::Object(vec![("Space".into(), Global::Alias("Space".into()))])),
             "API" => {
-                Some(Scope::Files(vec![file("mcp/index.d.ts", 3), file("mcp/docs.d.ts", 4), file("other.txt", 0)]))
+                Some(Global::Files(vec![file("mcp/index.d.ts", 3), file("mcp/docs.d.ts", 4), file("other.txt", 0)]))
             }
             _ => None,
         }
@@ -52,7 +52,7 @@ fn file(path: &str, bytes: usize) -> File {
 fn program(source: &str, shelf: &Arc<Shelf>) -> Program {
     let names = ["LIST", "tools", "Space", "spaces", "API", "gone"];
     let program = Program::new(source).library(Arc::clone(shelf) as Arc<dyn Library>);
-    names.into_iter().fold(program, |program, name| program.global(name, Scope::Lazy))
+    names.into_iter().fold(program, |program, name| program.global(name, Global::Lazy))
 }
 
 fn run(source: &str) -> Turn {

@@ -6,7 +6,7 @@ use oxc_ast::ast::{
 use oxc_span::{GetSpan, Span};
 
 use super::strip::Strip;
-use crate::place::is_line_break;
+use crate::position::is_line_break;
 
 impl Strip<'_> {
     pub(super) fn erase_annotation(&mut self, annotation: Option<&TSTypeAnnotation<'_>>) {

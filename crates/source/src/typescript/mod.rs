@@ -29,7 +29,7 @@ pub fn typescript_preparations() -> u64 {
     PREPARATIONS.load(Ordering::Relaxed)
 }
 
-/// A part of a program that cannot be translated, and its place.
+/// A part of a program that cannot be translated, and its position.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub(crate) struct Refusal {

@@ -1,4 +1,4 @@
-//! Finding the keywords and marks that the tree does not have places for.
+//! Finding the keywords and marks that the tree does not have positions for.
 
 use oxc_ast::Comment;
 use oxc_span::Span;

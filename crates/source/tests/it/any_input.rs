@@ -1,7 +1,7 @@
-//! Whatever comes in, an answer comes out: no panic, the same lines, and a place inside of the text.
+//! Whatever comes in, an answer comes out: no panic, the same lines, and a position inside of the text.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use pincer_source::{Language, Place, SourceError, prepare};
+use pincer_source::{Language, Position, SourceError, prepare};
 use proptest::prelude::*;
 
 /// Programs that have a bit of everything; they are cut and put together again.
@@ -22,7 +22,7 @@ const PROGRAMS: [&str; 10] = [
 fn check(source: &str) {
     for language in [Language::JavaScript, Language::TypeScript] {
         let lines = line_count(source);
-        let inside = |place: Place| place.line >= 1 && place.line <= lines && place.column >= 1;
+        let inside = |position: Position| position.line >= 1 && position.line <= lines && position.column >= 1;
         match prepare(source, language) {
             Ok(prepared) => {
                 assert_eq!(line_count(&prepared.text), lines, "{source:?}\n{:?}", prepared.text);
@@ -33,7 +33,7 @@ fn check(source: &str) {
                 assert!(!error.to_string().is_empty());
                 match error {
                     SourceError::Syntax(error) | SourceError::TypeScript(error) => {
-                        assert!(error.place.is_none_or(inside), "{source:?} {error:?}");
+                        assert!(error.position.is_none_or(inside), "{source:?} {error:?}");
                         assert!(!error.message.contains('\n'), "{error:?}");
                     }
                     SourceError::ModuleAccess { at, .. } => assert!(inside(at), "{source:?} {at:?}"),

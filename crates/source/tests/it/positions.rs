@@ -1,13 +1,13 @@
 //! Positions: where an error is, how it is shown, and the way back from the prepared text.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use pincer_source::{Language, Place, PositionMap, SourceError, excerpt, prepare};
+use pincer_source::{Language, Position, PositionMap, SourceError, excerpt, prepare};
 
-fn place(line: u32, column: u32) -> Place {
-    Place { line, column }
+fn position(line: u32, column: u32) -> Position {
+    Position { line, column }
 }
 
-/// Fails unless `word`, which stands once in both texts, is found at its place in `source`.
+/// Fails unless `word`, which stands once in both texts, is found at its position in `source`.
 fn check(source: &str, language: Language, words: &[&str]) {
     let prepared = prepare(source, language).unwrap_or_else(|error| panic!("{source}: {error}"));
     for word in words {
@@ -16,10 +16,10 @@ fn check(source: &str, language: Language, words: &[&str]) {
     }
 }
 
-fn place_of(text: &str, word: &str) -> Place {
+fn place_of(text: &str, word: &str) -> Position {
     let at = text.find(word).unwrap_or_else(|| panic!("{word} is not in {text}"));
     let start = text[..at].rfind('\n').map_or(0, |before| before + 1);
-    place(1 + text[..at].matches('\n').count() as u32, 1 + text[start..at].encode_utf16().count() as u32)
+    position(1 + text[..at].matches('\n').count() as u32, 1 + text[start..at].encode_utf16().count() as u32)
 }
 
 #[test]
@@ -47,9 +47,9 @@ fn everything_that_is_left_is_found_again() {
 fn what_was_put_in_means_what_is_behind_it() {
     let prepared = prepare("a; b", Language::JavaScript).unwrap();
     assert_eq!(prepared.text, "a;;return[( b)]");
-    let columns: Vec<u32> = (1..=15).map(|column| prepared.map.original(place(1, column)).column).collect();
+    let columns: Vec<u32> = (1..=15).map(|column| prepared.map.original(position(1, column)).column).collect();
     assert_eq!(columns, [1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 4, 5, 5]);
-    assert_eq!(prepared.map.original(place(7, 3)), place(7, 3));
+    assert_eq!(prepared.map.original(position(7, 3)), position(7, 3));
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_stored_map_that_was_tampered_with_does_no_harm() {
     let map: PositionMap = serde_json::from_str("[[1,5,4294967295],[1,1,4294967295],[0,0,9]]").unwrap();
     for line in [0, 1, 2] {
         for column in [0, 1, 6, u32::MAX] {
-            map.original(place(line, column));
+            map.original(position(line, column));
         }
     }
 }
@@ -88,9 +88,9 @@ fn errors_have_a_place() {
         ("}); evil(); (async () => {", 1, 2, "unexpected token"),
     ] {
         let Err(SourceError::Syntax(error)) = prepare(source, Language::JavaScript) else { panic!("{source}") };
-        assert_eq!((error.place, error.message.as_str()), (Some(place(line, column)), message), "{source}");
+        assert_eq!((error.position, error.message.as_str()), (Some(position(line, column)), message), "{source}");
         let Err(SourceError::TypeScript(same)) = prepare(source, Language::TypeScript) else { panic!("{source}") };
-        assert_eq!(same.place, error.place, "{source}");
+        assert_eq!(same.position, error.position, "{source}");
     }
 }
 
@@ -116,18 +116,18 @@ fn excerpts_point_at_the_column() {
         ("a", 2, 1, ""),
         ("a", 0, 0, ""),
     ] {
-        assert_eq!(excerpt(source, place(line, column)), expected, "{source:?}");
+        assert_eq!(excerpt(source, position(line, column)), expected, "{source:?}");
     }
     let lines = "x\n".repeat(11);
-    assert_eq!(excerpt(&lines, place(11, 1)), "\n  11 | x\n     | ^");
+    assert_eq!(excerpt(&lines, position(11, 1)), "\n  11 | x\n     | ^");
 }
 
 #[test]
 fn long_lines_are_shown_around_the_column() {
     let line = format!("{}!{}", "a".repeat(500), "b".repeat(500));
-    let shown = excerpt(&line, place(1, 501));
+    let shown = excerpt(&line, position(1, 501));
     let expected = format!("\n  1 | …{}!{}…\n    | {}^", "a".repeat(60), "b".repeat(59), " ".repeat(61));
     assert_eq!(shown, expected);
-    assert_eq!(excerpt(&line, place(1, 1)), format!("\n  1 | {}…\n    | ^", "a".repeat(60)));
-    assert_eq!(excerpt(&line, place(1, 1001)), format!("\n  1 | …{}\n    | {}^", "b".repeat(61), " ".repeat(61)));
+    assert_eq!(excerpt(&line, position(1, 1)), format!("\n  1 | {}…\n    | ^", "a".repeat(60)));
+    assert_eq!(excerpt(&line, position(1, 1001)), format!("\n  1 | …{}\n    | {}^", "b".repeat(61), " ".repeat(61)));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Greeting, Places, Servers};
+use pincer_mcp::{Directories, Greeting, Servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, Context, Door, Request, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ async fn tools_that_ask_for_input_get_it() {
         ..McpServer::default()
     };
     let mcp = Mcp { servers: BTreeMap::from([("fixture".to_owned(), server)]), ..Mcp::default() };
-    let places = Places { workspace: state.path().into(), beside: None, state: None };
+    let places = Directories { workspace: state.path().into(), beside: None, state: None };
     let servers = Servers::new(&mcp, &places, McpSampling::Pass);
     let door = Arc::new(Door::builder().build(Arc::new(SqliteStore::open(&state.path().join("store")).unwrap())));
     servers.attach(&door);

@@ -8,7 +8,8 @@ use crate::common::{echo, entry, house};
 use pincer_catalog::{Catalog, Policy};
 use pincer_tools::hooks::{BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
-    Arguments, Context, ErrorCode, Matcher, Namespace, Plugin, RunCatalog, Scope, ScopeSource, ScopeTool,
+    Arguments, Context, ErrorCode, Matcher, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin,
+    RunCatalog,
 };
 use serde_json::{Value, json};
 
@@ -24,14 +25,14 @@ fn blocking() -> Hook {
 }
 
 fn namespace(global: &str, tool: &str) -> Namespace {
-    let call = Scope::Tool(ScopeTool { tool: tool.into(), arguments: Arguments::First });
+    let call = NamespacePart::Tool(NamespaceFunction { tool: tool.into(), arguments: Arguments::First });
     Namespace {
         id: format!("{global}-id"),
         global: global.into(),
         description: None,
         prompt: None,
         required_tools: vec!["list_issues".into()],
-        scope: ScopeSource::Fixed(Scope::Object(BTreeMap::from([("list".into(), call)]))),
+        scope: NamespaceSource::Fixed(NamespacePart::Object(BTreeMap::from([("list".into(), call)]))),
     }
 }
 
@@ -105,19 +106,21 @@ fn what_is_not_its_own_is_refused_and_leaves_nothing_behind() {
 
 #[test]
 fn unsafe_keys_are_refused_wherever_they_stand() {
-    let with = |scope: Scope| Namespace { scope: ScopeSource::Fixed(scope), ..namespace("Issues", "list_issues") };
-    let object = |key: &str| Scope::Object(BTreeMap::from([(key.to_owned(), Scope::Value(Value::Null))]));
-    let mut deep = Scope::Value(Value::Null);
+    let with =
+        |scope: NamespacePart| Namespace { scope: NamespaceSource::Fixed(scope), ..namespace("Issues", "list_issues") };
+    let object =
+        |key: &str| NamespacePart::Object(BTreeMap::from([(key.to_owned(), NamespacePart::Value(Value::Null))]));
+    let mut deep = NamespacePart::Value(Value::Null);
     for _ in 0..40 {
-        deep = Scope::Array(vec![deep]);
+        deep = NamespacePart::Array(vec![deep]);
     }
     for scope in [
         object("__proto__"),
         object("constructor"),
         object(""),
         object("a\0b"),
-        Scope::Array(vec![object("prototype")]),
-        Scope::Value(json!({ "a": [{ "__proto__": 1 }] })),
+        NamespacePart::Array(vec![object("prototype")]),
+        NamespacePart::Value(json!({ "a": [{ "__proto__": 1 }] })),
         deep,
     ] {
         assert!(with(scope.clone()).check_scope(&scope).is_err(), "{scope:?}");

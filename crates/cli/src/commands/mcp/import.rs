@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::undo::{Record, UndoError, undo};
 use crate::print::{chain, line, note};
 use crate::settings::places_of;
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 use crate::usage_mcp::{ImportArguments, SecretsArgument};
 use crate::{DONE, FAILED, WRONG_USAGE, state};
 
@@ -42,8 +42,8 @@ impl From<UndoError> for Stop {
     }
 }
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &ImportArguments) -> u8 {
-    let done = if arguments.undo { bring_back(places, arguments) } else { import(places, arguments) };
+pub(crate) fn run(locations: &LocationArguments, arguments: &ImportArguments) -> u8 {
+    let done = if arguments.undo { bring_back(locations, arguments) } else { import(locations, arguments) };
     match done {
         Ok(document) => {
             if arguments.json {
@@ -58,20 +58,20 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ImportArguments) -> u8 {
     }
 }
 
-fn bring_back(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
-    let files = undo(&directory(places)?)?;
+fn bring_back(locations: &LocationArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
+    let files = undo(&directory(locations)?)?;
     if !arguments.json {
         files.iter().for_each(|file| line(&format!("{} is as it was before the import", file.display())));
     }
     Ok(json!({ "undone": files }))
 }
 
-fn directory(places: &PlaceArguments) -> Result<PathBuf, Stop> {
+fn directory(locations: &LocationArguments) -> Result<PathBuf, Stop> {
     let none = || Stop(WRONG_USAGE, "there is no place to note an import in: set HOME, or pass --state-dir".into());
-    state::directory(places).ok_or_else(none)
+    state::directory(locations).ok_or_else(none)
 }
 
-fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
+fn import(locations: &LocationArguments, arguments: &ImportArguments) -> Result<Value, Stop> {
     let around = surroundings()?;
     let files = wanted(arguments, &around)?;
     let secrets = match arguments.secrets {
@@ -84,7 +84,7 @@ fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value,
         let reading = importer.read(&file)?;
         read.push(Read { file, reading });
     }
-    let to = target(places)?;
+    let to = target(locations)?;
     let servers: BTreeMap<String, McpServer> = read
         .iter()
         .flat_map(|read| &read.reading.servers)
@@ -98,7 +98,7 @@ fn import(places: &PlaceArguments, arguments: &ImportArguments) -> Result<Value,
         read.iter().for_each(|read| tell(read, &edited));
     }
     let changes = !edited.added.is_empty() || !edited.replaced.is_empty();
-    let directory = directory(places)?;
+    let directory = directory(locations)?;
     let mut record = Record::default();
     if changes && !arguments.dry_run {
         replace_file(&to, old.as_deref(), &edited.text)?;
@@ -172,10 +172,10 @@ fn wanted(arguments: &ImportArguments, around: &Surroundings) -> Result<Vec<Clie
 }
 
 /// The config that is added to: the one in use, or the user's own.
-fn target(places: &PlaceArguments) -> Result<PathBuf, Stop> {
-    let places = places_of(places);
-    let own = || places.home.as_ref().map(|home| home.join(pincer_config::FILE_NAME));
-    let found = pincer_config::find(&places).or_else(own);
+fn target(locations: &LocationArguments) -> Result<PathBuf, Stop> {
+    let locations = places_of(locations);
+    let own = || locations.home.as_ref().map(|home| home.join(pincer_config::FILE_NAME));
+    let found = pincer_config::find(&locations).or_else(own);
     found.ok_or_else(|| Stop(WRONG_USAGE, "there is no place for a config: set HOME, or name one with --config".into()))
 }
 

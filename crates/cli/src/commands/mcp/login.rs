@@ -10,11 +10,11 @@ use serde_json::json;
 use super::look::blocking;
 use super::unknown;
 use crate::print::{chain, line, note};
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
-pub(crate) fn log_in(places: &PlaceArguments, name: &str, browser: Browser, json: bool) -> u8 {
-    let (remote, logins) = match remote(places, name) {
+pub(crate) fn log_in(locations: &LocationArguments, name: &str, browser: Browser, json: bool) -> u8 {
+    let (remote, logins) = match remote(locations, name) {
         Ok(found) => found,
         Err(code) => return code,
     };
@@ -41,8 +41,8 @@ pub(crate) fn log_in(places: &PlaceArguments, name: &str, browser: Browser, json
     }
 }
 
-pub(crate) fn log_out(places: &PlaceArguments, name: &str, json: bool) -> u8 {
-    let (remote, logins) = match remote(places, name) {
+pub(crate) fn log_out(locations: &LocationArguments, name: &str, json: bool) -> u8 {
+    let (remote, logins) = match remote(locations, name) {
         Ok(found) => found,
         Err(code) => return code,
     };
@@ -74,8 +74,8 @@ pub(crate) enum Browser {
     Leave,
 }
 
-fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
-    let loaded = settings::ready(places)?;
+fn remote(locations: &LocationArguments, name: &str) -> Result<(Remote, Logins), u8> {
+    let loaded = settings::ready(locations)?;
     let wrong = |why: String| {
         note(&format!("error: {why}"));
         WRONG_USAGE
@@ -89,7 +89,7 @@ fn remote(places: &PlaceArguments, name: &str) -> Result<(Remote, Logins), u8> {
             "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
         )));
     }
-    let state = state::directory(places);
+    let state = state::directory(locations);
     let vault = Vault::new(state.clone(), loaded.file.as_deref());
     let server = server.resolved(&vault, &loaded.parsed.config.secrets);
     let server = server.map_err(|why| wrong(format!("the MCP server {name} {why}")))?;

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 
 use super::unknown;
 use crate::print::{chain, line, note};
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, state};
 
-pub(crate) fn list(places: &PlaceArguments, cached: bool, json: bool) -> u8 {
-    let (loaded, servers) = match servers(places) {
+pub(crate) fn list(locations: &LocationArguments, cached: bool, json: bool) -> u8 {
+    let (loaded, servers) = match servers(locations) {
         Ok(servers) => servers,
         Err(code) => return code,
     };
@@ -58,8 +58,8 @@ pub(crate) fn list(places: &PlaceArguments, cached: bool, json: bool) -> u8 {
     DONE
 }
 
-pub(crate) fn test(places: &PlaceArguments, name: &str, json: bool) -> u8 {
-    let (loaded, servers) = match servers(places) {
+pub(crate) fn test(locations: &LocationArguments, name: &str, json: bool) -> u8 {
+    let (loaded, servers) = match servers(locations) {
         Ok(servers) => servers,
         Err(code) => return code,
     };
@@ -136,9 +136,9 @@ fn describe(server: &Server, seen: &Seen, listing: &Listing) {
 }
 
 /// The servers of the config, with nothing started.
-pub(super) fn servers(places: &PlaceArguments) -> Result<(Loaded, Servers), u8> {
-    let loaded = settings::ready(places)?;
-    let state = state::directory(places);
+pub(super) fn servers(locations: &LocationArguments) -> Result<(Loaded, Servers), u8> {
+    let loaded = settings::ready(locations)?;
+    let state = state::directory(locations);
     let servers = mcp_servers(&loaded, state.as_deref(), McpSampling::Refuse);
     Ok((loaded, servers))
 }

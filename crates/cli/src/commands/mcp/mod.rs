@@ -12,21 +12,21 @@ use std::collections::BTreeMap;
 use pincer_catalog::nearest;
 use pincer_config::keys::McpServer;
 
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 use crate::usage_mcp::{McpArguments, McpCommand};
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &McpArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &McpArguments) -> u8 {
     match &arguments.command {
-        McpCommand::Serve(arguments) => serve::run(places, arguments),
-        McpCommand::Import(arguments) => import::run(places, arguments),
-        McpCommand::Savings { json, scope } => savings::run(places, scope, *json),
+        McpCommand::Serve(arguments) => serve::run(locations, arguments),
+        McpCommand::Import(arguments) => import::run(locations, arguments),
+        McpCommand::Savings { json, scope } => savings::run(locations, scope, *json),
         McpCommand::Login { name, no_browser, json } => {
             let browser = if *no_browser { login::Browser::Leave } else { login::Browser::Open };
-            login::log_in(places, name, browser, *json)
+            login::log_in(locations, name, browser, *json)
         }
-        McpCommand::Logout { name, json } => login::log_out(places, name, *json),
-        McpCommand::List { cached, json } => look::list(places, *cached, *json),
-        McpCommand::Test { name, json } => look::test(places, name, *json),
+        McpCommand::Logout { name, json } => login::log_out(locations, name, *json),
+        McpCommand::List { cached, json } => look::list(locations, *cached, *json),
+        McpCommand::Test { name, json } => look::test(locations, name, *json),
     }
 }
 

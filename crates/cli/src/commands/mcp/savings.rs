@@ -11,7 +11,7 @@ use super::look::blocking;
 use crate::DONE;
 use crate::opened::{for_tools, request, told};
 use crate::print::{line, note};
-use crate::usage::{PlaceArguments, ScopeArguments};
+use crate::usage::{LocationArguments, ScopeArguments};
 
 /// The tokenizer that figures are in.
 const TOKENIZER: &str = "o200k_base";
@@ -40,8 +40,8 @@ impl Size {
     }
 }
 
-pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, json: bool) -> u8 {
-    let measured = match blocking(measure(places, scope)) {
+pub(crate) fn run(locations: &LocationArguments, scope: &ScopeArguments, json: bool) -> u8 {
+    let measured = match blocking(measure(locations, scope)) {
         Ok(Ok(measured)) => measured,
         Ok(Err(code)) | Err(code) => return code,
     };
@@ -86,8 +86,8 @@ pub(crate) fn run(places: &PlaceArguments, scope: &ScopeArguments, json: bool) -
 
 type Measured = (Vec<(String, Size)>, Size, Vec<String>);
 
-async fn measure(places: &PlaceArguments, scope: &ScopeArguments) -> Result<Measured, u8> {
-    let runtime = for_tools(places, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
+async fn measure(locations: &LocationArguments, scope: &ScopeArguments) -> Result<Measured, u8> {
+    let runtime = for_tools(locations, |options| RuntimeOptions { engine: EngineStart::WhenNeeded, ..options })?;
     let client = ScopeRequest { audience: Audience::Client, ..request("", scope) };
     let scope = runtime.scope(&client).map_err(|error| told(&error))?;
     let servers = runtime.servers();

@@ -12,7 +12,7 @@ use crate::commands::exec::{code_of, show_refused};
 use crate::interrupt::Interruptions;
 use crate::opened::{for_programs, request, told};
 use crate::print::{chain, note};
-use crate::usage::PlaceArguments;
+use crate::usage::LocationArguments;
 use crate::usage_mcp::{ServeArguments, SurfaceArgument};
 use crate::{DONE, FAILED, WRONG_USAGE};
 
@@ -24,7 +24,7 @@ const LINGER: Duration = Duration::from_secs(30);
 /// The parts of the heap that threads share.
 const HEAP_PARTS: u8 = 4;
 
-pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
+pub(crate) fn run(locations: &LocationArguments, arguments: &ServeArguments) -> u8 {
     pincer_process::limit_heap_parts(HEAP_PARTS);
     let runtime =
         if arguments.http.is_some() { crate::tokio_runtime::large() } else { crate::tokio_runtime::for_stdio() };
@@ -35,13 +35,13 @@ pub(crate) fn run(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
             return FAILED;
         }
     };
-    let code = runtime.block_on(serve(places, arguments));
+    let code = runtime.block_on(serve(locations, arguments));
     // Standard input may still be read.
     runtime.shutdown_background();
     code
 }
 
-async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
+async fn serve(locations: &LocationArguments, arguments: &ServeArguments) -> u8 {
     let surface = match arguments.surface {
         SurfaceArgument::Code => Surface::Code,
         SurfaceArgument::Direct => Surface::Direct,
@@ -49,7 +49,8 @@ async fn serve(places: &PlaceArguments, arguments: &ServeArguments) -> u8 {
     };
     let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
     let trail = if surface == Surface::Code { Trail::Off } else { Trail::On };
-    let opened = for_programs(places, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, ..options });
+    let opened =
+        for_programs(locations, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, ..options });
     let runtime = match opened {
         Ok(runtime) => Arc::new(runtime),
         Err(refused) => {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pincer_catalog::{Catalog, Policy};
 use pincer_config::keys::{Mcp, McpAuth, McpSampling, McpServer};
-use pincer_mcp::{Greeting, Logins, Places, Remote, Server, Servers, login};
+use pincer_mcp::{Directories, Greeting, Logins, Remote, Server, Servers, login};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Call, Context, Door, RunCatalog};
 use serde_json::{Value, json};
@@ -47,7 +47,7 @@ impl House {
         let remote = Remote::new(NAME, &config).map_err(|error| error.to_string())?;
         let mcp = Mcp { servers: BTreeMap::from([(NAME.to_owned(), config)]), ..Mcp::default() };
         let place = state.path().to_path_buf();
-        let places = Places { workspace: place.clone(), beside: None, state: Some(place.clone()) };
+        let places = Directories { workspace: place.clone(), beside: None, state: Some(place.clone()) };
         let servers = Servers::new(&mcp, &places, McpSampling::Pass);
         let store = SqliteStore::open(&place.join("store.sqlite")).map_err(|error| error.to_string())?;
         let door = Arc::new(Door::builder().build(Arc::new(store)));

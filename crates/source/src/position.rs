@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A position as JavaScript counts: both from 1, columns in UTF-16 units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Place {
+pub struct Position {
     /// The line.
     pub line: u32,
     /// The column.
@@ -18,15 +18,15 @@ const LONGEST_LINE: usize = 200;
 const HALF_WINDOW: usize = 60;
 
 /// `\n  3 | let x = ;\n    |         ^`; empty for a line that `source` does not have.
-pub fn excerpt(source: &str, place: Place) -> String {
-    let Some(line) = lines(source).nth((place.line as usize).wrapping_sub(1)) else { return String::new() };
+pub fn excerpt(source: &str, position: Position) -> String {
+    let Some(line) = lines(source).nth((position.line as usize).wrapping_sub(1)) else { return String::new() };
     // Columns count UTF-16 units; the caret must stand under a character.
     let mut units = 0;
     let before = line
         .chars()
         .take_while(|c| {
             units += c.len_utf16() as u32;
-            units < place.column
+            units < position.column
         })
         .count();
     let length = line.chars().count();
@@ -42,7 +42,7 @@ pub fn excerpt(source: &str, place: Place) -> String {
         .chain(line.chars().skip(from).take(before - from))
         .map(|c| if c == '\t' { '\t' } else { ' ' })
         .collect();
-    let number = place.line.to_string();
+    let number = position.line.to_string();
     let indent = " ".repeat(number.len());
     format!("\n  {number} | {cut_before}{shown}{cut_behind}\n  {indent} | {margin}^")
 }
@@ -52,10 +52,10 @@ fn printable(c: char) -> char {
     if c.is_control() && c != '\t' { '\u{fffd}' } else { c }
 }
 
-/// The place of a byte of `source`. Offsets behind the end or inside a character mean the nearest place before.
-pub(crate) fn place_at(source: &str, offset: usize) -> Place {
+/// The position of a byte of `source`. Offsets behind the end or inside a character mean the nearest position before.
+pub(crate) fn position_at(source: &str, offset: usize) -> Position {
     let offset = source.floor_char_boundary(offset);
-    let mut place = Place { line: 1, column: 1 };
+    let mut position = Position { line: 1, column: 1 };
     let mut start = 0;
     let mut rest = source;
     while let Some((length, ending)) = line_end(rest) {
@@ -64,20 +64,20 @@ pub(crate) fn place_at(source: &str, offset: usize) -> Place {
         }
         start += length + ending;
         rest = &source[start..];
-        place.line = place.line.saturating_add(1);
+        position.line = position.line.saturating_add(1);
     }
-    place.column = 1 + source[start..offset].encode_utf16().count() as u32;
-    place
+    position.column = 1 + source[start..offset].encode_utf16().count() as u32;
+    position
 }
 
-/// The byte of `source` at a place, if there is one.
-pub(crate) fn offset_of(source: &str, place: Place) -> Option<usize> {
-    let line = lines(source).nth((place.line as usize).checked_sub(1)?)?;
+/// The byte of `source` at a position, if there is one.
+pub(crate) fn offset_of(source: &str, position: Position) -> Option<usize> {
+    let line = lines(source).nth((position.line as usize).checked_sub(1)?)?;
     let start = line.as_ptr() as usize - source.as_ptr() as usize;
     let mut units = 0;
     let at = line.char_indices().find(|(_, c)| {
         units += c.len_utf16() as u32;
-        units >= place.column
+        units >= position.column
     });
     at.map(|(at, _)| start + at)
 }
