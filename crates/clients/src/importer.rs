@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use pincer_config::keys::McpServer;
-use pincer_config::{edit, is_secret, looks_secret, server_name};
+use pincer_config::{edit, server_name};
+use pincer_secrecy::{is_secret, looks_secret};
 use serde_json::Value;
 
 use crate::file::read_text;

@@ -42,7 +42,6 @@ pub use problem::{Problem, Problems, Warning};
 pub use read::{Parsed, document, parse, parse_with};
 pub use reference::reference;
 pub use render::Keys;
-pub use secrecy::{is_secret, looks_secret, shown_address, shown_words};
 pub use servers::{EditError, Edited, Existing, add_servers};
 pub use trust::{Distrust, trust};
 pub use variables::{ReferenceError, ResolveError, SecretError, Sources, Unresolved, Values, is_secret_name};

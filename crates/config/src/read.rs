@@ -3,13 +3,14 @@
 use std::fmt;
 
 use json5::Position;
+use pincer_secrecy::is_secret;
 use schemars::JsonSchema;
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
 use crate::check::{Check, Path};
 use crate::layout::{Kind, tokens};
-use crate::secrecy::{hide, is_secret};
+use crate::secrecy::hide;
 use crate::variables::{Expansion, Values, Variables, Written, expand, sources};
 use crate::{Config, Problem, Problems, Unresolved, Warning, names, schema};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
+use pincer_secrecy::is_secret;
 use serde_json::Value;
 
 use crate::Problem;
 use crate::check::Path;
 use crate::keys::{McpServer, SecretSource};
-use crate::secrecy::is_secret;
 
 /// The text before the name of a secret.
 const SECRET: &str = "secret:";

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_json::Json;
-use pincer_process::{Group, Start};
-use pincer_tools::clean_environment;
+use pincer_process::{Group, Start, clean_environment};
 use rmcp::ClientServiceExt;
 use rmcp::model::{ClientRequest, ErrorData, ServerPeerInfo, ServerResult};
 use rmcp::service::{

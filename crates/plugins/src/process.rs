@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use pincer_process::{Group, Start};
-use pincer_tools::{ToolError, UpdateSink, clean_environment};
+use pincer_process::{Group, Start, clean_environment};
+use pincer_tools::{ToolError, UpdateSink};
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;

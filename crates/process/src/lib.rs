@@ -5,6 +5,7 @@
 
 mod anchor;
 mod descendants;
+mod environment;
 mod file_size;
 mod fork;
 mod group;
@@ -15,6 +16,7 @@ mod session;
 
 pub use anchor::{anchored, anchored_line, holds, real};
 pub use descendants::adopt_orphans;
+pub use environment::clean_environment;
 pub use file_size::outlive_file_size_limit;
 pub use fork::{Front, Half, Worker, split};
 pub use group::{Group, PROCESS_LIMIT, Start};

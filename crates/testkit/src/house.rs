@@ -57,7 +57,7 @@ pub fn program(name: &str, argument: &str) -> McpServer {
     McpServer { command: Some(command.display().to_string()), args: vec![argument.into()], ..McpServer::default() }
 }
 
-/// Directories where tools and tests wait for each other.
+/// Gates at which tools and tests wait for each other.
 #[derive(Clone, Default)]
 pub struct Gates(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
 

@@ -25,7 +25,6 @@ mod matcher;
 mod namespace;
 mod outcome;
 mod plugin;
-mod redact;
 mod register;
 mod registry;
 mod run_owner;
@@ -55,8 +54,8 @@ pub use namespace::{
     TooManyArguments,
 };
 pub use outcome::{CallError, ErrorCode, Outcome, recorded};
+pub use pincer_secrecy::Redactor;
 pub use plugin::{Plugin, PluginError};
-pub use redact::{Redactor, clean_environment};
 pub use register::{DoorBuilder, RunCatalog};
 pub use registry::RegisterError;
 pub use run_owner::{RunOwner, SyncNext};

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Flags;
-use pincer_process::{Group, Start};
-use pincer_tools::{ToolError, UpdateSink, clean_environment};
+use pincer_process::{Group, Start, clean_environment};
+use pincer_tools::{ToolError, UpdateSink};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

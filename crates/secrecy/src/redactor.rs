@@ -3,10 +3,12 @@
 use regex::Regex;
 use serde_json::{Map, Value};
 
+use crate::REDACTED;
+use crate::recognise::PREFIXES;
+
 const STRING_CHARS: usize = 32_768;
 const ITEMS: usize = 64;
 const DEPTH: usize = 6;
-const REDACTED: &str = "[redacted]";
 
 /// Parts of a property's name that make its value a secret. Compared without case and separators.
 const SECRET_NAMES: [&str; 12] = [
@@ -22,24 +24,6 @@ const SECRET_NAMES: [&str; 12] = [
     "privatekey",
     "secret",
     "token",
-];
-
-/// How well-known secrets begin.
-const SECRET_STARTS: [&str; 14] = [
-    "sk-",
-    "sk_live_",
-    "rk_live_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "github_pat_",
-    "glpat-",
-    "xoxb-",
-    "xoxp-",
-    "AKIA",
-    "AIza",
-    "eyJhbGciOi",
-    "-----BEGIN",
 ];
 
 /// Makes values safe to show: secrets and binary data out, paths of this machine renamed, everything bounded.
@@ -106,45 +90,18 @@ impl Redactor {
     }
 }
 
-/// The environment of this process without secrets, but for those in `pass`: what other programs may have of it.
-pub fn clean_environment(pass: &[String]) -> Vec<(String, String)> {
-    let own =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    own.filter(|(name, value)| pass.contains(name) || !name.starts_with("PINCER_") && !is_secret(name, value)).collect()
-}
-
-/// Whether a variable is a secret, by its name or by what it holds.
-fn is_secret(name: &str, value: &str) -> bool {
-    let in_address = value.split_once("://").is_some_and(|(scheme, rest)| {
-        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-        authority.split_once('@').is_some_and(|(user, _)| user.contains(':') || scheme.starts_with("http"))
-    });
-    let name = name.to_ascii_lowercase();
-    let last = name.rsplit('_').next().unwrap_or_default();
-    let by_last = ["auth", "pass", "passwd", "pat", "pin", "pwd", "jwt", "dsn", "cred", "creds", "key"].contains(&last);
-    let within =
-        ["privkey", "webhook", "connectionstring", "connstr"].iter().any(|part| name.replace('_', "").contains(part));
-    let assigned =
-        ["password=", "pwd=", "secret=", "token="].iter().any(|part| value.to_ascii_lowercase().contains(part));
-    // The working directory is no secret.
-    let directory = name == "pwd" || name == "oldpwd";
-    !directory && (is_secret_name(&name) || by_last || within || assigned || in_address || hide_secret(value) != value)
-}
-
-fn is_secret_name(name: &str) -> bool {
+pub(crate) fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     SECRET_NAMES.iter().any(|secret| plain.contains(secret))
 }
 
 /// A word of a text, with what follows it.
-fn hide_secret(word: &str) -> String {
+pub(crate) fn hide_secret(word: &str) -> String {
     let bare = word.trim_matches(|c: char| c.is_whitespace() || "\"'`,;()[]{}<>".contains(c));
     // `KEY=value` and `header:value` hide a secret behind their sign.
     let value = bare.rsplit(['=', ':']).next().unwrap_or(bare);
-    let secret = SECRET_STARTS
-        .iter()
-        .find(|start| value.starts_with(**start))
-        .is_some_and(|start| value.len() >= start.len() + 8);
+    let secret =
+        PREFIXES.iter().find(|start| value.starts_with(**start)).is_some_and(|start| value.len() >= start.len() + 8);
     if !secret {
         return word.to_owned();
     }

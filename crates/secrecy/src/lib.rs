@@ -1,0 +1,18 @@
+//! Secrets: recognised by their names and looks, and left out of everything that is shown.
+//!
+//! ```
+//! use pincer_secrecy::{is_secret, shown_address};
+//! assert!(is_secret("GITHUB_TOKEN", "anything"));
+//! assert_eq!(shown_address("https://me:hunter2@example.com/"), "https://me:[redacted]@example.com/");
+//! ```
+
+mod recognise;
+mod redactor;
+mod shown;
+
+pub use recognise::{is_secret, is_secret_variable, looks_secret};
+pub use redactor::Redactor;
+pub use shown::{address_parts, secret_parts, shown_address, shown_words};
+
+/// The word in the place of a secret.
+pub const REDACTED: &str = "[redacted]";
