@@ -105,9 +105,14 @@ impl Frontier {
         struct Form {
             version: u32,
         }
-        match serde_json::from_str::<Form>(detail)?.version {
-            VERSION => Ok(serde_json::from_str(detail)?),
-            other => Err(FrontierError::Version(other)),
+        match serde_json::from_str::<Self>(detail) {
+            Ok(frontier) if frontier.version == VERSION => Ok(frontier),
+            Ok(frontier) => Err(FrontierError::Version(frontier.version)),
+            // Another form may have other members.
+            Err(error) => match serde_json::from_str::<Form>(detail) {
+                Ok(form) if form.version != VERSION => Err(FrontierError::Version(form.version)),
+                _ => Err(error.into()),
+            },
         }
     }
 

@@ -44,7 +44,7 @@ fn shown(RunOverview { run, snapshot_bytes, detail }: RunOverview) -> Overview {
     let waits = run.state == pincer_store::RunState::Waiting;
     let detail = detail.filter(|_| waits);
     let frontier = detail.as_deref().and_then(|detail| Frontier::parse(detail).ok());
-    let unbegun = detail.as_deref().and_then(Unbegun::parse);
+    let unbegun = detail.as_deref().filter(|_| frontier.is_none()).and_then(Unbegun::parse);
     let begun = frontier.as_ref().map(Frontier::pending).unwrap_or_default();
     Overview {
         reason: frontier.as_ref().map(Frontier::reason).or(unbegun.as_ref().map(|_| WaitReason::PendingTools)),
