@@ -1,28 +1,21 @@
-//! The fixture of tests: a runtime with tools of the test behind a real door, on a real engine and a real store.
+//! The fixture of tests that need the runtime: tools of the test behind a real door, on a real engine and a real store.
 //!
-//! Tests of code mode take its parts: the [`engine`], the tools, a [`store`]. Tests of the crates below that (`tools`, `builtin`,
-//! `plugins`, `mcp`) have fixtures of their own, of a door alone: with this one they would have to build the engine first.
+//! Tests of code mode take the [`engine`] alone, with the door of a [`Doorway`](crate::doorway::Doorway).
 #![allow(clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
-use pincer_catalog::{Entry, Flags, ToolId};
 use pincer_codemode::fair_turns;
 use pincer_config::keys::{CodeMode, CodeModeFields, Decision, McpSampling, McpServer, OneOrMany, Rule};
 use pincer_config::{Config, Loaded};
 use pincer_runtime::{BuiltIn, EngineStart, Extend, Runtime, RuntimeOptions};
 use pincer_sandbox::{Engine, Options};
-use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{EventSink, FnTool, Tool, ToolCall, ToolError};
-use serde_json::{Value, json};
+use pincer_tools::{EventSink, Tool};
 use tempfile::TempDir;
-use tokio::sync::Semaphore;
 
-/// What takes longer than this never happens.
-pub const NEVER: Duration = Duration::from_secs(60);
+// A plan is made with these.
+pub use crate::tools::{Gates, NEVER, echo, entry, fail, gate, tool};
 
 /// The cells that the engine of tests can have at a time.
 pub const LIVE_CELLS: u32 = 256;
@@ -46,85 +39,10 @@ fn temporary_directory() -> PathBuf {
     test.ancestors().nth(3).expect("the target directory").join("tmp")
 }
 
-/// Opens the store in a directory.
-pub fn store(directory: &Path) -> Arc<SqliteStore> {
-    Arc::new(SqliteStore::open(&directory.join("pincer.db")).expect("a store"))
-}
-
 /// Returns the path of a program of this crate, as a server.
 pub fn program(name: &str, argument: &str) -> McpServer {
     let command = crate::program(name).expect("built with the workspace");
     McpServer { command: Some(command.display().to_string()), args: vec![argument.into()], ..McpServer::default() }
-}
-
-/// Gates at which tools and tests wait for each other.
-#[derive(Clone, Default)]
-pub struct Gates(Arc<Mutex<HashMap<String, Arc<Semaphore>>>>);
-
-impl Gates {
-    fn gate(&self, name: &str) -> Arc<Semaphore> {
-        let mut gates = self.0.lock().expect("gates");
-        Arc::clone(gates.entry(name.to_owned()).or_insert_with(|| Arc::new(Semaphore::new(0))))
-    }
-
-    /// Lets one through.
-    pub fn open(&self, name: &str) {
-        self.gate(name).add_permits(1);
-    }
-
-    /// Returns whether a call has come to a gate, or a test has opened it.
-    pub fn has_come(&self, name: &str) -> bool {
-        self.0.lock().expect("gates").contains_key(name)
-    }
-
-    /// Waits until it is opened, and panics if that never happens.
-    pub async fn pass(&self, name: &str) {
-        let waiting = tokio::time::timeout(NEVER, self.wait(name)).await;
-        waiting.unwrap_or_else(|_| panic!("{name} never happened"));
-    }
-
-    /// Waits until it is opened.
-    pub async fn wait(&self, name: &str) {
-        self.gate(name).acquire().await.expect("open").forget();
-    }
-}
-
-/// Returns the entry of a trusted tool.
-pub fn entry(id: &str) -> Entry {
-    let id: ToolId = id.parse().expect("an id");
-    let mut entry = Entry::new(id.clone(), format!("A test tool called {}", id.name()));
-    entry.flags = Flags { trusted: true, ..Flags::default() };
-    entry
-}
-
-/// Returns a tool that is a function.
-pub fn tool<F: Future<Output = Result<Value, ToolError>> + Send + 'static>(
-    call: impl Fn(ToolCall) -> F + Send + Sync + 'static,
-) -> Arc<dyn Tool> {
-    Arc::new(FnTool(call))
-}
-
-/// Returns a tool that gives its input back.
-pub fn echo() -> Arc<dyn Tool> {
-    tool(|call| async move { Ok(call.input) })
-}
-
-/// Returns a tool that fails.
-pub fn fail() -> Arc<dyn Tool> {
-    tool(|_| async { Err(ToolError::unknown("it broke")) })
-}
-
-/// Returns a tool that opens `NAME begun`, waits for `NAME`, which is in its input, and gives it back.
-pub fn gate(gates: &Gates) -> Arc<dyn Tool> {
-    let gates = gates.clone();
-    tool(move |call| {
-        let (gates, name) = (gates.clone(), call.input["name"].as_str().unwrap_or_default().to_owned());
-        async move {
-            gates.open(&format!("{name} begun"));
-            gates.wait(&name).await;
-            Ok(json!(name))
-        }
-    })
 }
 
 /// The plan of a runtime for a test.

@@ -1,4 +1,4 @@
-//! Test MCP servers, a faulty store and the fixture of tests, for tests only. None does anything to the machine it runs on.
+//! Test MCP servers, a faulty store and the fixtures of tests, for tests only. None does anything to the machine it runs on.
 //!
 //! `mcp-fixture stdio` and `mcp-fixture http ADDR` serve [`fixture`]: a server that does everything right, with all that the
 //! official conformance suite looks for. Over HTTP it is at `/mcp`.
@@ -11,7 +11,7 @@
 //! `mcp-client URL` is no server: it is Pincer's client, for the suite's scenarios of clients.
 //!
 //! [`faulty`] is no server either: it is a store that fails, hangs or ends its process at the n-th call. [`house`] is a runtime with
-//! tools of a test.
+//! tools of a test, [`doorway`] a door alone, and [`tools`] has the tools for both.
 //!
 //! With `http` both servers print the address they got as the first line, so that the port can be 0.
 //!
@@ -50,10 +50,12 @@
 //! The modes of HTTP refuse every request; `LIAR_AT=tools/call` lets all others pass. `LIAR_DEPTH` is how deep the schema in
 //! `cycles` is: from about 60 on, parsers with a limit on depth refuse the whole list.
 
+pub mod doorway;
 pub mod faulty;
 pub mod fixture;
 pub mod house;
 pub mod liar;
+pub mod tools;
 
 use std::io::{Error, ErrorKind, Result};
 use std::path::PathBuf;

@@ -2,15 +2,14 @@
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use pincer_builtin::{Builtin, ExecMode, Settings};
-use pincer_catalog::{Catalog, Policy};
-use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{Call, Context, Door, ErrorCode, Outcome, RunCatalog, UpdateSink};
+use pincer_catalog::Policy;
+use pincer_testkit::doorway::Doorway;
+use pincer_tools::{Context, ErrorCode};
 use serde_json::Value;
-use tempfile::TempDir;
 
 /// All built-in tools, in their order.
 pub(crate) const TOOLS: [&str; 13] = [
@@ -30,20 +29,15 @@ pub(crate) const TOOLS: [&str; 13] = [
 ];
 
 pub(crate) struct House {
-    pub door: Arc<Door>,
-    pub scope: Arc<RunCatalog>,
-    pub builtin: Arc<Builtin>,
-    pub store: Arc<SqliteStore>,
-    pub directory: TempDir,
+    pub builtin: Builtin,
+    doorway: Doorway,
 }
 
-/// What a tool reported on its way.
-#[derive(Default)]
-pub(crate) struct Updates(pub Mutex<Vec<Value>>);
+impl Deref for House {
+    type Target = Doorway;
 
-impl UpdateSink for Updates {
-    fn update(&self, update: Value) {
-        self.0.lock().expect("updates").push(update);
+    fn deref(&self) -> &Doorway {
+        &self.doorway
     }
 }
 
@@ -56,13 +50,12 @@ pub(crate) fn house_with(change: impl FnOnce(Settings) -> Settings) -> House {
     let directory = tempfile::tempdir().expect("a directory");
     let workspace = directory.path().join("workspace");
     fs::create_dir(&workspace).expect("a workspace");
-    let store = Arc::new(SqliteStore::open(&directory.path().join("state/pincer.db")).expect("a store"));
     let settings = change(Settings { workspace, exec_mode: ExecMode::Full, ..Settings::default() });
     let builtin = Builtin::new(settings).expect("tools");
-    let door = builtin.register(Door::builder(), Some(store.clone())).expect("registered").build(store.clone());
-    let catalog = Catalog::new(door.entries()).expect("different ids");
-    let scope = Arc::new(RunCatalog::new(&catalog, &Policy::open()));
-    House { door: Arc::new(door), scope, builtin: Arc::new(builtin), store, directory }
+    let doorway = Doorway::open(directory, &Policy::open(), |door, store| {
+        builtin.register(door, Some(store.clone())).expect("registered")
+    });
+    House { builtin, doorway }
 }
 
 pub(crate) fn context() -> Context {
@@ -89,19 +82,8 @@ impl House {
         fs::read_to_string(self.path(path)).expect("a file")
     }
 
-    pub(crate) async fn outcome(
-        &self,
-        context: &Context,
-        tool: &str,
-        input: Value,
-        updates: Arc<dyn UpdateSink>,
-    ) -> Outcome {
-        let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
-        self.door.call(&self.scope, context, call, updates).await
-    }
-
     pub(crate) async fn call(&self, tool: &str, input: Value) -> Result<Value, String> {
-        let outcome = self.outcome(&context(), tool, input, Arc::new(())).await;
+        let outcome = self.call_as(&context(), tool, input).await;
         outcome.value().map_err(|error| {
             assert_ne!(error.code, ErrorCode::InvalidOutput, "{error}");
             error.message

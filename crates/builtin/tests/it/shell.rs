@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{House, Updates, context, house, house_with};
+use crate::common::{House, context, house, house_with};
 use pincer_builtin::{ExecMode, ExecSettings, Settings};
 use pincer_store::{Approvals, Grants};
+use pincer_testkit::doorway::Updates;
 use pincer_tools::{Answer, ApprovalRequest, Context, Effect, ErrorCode};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -79,7 +80,7 @@ async fn output_is_told_while_the_command_runs() {
     let (calling, told) = (Arc::clone(&house), Arc::clone(&updates));
     let call = tokio::spawn(async move {
         calling
-            .outcome(
+            .call_with_updates(
                 &context(),
                 "exec",
                 json!({ "command": "echo started; while [ ! -e go ]; do sleep 0.01; done" }),
@@ -139,10 +140,7 @@ async fn abort_and_wait() -> Duration {
     let context = Context { abort: abort.clone(), ..context() };
     let calling = Arc::clone(&house);
     let command = "trap '' TERM; sleep 1000 & echo $! > child; echo $$ > pid.tmp; mv pid.tmp pid; wait; sleep 1000";
-    let call =
-        tokio::spawn(
-            async move { calling.outcome(&context, "exec", json!({ "command": command }), Arc::new(())).await },
-        );
+    let call = tokio::spawn(async move { calling.call_as(&context, "exec", json!({ "command": command })).await });
     while !house.path("pid").exists() {
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
@@ -218,7 +216,7 @@ async fn a_command_in_the_background_is_polled_written_to_and_ended() {
     let error = process(json!({ "action": "poll", "id": "p99" })).await.unwrap_err();
     assert!(error.contains("no command `p99`") && error.contains(&id), "{error}");
     let other = Context { session: "other".into(), ..Context::default() };
-    let theirs = house.outcome(&other, "process", json!({ "action": "end", "id": id }), Arc::new(())).await;
+    let theirs = house.call_as(&other, "process", json!({ "action": "end", "id": id })).await;
     assert!(theirs.result.unwrap_err().message.contains("there are none"), "another session has no say");
     let ended = process(json!({ "action": "end", "id": id })).await.unwrap();
     assert_eq!(ended["processes"][0]["running"], false);
@@ -262,11 +260,7 @@ async fn commands_in_the_background_end_with_their_session_and_with_the_process(
     let start = async |session: &str, file: &str| {
         let context = Context { session: session.into(), ..Context::default() };
         let command = format!("trap '' TERM; setsid sleep 1000 & echo $! > {file}.tmp; mv {file}.tmp {file}; wait");
-        house
-            .outcome(&context, "exec", json!({ "command": command, "background": true }), Arc::new(()))
-            .await
-            .result
-            .unwrap();
+        house.call_as(&context, "exec", json!({ "command": command, "background": true })).await.result.unwrap();
         while !house.path(file).exists() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }

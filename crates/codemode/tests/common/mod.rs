@@ -1,36 +1,43 @@
 //! Code mode with test tools behind a real door, on a real engine and a real store.
 #![allow(dead_code, unused_imports, reason = "each test file uses its own part of this")]
 
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex};
 
-use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy, Rules};
+use pincer_catalog::{Catalog, Entry, Flags, Policy};
 use pincer_codemode::{CodeMode, ExecInput, RunScope, RunTools, Settings, WaitInput};
 use pincer_store::Snapshots;
 use pincer_store_sqlite::{FileLeases, SqliteStore};
-pub(crate) use pincer_testkit::house::{Gates, LIVE_CELLS, echo, engine};
-use pincer_testkit::house::{fail, gate, store, tool};
-use pincer_tools::{ApprovalRule, Context, Door, DoorBuilder, Event, Matcher, RuleDecision, Tool};
+use pincer_testkit::doorway::store;
+pub(crate) use pincer_testkit::doorway::{Doorway, deny};
+pub(crate) use pincer_testkit::house::{LIVE_CELLS, engine};
+pub(crate) use pincer_testkit::tools::{Gates, echo};
+use pincer_testkit::tools::{fail, gate, tool};
+use pincer_tools::{ApprovalRule, Context, Door, DoorBuilder, Matcher, RuleDecision, Tool};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+#[derive(Clone)]
 pub(crate) struct House {
     pub mode: CodeMode,
-    pub door: Arc<Door>,
-    pub store: Arc<SqliteStore>,
     pub gates: Gates,
     pub counted: Arc<AtomicU32>,
-    pub events: Arc<Mutex<Vec<Event>>>,
-    pub directory: Arc<TempDir>,
     pub policy: Policy,
+    pub doorway: Doorway,
+}
+
+impl Deref for House {
+    type Target = Doorway;
+
+    fn deref(&self) -> &Doorway {
+        &self.doorway
+    }
 }
 
 pub(crate) fn entry(id: &str, flags: Flags) -> Entry {
-    let id: pincer_catalog::ToolId = id.parse().expect("an id");
-    let what = if id.name() == "echo" { "Returns its input" } else { "Does what a test needs" };
-    let mut entry = Entry::new(id.clone(), format!("A test tool called {}. {what}", id.name()));
-    entry.flags = flags;
+    let mut entry = Entry { flags, ..pincer_testkit::tools::entry(id) };
+    entry.description += if entry.id.name() == "echo" { ". Returns its input" } else { ". Does what a test needs" };
     entry
 }
 
@@ -50,11 +57,7 @@ pub(crate) fn house() -> House {
 /// `echo`, `count` (how often it was called), `gate` (waits for the test), `fail`, `ask` (a person is asked), `look` (read
 /// only), `turn` (one at a time), `hidden` (denied), one of an MCP server and one of a client.
 pub(crate) fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
-    let directory = Arc::new(tempfile::tempdir().expect("a directory"));
-    let (gates, counted, events): (Gates, Arc<AtomicU32>, Arc<Mutex<Vec<Event>>>) = Default::default();
-    let told = Arc::clone(&events);
-    let builder =
-        Door::builder().events(Arc::new(move |event: &Event| told.lock().expect("events").push(event.clone())));
+    let (gates, counted): (Gates, Arc<AtomicU32>) = Default::default();
     let counter = Arc::clone(&counted);
     let count = tool(move |_| {
         let count = counter.fetch_add(1, Ordering::SeqCst) + 1;
@@ -72,16 +75,14 @@ pub(crate) fn house_with(more: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House
         ("mcp:files:read", Flags::default(), echo()),
         ("client:app:pick-file", Flags::default(), echo()),
     ];
-    let builder =
-        tools.into_iter().fold(builder, |door, (id, flags, tool)| door.tool(entry(id, flags), tool).expect(id));
     let matcher = Matcher::parse("rules", &["openclaw:core:ask"]).expect("a matcher");
-    let builder = builder.rule(ApprovalRule { matcher, decision: RuleDecision::Ask });
-    let store = store(directory.path());
-    let door = Arc::new(more(builder).build(store.clone()));
-    let rules = Rules { deny: vec!["hidden".into()], ..Rules::default() };
-    let policy = Policy::open().with(Layer::new("tools", &rules).expect("valid"));
-    let mode = mode(&door, &store, directory.path());
-    House { mode, door, store, gates, counted, events, directory, policy }
+    let policy = deny(&["hidden"]);
+    let doorway = Doorway::new(&policy, |door| {
+        let add = |door: DoorBuilder, (id, flags, tool)| door.tool(entry(id, flags), tool).expect(id);
+        more(tools.into_iter().fold(door, add).rule(ApprovalRule { matcher, decision: RuleDecision::Ask }))
+    });
+    let mode = mode(&doorway.door, &doorway.store, doorway.directory.path());
+    House { mode, gates, counted, policy, doorway }
 }
 
 pub(crate) fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path) -> CodeMode {
@@ -93,7 +94,7 @@ pub(crate) fn mode(door: &Arc<Door>, store: &Arc<SqliteStore>, directory: &Path)
 pub(crate) fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_store::Snapshot)) {
     let mut snapshot = house.store.snapshot(&run.into()).wait().expect("read").expect("a snapshot");
     change(&mut snapshot);
-    let file = rusqlite::Connection::open(house.directory.path().join("pincer.db")).expect("the file");
+    let file = rusqlite::Connection::open(house.store_file()).expect("the file");
     let change = "UPDATE snapshot SET bytes = ?2, detail = ?3 WHERE run = ?1";
     assert_eq!(file.execute(change, (run, &snapshot.parts[0], &snapshot.detail)).expect("changed"), 1);
 }
@@ -101,17 +102,9 @@ pub(crate) fn tamper(house: &House, run: &str, change: impl FnOnce(&mut pincer_s
 impl House {
     /// Another process with the same store, as far as one process can be another: it owns nothing of the first one's.
     pub(crate) fn neighbour(&self) -> Self {
-        let store = store(self.directory.path());
-        Self {
-            mode: mode(&self.door, &store, self.directory.path()),
-            store,
-            door: Arc::clone(&self.door),
-            gates: self.gates.clone(),
-            counted: Arc::clone(&self.counted),
-            events: Arc::clone(&self.events),
-            directory: Arc::clone(&self.directory),
-            policy: self.policy.clone(),
-        }
+        let store = store(&self.store_file());
+        let mode = mode(&self.door, &store, self.directory.path());
+        Self { mode, doorway: Doorway { store, ..self.doorway.clone() }, ..self.clone() }
     }
 
     pub(crate) fn scope(&self) -> RunScope {

@@ -50,7 +50,7 @@ async fn a_database_that_another_process_has_locked_is_waited_for() {
     let house = house();
     let script = "import sqlite3, sys\ndb = sqlite3.connect(sys.argv[1], isolation_level=None)\ndb.execute('BEGIN IMMEDIATE')\nprint('locked', flush=True)\nsys.stdin.read()\ndb.execute('COMMIT')";
     let mut other = Command::new("python3");
-    other.args(["-c", script]).arg(house.directory.path().join("pincer.db"));
+    other.args(["-c", script]).arg(house.store_file());
     let mut other = other.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut said = String::new();
     BufReader::new(other.stdout.take().unwrap()).read_line(&mut said).unwrap();

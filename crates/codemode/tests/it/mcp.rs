@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::common::House;
-use pincer_catalog::{Entry, Flags, Layer, Policy, Rules};
+use crate::common::{House, deny};
+use pincer_catalog::{Entry, Flags};
 use pincer_codemode::{CodeModeResult, ExecInput};
 use pincer_tools::{FnTool, Server, ServerState, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
@@ -277,10 +277,6 @@ async fn declarations_are_files_that_describe_what_is_visible() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_denied_tool_or_server_is_in_no_view() {
     let mut house = house();
-    let deny = |names: &[&str]| {
-        let rules = Rules { deny: names.iter().map(|name| (*name).to_owned()).collect(), ..Rules::default() };
-        Policy::open().with(Layer::new("tools", &rules).unwrap())
-    };
     house.policy = deny(&["git-hub__hidden", "away__*", "lost__*"]);
     check(
         &house,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::common::{House, echo, entry, house};
-use pincer_catalog::{Flags, Layer, Policy, Rules};
+use crate::common::{House, deny, echo, entry, house};
+use pincer_catalog::Flags;
 use pincer_codemode::{RunScope, Surface};
 use pincer_tools::{
     Arguments, FnTool, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin, ToolCall, ToolError,
@@ -68,10 +68,7 @@ fn description(scope: &RunScope) -> String {
 }
 
 fn denying(house: &House, names: &[&str]) -> House {
-    let rules = Rules { deny: names.iter().map(|name| (*name).to_owned()).collect(), ..Rules::default() };
-    let mut narrowed = house.neighbour();
-    narrowed.policy = Policy::open().with(Layer::new("tools", &rules).unwrap());
-    narrowed
+    House { policy: deny(names), ..house.neighbour() }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -119,14 +119,8 @@ async fn a_person_who_is_there_is_asked_about_the_program_and_waited_for() {
         let (mode, scope) = (house.mode.clone(), scope.clone());
         tokio::spawn(async move { serde_json::to_value(mode.exec(&scope, ExecInput::javascript(code)).await).unwrap() })
     };
-    let asked = async || loop {
-        match house.store.pending_approvals().await.unwrap().pop() {
-            Some(question) => break question,
-            None => tokio::task::yield_now().await,
-        }
-    };
     let running = going("return rewritten");
-    let question = asked().await;
+    let question = house.question().await;
     assert!(question.request.contains("return 7"), "what will run is shown: {}", question.request);
     house.door.answer(&question.id, Answer::AllowOnce, "me").await.unwrap();
     assert_eq!(running.await.unwrap()["value"], 7);
@@ -136,13 +130,13 @@ async fn a_person_who_is_there_is_asked_about_the_program_and_waited_for() {
     aborted.context.abort = abort.clone();
     let mode = house.mode.clone();
     let running = tokio::spawn(async move { mode.exec(&aborted, ExecInput::javascript("return 1")).await });
-    let question = asked().await;
+    let question = house.question().await;
     abort.cancel();
     assert_eq!(code_of(&serde_json::to_value(running.await.unwrap()).unwrap()), "aborted");
     assert_eq!(house.store.approval(&question.id).await.unwrap().state, ApprovalState::Cancelled);
     // A process that ends leaves it to another one.
     let running = going("return rewritten + 1");
-    let question = asked().await;
+    let question = house.question().await;
     house.mode.suspend().await;
     let waiting = running.await.unwrap();
     assert_eq!(

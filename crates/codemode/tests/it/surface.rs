@@ -1,9 +1,9 @@
 //! What a model sees: when code mode is on, and what it is told.
 
-use crate::common::{House, entry, house};
+use crate::common::{Doorway, House, entry, house};
 use pincer_catalog::{Catalog, Entry, Flags, Layer, Policy};
 use pincer_codemode::{Exposure, INDEX_CHARS, Offer, RunTools, Settings, Surface, expose};
-use pincer_tools::{Context, Door};
+use pincer_tools::Context;
 use serde_json::json;
 
 fn exposed(house: &House, policy: &Policy, offer: Offer) -> Exposure {
@@ -101,7 +101,6 @@ async fn the_description_lists_trusted_tools_and_no_word_of_others() {
 
 /// With `count` trusted tools that have `fields` fields each.
 fn many(count: usize, fields: usize) -> (RunTools, Vec<Entry>) {
-    let door = Door::builder();
     let entries: Vec<Entry> = (0..count)
         .map(|index| {
             let flags = Flags { trusted: true, ..Flags::default() };
@@ -113,10 +112,9 @@ fn many(count: usize, fields: usize) -> (RunTools, Vec<Entry>) {
             entry
         })
         .collect();
-    let directory = tempfile::tempdir().unwrap();
-    let store = pincer_store_sqlite::SqliteStore::open(&directory.path().join("pincer.db")).unwrap();
-    let door = door.build(std::sync::Arc::new(store));
-    let tools = RunTools::new(&door, &Catalog::new(entries.clone()).unwrap(), &Policy::open(), &Context::default());
+    let doorway = Doorway::new(&Policy::open(), |door| door);
+    let tools =
+        RunTools::new(&doorway.door, &Catalog::new(entries.clone()).unwrap(), &Policy::open(), &Context::default());
     (tools, entries)
 }
 

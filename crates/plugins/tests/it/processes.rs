@@ -2,77 +2,57 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_catalog::{Catalog, Entry, Policy};
+use pincer_catalog::Policy;
 use pincer_plugins::{Found, MANIFEST, PluginProcess, PluginSettings, load, provide};
-use pincer_store::{ApprovalId, Approvals};
-use pincer_store_sqlite::SqliteStore;
-use pincer_tools::{
-    Answer, Call, Context, Door, Effect, ErrorCode, FnTool, Outcome, RunCatalog, ToolCall, ToolError, UpdateSink,
-};
+use pincer_store::Approvals;
+use pincer_testkit::doorway::{Doorway, Updates};
+use pincer_testkit::tools::{echo, entry};
+use pincer_tools::{Answer, Context, Effect, ErrorCode};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 struct House {
-    door: Arc<Door>,
-    store: Arc<SqliteStore>,
     process: Arc<PluginProcess>,
-    directory: TempDir,
+    doorway: Doorway,
 }
 
-#[derive(Default)]
-struct Updates(Mutex<Vec<Value>>);
+impl Deref for House {
+    type Target = Doorway;
 
-impl UpdateSink for Updates {
-    fn update(&self, update: Value) {
-        self.0.lock().unwrap().push(update);
+    fn deref(&self) -> &Doorway {
+        &self.doorway
     }
 }
 
 fn house(found: &Found, config: Value, directory: TempDir) -> House {
     let config: Map<String, Value> = config.as_object().cloned().unwrap_or_default();
-    let process = PluginProcess::new(found, PluginSettings { config, ..PluginSettings::default() });
-    let store = Arc::new(SqliteStore::open(&directory.path().join("state/pincer.db")).unwrap());
-    let echo = |call: ToolCall| async move { Ok::<Value, ToolError>(call.input) };
-    let mut builder = Door::builder();
-    for name in ["write", "exec"] {
-        let entry = Entry::new(format!("openclaw:core:{name}").parse().unwrap(), "a test tool");
-        builder = builder.tool(entry, Arc::new(FnTool(echo))).unwrap();
-    }
-    let builder = builder.plugin(provide(found, &process, None).unwrap()).unwrap();
-    House { door: Arc::new(builder.build(store.clone())), store, process, directory }
+    house_with(found, PluginSettings { config, ..PluginSettings::default() }, None, directory)
+}
+
+/// A door with `write`, `exec` and what the plugin brings.
+fn house_with(found: &Found, settings: PluginSettings, hooks: Option<Duration>, directory: TempDir) -> House {
+    let process = PluginProcess::new(found, settings);
+    let plugin = provide(found, &process, hooks).unwrap();
+    let doorway = Doorway::open(directory, &Policy::open(), |door, _| {
+        let door = door.tool(entry("openclaw:core:write"), echo()).unwrap();
+        door.tool(entry("openclaw:core:exec"), echo()).unwrap().plugin(plugin).unwrap()
+    });
+    House { process, doorway }
 }
 
 impl House {
-    async fn outcome(&self, context: &Context, tool: &str, input: Value, updates: Arc<dyn UpdateSink>) -> Outcome {
-        let scope = RunCatalog::new(&Catalog::new(self.door.entries()).unwrap(), &Policy::open());
-        let call = Call { id: "call-1".into(), tool: tool.into(), input: input.into(), ..Call::default() };
-        self.door.call(&scope, context, call, updates).await
-    }
-
-    async fn call(&self, tool: &str, input: Value) -> Outcome {
-        self.outcome(&Context::default(), tool, input, Arc::new(())).await
-    }
-
     async fn ok(&self, tool: &str, input: Value) -> Value {
         self.call(tool, input).await.value().unwrap()
     }
 
     async fn error(&self, tool: &str, input: Value) -> String {
-        self.call(tool, input).await.result.unwrap_err().message
-    }
-
-    async fn question(&self) -> ApprovalId {
-        loop {
-            if let Some(question) = self.store.pending_approvals().await.unwrap().pop() {
-                return question.id;
-            }
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        self.doorway.error(tool, input).await.message
     }
 }
 
@@ -113,7 +93,7 @@ async fn the_python_sample_has_a_tool_a_hook_and_a_namespace() {
     assert_eq!(house.ok("write", json!({ "path": "a.txt" })).await, json!({ "path": "a.txt" }));
     let write = house.call("write", json!({ "path": "notes.jsonl" }));
     let (outcome, ()) = tokio::join!(write, async {
-        let question = house.question().await;
+        let question = house.question().await.id;
         assert!(house.store.approval(&question).await.unwrap().request.contains("Change the notes themselves?"));
         house.door.answer(&question, Answer::Deny, "me").await.unwrap();
     });
@@ -130,8 +110,9 @@ async fn the_python_sample_has_a_tool_a_hook_and_a_namespace() {
 async fn the_rust_sample_reports_is_cancelled_and_asks() {
     let house = Arc::new(clock(json!({ "night": [0, 24] })));
     let updates = Arc::new(Updates::default());
-    let outcome =
-        house.outcome(&Context::default(), "count_down", json!({ "ticks": 3, "tickMs": 1 }), updates.clone()).await;
+    let outcome = house
+        .call_with_updates(&Context::default(), "count_down", json!({ "ticks": 3, "tickMs": 1 }), updates.clone())
+        .await;
     assert_eq!(outcome.value().unwrap(), json!({ "ticks": 3 }));
     assert_eq!(*updates.0.lock().unwrap(), [json!({ "left": 2 }), json!({ "left": 1 }), json!({ "left": 0 })]);
 
@@ -140,7 +121,7 @@ async fn the_rust_sample_reports_is_cancelled_and_asks() {
     let (calling, told) = (Arc::clone(&house), Arc::new(Updates::default()));
     let seen = told.clone();
     let call = tokio::spawn(async move {
-        calling.outcome(&context, "count_down", json!({ "ticks": 1000, "tickMs": 5 }), told).await
+        calling.call_with_updates(&context, "count_down", json!({ "ticks": 1000, "tickMs": 5 }), told).await
     });
     while seen.0.lock().unwrap().is_empty() {
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -151,7 +132,7 @@ async fn the_rust_sample_reports_is_cancelled_and_asks() {
 
     let exec = house.call("exec", json!({ "command": "ls" }));
     let (outcome, ()) = tokio::join!(exec, async {
-        house.door.answer(&house.question().await, Answer::AllowOnce, "me").await.unwrap();
+        house.door.answer(&house.question().await.id, Answer::AllowOnce, "me").await.unwrap();
     });
     assert!(outcome.result.is_ok());
     house.process.end().await;
@@ -339,13 +320,8 @@ async fn the_user_settles_how_long_hooks_may_take_and_what_the_process_is_given(
     fs::write(directory.path().join(MANIFEST), manifest).unwrap();
     let found = load(directory.path()).unwrap();
     let environment = [("GIVEN".to_owned(), "yes".to_owned())].into();
-    let process = PluginProcess::new(&found, PluginSettings { environment, ..PluginSettings::default() });
-    let echo = |call: ToolCall| async move { Ok::<Value, ToolError>(call.input) };
-    let entry = Entry::new("openclaw:core:write".parse().unwrap(), "a test tool");
-    let plugin = provide(&found, &process, Some(Duration::from_millis(100))).unwrap();
-    let door = Door::builder().tool(entry, Arc::new(FnTool(echo))).unwrap().plugin(plugin).unwrap();
-    let store = Arc::new(SqliteStore::open(&directory.path().join("state/pincer.db")).unwrap());
-    let house = House { door: Arc::new(door.build(store.clone())), store, process, directory };
+    let settings = PluginSettings { environment, ..PluginSettings::default() };
+    let house = house_with(&found, settings, Some(Duration::from_millis(100)), directory);
     let told = house.ok("tell", json!({})).await;
     assert_eq!((&told["given"], &told["secret"]), (&json!("yes"), &Value::Null));
     assert_eq!(told["folder"], json!(found.folder));

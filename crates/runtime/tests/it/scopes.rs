@@ -9,7 +9,8 @@ use pincer_runtime::{
     Audience, BuiltIn, EngineStart, Observer, Principal, Runtime, RuntimeOptions, Scope, ScopeRequest,
 };
 use pincer_store::{RunState, Runs};
-use pincer_testkit::house::{Gates, House, Plan, echo, entry, gate, program};
+use pincer_testkit::house::{House, Plan, program};
+use pincer_testkit::tools::{Gates, echo, entry, gate};
 use pincer_tools::{Call, Event, EventKind};
 use serde_json::{Value, json};
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pincer_codemode::{Exposure, Settings};
 use pincer_config::keys::{CodeMode, CodeModeFields};
 use pincer_runtime::{Principal, ScopeRequest, program_settings};
-use pincer_testkit::house::{Plan, echo};
+use pincer_testkit::house::Plan;
+use pincer_testkit::tools::echo;
 
 /// Returns the names that a model sees with these keys.
 fn shown(fields: &CodeModeFields) -> Vec<String> {

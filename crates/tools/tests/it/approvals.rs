@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{House, call, house};
-use pincer_store::{
-    ApprovalId, ApprovalState, Approvals, CellPart, Checkpoint, Claim, Decision, Grants, NewRun, Runs, Safety,
-};
-use pincer_store_sqlite::SqliteStore;
+use crate::common::{House, call, house, store};
+use pincer_store::{ApprovalState, Approvals, CellPart, Checkpoint, Claim, Decision, Grants, NewRun, Runs, Safety};
 use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, FnHook, Hook};
 use pincer_tools::{
     Answer, ApprovalRule, Context, DoorBuilder, Effect, ErrorCode, Event, EventKind, FnTool, Matcher, Outcome,
@@ -24,19 +21,9 @@ fn asking() -> House {
     house(|door| door.rule(rule(&["echo"], RuleDecision::Ask)))
 }
 
-/// The id of the only open question, once there is one.
-async fn question(house: &House) -> ApprovalId {
-    loop {
-        if let [approval] = &house.store.pending_approvals().await.expect("read")[..] {
-            return approval.id.clone();
-        }
-        tokio::task::yield_now().await;
-    }
-}
-
 async fn answered(house: &House, context: &Context, answer: Answer) -> Outcome {
     let (outcome, ()) = tokio::join!(house.call_as(context, "echo", json!({ "text": "x" })), async {
-        let id = question(house).await;
+        let id = house.question().await.id;
         assert!(house.door.answer(&id, answer, "me").await.expect("answered"));
         assert!(!house.door.answer(&id, Answer::AllowAlways, "late").await.expect("too late"));
     });
@@ -64,11 +51,11 @@ async fn an_answer_waits_for_the_caller_to_come_back() {
         tokio::pin!(call);
         tokio::select! {
             _ = &mut call => panic!("nobody has answered"),
-            _ = question(&house) => {}
+            _ = house.question() => {}
         }
         // The caller goes away without withdrawing the question.
     }
-    let id = question(&house).await;
+    let id = house.question().await.id;
     house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered");
     assert!(house.call("echo", json!({ "text": "x" })).await.result.is_ok());
     assert_eq!(
@@ -82,9 +69,9 @@ async fn one_yes_is_for_one_of_two_equal_calls() {
     let house = asking();
     let call = || house.call("echo", json!({ "text": "x" }));
     let (one, two, ()) = tokio::join!(call(), call(), async {
-        let first = question(&house).await;
+        let first = house.question().await.id;
         house.door.answer(&first, Answer::AllowOnce, "me").await.expect("answered");
-        let second = question(&house).await;
+        let second = house.question().await.id;
         assert_ne!(first, second);
         house.door.answer(&second, Answer::Deny, "me").await.expect("answered");
     });
@@ -103,7 +90,7 @@ async fn an_abort_of_one_of_two_equal_calls_leaves_the_other_a_question_of_its_o
     let input = || json!({ "text": "x" });
     let both = async {
         tokio::join!(house.call_as(&aborted, "echo", input()), house.call_as(&goes_on, "echo", input()), async {
-            let first = question(&house).await;
+            let first = house.question().await.id;
             while asked() < 2 {
                 tokio::task::yield_now().await;
             }
@@ -111,7 +98,7 @@ async fn an_abort_of_one_of_two_equal_calls_leaves_the_other_a_question_of_its_o
             tokio::time::sleep(Duration::from_millis(50)).await;
             aborted.abort.cancel();
             let second = loop {
-                let id = question(&house).await;
+                let id = house.question().await.id;
                 if id != first {
                     break id;
                 }
@@ -186,10 +173,9 @@ async fn the_next_few_hold_for_this_tool_in_this_run() {
 #[tokio::test]
 async fn another_process_may_answer() {
     let house = asking();
-    let path = house.directory.path().join("pincer.db");
     let (outcome, ()) = tokio::join!(house.call("echo", json!({ "text": "x" })), async {
-        let id = question(&house).await;
-        let elsewhere = SqliteStore::open(&path).expect("the same file");
+        let id = house.question().await.id;
+        let elsewhere = store(&house.store_file());
         assert!(
             elsewhere.resolve(&id, Decision::Allow, Vec::new(), "another terminal", 0).await.expect("answered").applied
         );
@@ -202,7 +188,7 @@ async fn an_abort_withdraws_the_question() {
     let house = asking();
     let context = Context::default();
     let (outcome, id) = tokio::join!(house.call_as(&context, "echo", json!({ "text": "x" })), async {
-        let id = question(&house).await;
+        let id = house.question().await.id;
         context.abort.cancel();
         id
     });
@@ -258,7 +244,7 @@ async fn a_hook_may_demand_a_question_and_from_then_on_the_input_is_frozen() {
         ))
     });
     let (outcome, request) = tokio::join!(house.call("echo", json!({ "text": "x" })), async {
-        let id = question(&house).await;
+        let id = house.question().await.id;
         let request = house.store.approval(&id).await.expect("there").request;
         house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered");
         request
@@ -295,7 +281,7 @@ async fn one_answer_wins_in_every_order_and_the_effect_happens_at_most_once() {
         let before = effects.load(Ordering::SeqCst);
         let context = Context::default();
         let (outcome, id) = tokio::join!(house.call_as(&context, "acts", json!({ "text": "x" })), async {
-            let id = question(&house).await;
+            let id = house.question().await.id;
             for act in &chosen {
                 match act {
                     Act::Allow => drop(house.door.answer(&id, Answer::AllowOnce, "me").await.expect("answered")),

@@ -264,10 +264,8 @@ async fn a_sequential_tool_that_calls_another_does_not_wait_for_itself() {
         });
         door.tool(outer, Arc::new(tool)).expect("registered")
     });
-    let scope = Arc::new(made.scope);
-    *shared.lock().unwrap() = Some((made.door.clone(), scope.clone()));
-    let outcome =
-        made.door.call(&scope, &Context::default(), call("outer", json!({ "text": "x" })), Arc::new(())).await;
+    *shared.lock().unwrap() = Some((made.door.clone(), made.scope.clone()));
+    let outcome = made.call("outer", json!({ "text": "x" })).await;
     assert_eq!(outcome.value(), Ok(json!("reentrant")));
     let nested =
         made.events.lock().unwrap().iter().any(|event| event.parent.as_ref().is_some_and(|parent| *parent == "call-1"));
