@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use pincer_config::keys::McpSampling;
 use pincer_tools::{Request, UpdateSink};
 use rmcp::model::{CreateMessageResult, ElicitResult, ElicitationAction, ListRootsResult, Root};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::settings::ServerSettings;
+use crate::settings::{Elicitation, Sampling, ServerSettings};
 
 /// A server, and the caller that is asked on its behalf.
 pub(crate) struct Asks<'a> {
@@ -32,7 +31,7 @@ impl Asks<'_> {
     /// Returns the answer to a question. Without a caller it is a no.
     pub(crate) async fn elicited(&self, params: Value) -> ElicitResult {
         let declined = ElicitResult::new(ElicitationAction::Decline);
-        if !self.settings.may_ask_people() {
+        if self.settings.elicitation == Elicitation::Refuse {
             return declined;
         }
         self.ask("elicitation/create", params).await.unwrap_or(declined)
@@ -40,7 +39,7 @@ impl Asks<'_> {
 
     /// Returns the answer of a model.
     pub(crate) async fn sampled(&self, params: Value) -> Result<CreateMessageResult, SamplingError> {
-        if self.settings.sampling == McpSampling::Refuse {
+        if self.settings.sampling == Sampling::Refuse {
             return Err(SamplingError::Refused);
         }
         let answer = self.ask("sampling/createMessage", params).await;

@@ -1,6 +1,7 @@
 //! One life of a connection to a server: from the handshake to whatever ended it.
 
 use std::io;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::log::{LastWords, listen};
 use crate::private::private_directory;
 use crate::sealed;
 use crate::server::Host;
-use crate::settings::ServerSettings;
+use crate::settings::{Directory, Launch, Reach, ServerSettings};
 
 /// How long a program has to end by itself once its input is closed.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -99,12 +100,12 @@ impl Connection {
         let handler = Handler::new(settings, host);
         let (in_flight, changed) = (Arc::clone(&handler.in_flight), Arc::clone(&handler.changed));
         let (closed, hiding) = (handler.closed.clone(), handler.hiding.clone());
-        let (service, program) = match settings.words() {
-            Some(words) => {
-                let (service, program) = start(settings, &words, handler, greeting).await?;
+        let (service, program) = match &settings.reach {
+            Reach::Program(launch) => {
+                let (service, program) = start(settings, launch, handler, greeting).await?;
                 (service, Some(program))
             }
-            None => (crate::http::connect(settings, host, handler, greeting).await?, None),
+            Reach::Address(address) => (crate::http::connect(settings, address, host, handler, greeting).await?, None),
         };
         let peer = service.peer().clone();
         let info = peer.peer_info().ok_or(ConnectError::NoInfo)?;
@@ -280,19 +281,20 @@ fn ended(status: ExitStatus) -> String {
 
 /// Starts a server that is a program, and greets it.
 async fn start(
-    settings: &Arc<ServerSettings>,
-    words: &[String],
+    settings: &ServerSettings,
+    launch: &Launch,
     handler: Handler,
     greeting: Greeting,
 ) -> Result<(Service, Program), Unmet> {
+    let words = launch.words();
     let mut environment = clean_environment(&[]);
-    environment.extend(settings.environment(words));
-    let directory = settings.directory.clone();
-    if settings.config.cwd.is_none() && !directory.exists() {
-        private_directory(&directory).map_err(|error| not_started(&words[0], settings, error))?;
+    environment.extend(launch.environment(&words));
+    let directory = launch.directory.path().to_owned();
+    if matches!(launch.directory, Directory::Own { .. }) && !directory.exists() {
+        private_directory(&directory).map_err(|error| not_started(&words[0], launch.directory.path(), error))?;
     }
-    let group = Group::start(Start { words, directory, environment, stdin: Stdio::piped() });
-    let mut group = group.map_err(|error| not_started(&words[0], settings, error))?;
+    let group = Group::start(Start { words: &words, directory, environment, stdin: Stdio::piped() });
+    let mut group = group.map_err(|error| not_started(&words[0], launch.directory.path(), error))?;
     let (Some(stdin), Some(stdout), Some(stderr)) =
         (group.child.stdin.take(), group.child.stdout.take(), group.child.stderr.take())
     else {
@@ -303,14 +305,14 @@ async fn start(
         notes: Arc::clone(&notes),
         in_flight: Arc::clone(&handler.in_flight),
         closed: handler.closed.clone(),
-        patience: settings.call_timeout(),
+        patience: settings.call_timeout,
     };
     let listening = tokio::spawn(listen(stderr, handler.log.clone(), words.clone(), handler.hiding.clone()));
     let mut program = Program { group, words, notes, listening };
     let met = handler.serve_with_lifecycle(Lines::new(stdout, stdin, ends), greeting.lifecycle());
     let greeted = tokio::select! {
         biased;
-        greeted = tokio::time::timeout(settings.connect_timeout(), met) => greeted,
+        greeted = tokio::time::timeout(settings.connect_timeout, met) => greeted,
         () = program.fallen() => return Err(ConnectError::Over(program.over().await).into()),
     };
     match greeted {
@@ -335,17 +337,15 @@ async fn start(
             let said = program.words.text().map(|said| format!(" and said: {said}")).unwrap_or_default();
             let mut group = program.group;
             group.end().await;
-            let (limit, method) = (settings.connect_timeout(), greeting.method());
+            let (limit, method) = (settings.connect_timeout, greeting.method());
             Err(greeting.late(ConnectError::ProgramLate { method, limit, said }))
         }
     }
 }
 
-fn not_started(program: &str, settings: &ServerSettings, source: io::Error) -> ConnectError {
+fn not_started(program: &str, directory: &Path, source: io::Error) -> ConnectError {
     match source.kind() {
-        io::ErrorKind::NotFound if !settings.directory.is_dir() => {
-            ConnectError::NoDirectory(settings.directory.clone())
-        }
+        io::ErrorKind::NotFound if !directory.is_dir() => ConnectError::NoDirectory(directory.to_owned()),
         io::ErrorKind::NotFound => ConnectError::NoProgram(program.to_owned()),
         _ => ConnectError::NotStarted { program: program.to_owned(), source },
     }

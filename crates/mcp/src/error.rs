@@ -1,10 +1,10 @@
 //! The reasons why a server cannot be used. Each is a sentence that begins behind the name of the server.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pincer_config::ResolveError;
 use rmcp::service::ClientInitializeError;
 
 use crate::connection::ENDED;
@@ -35,13 +35,22 @@ pub enum Unavailable {
     Unlisted(String),
 }
 
+/// The reason why a server's settings cannot be completed. Secrets of the server may be in it.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The config names something that is not there.
+    #[error("{0}")]
+    Unusable(String),
+    /// The secrets could not be looked up, or cannot be used.
+    #[error(transparent)]
+    Secrets(#[from] Box<dyn Error + Send + Sync>),
+}
+
 /// The reason why a server was not connected to. Secrets of the server may be in it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error(transparent)]
     Secrets(#[from] ResolveError),
-    #[error("needs secrets, and there is nothing to look them up")]
-    NoSecrets,
     #[error("needs secrets, which could not be looked up")]
     SecretsLost,
     #[error("cannot be started: its directory {} is not there", .0.display())]

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pincer_catalog::shortened;
-use pincer_config::keys::McpSampling;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
@@ -24,7 +23,7 @@ use crate::inflight::{Answerer, InFlight};
 use crate::limits::{MOST_NOTICE_CHARS, MOST_QUESTIONS};
 use crate::log::ServerLog;
 use crate::server::Host;
-use crate::settings::ServerSettings;
+use crate::settings::{Elicitation, Sampling, ServerSettings};
 use crate::told::{Hub, Told};
 
 /// Our side of one connection.
@@ -49,7 +48,7 @@ impl Handler {
             in_flight: Arc::default(),
             hub: host.hub.clone(),
             log: ServerLog::new(host.state.as_deref(), &settings.name),
-            hiding: Hiding::of(&settings.config),
+            hiding: Hiding::of(settings),
             changed: Arc::default(),
             closed: CancellationToken::new(),
             questions: Semaphore::new(MOST_QUESTIONS),
@@ -103,12 +102,12 @@ impl ClientHandler for Handler {
         if !self.settings.roots.is_empty() {
             capabilities.roots = Some(Default::default());
         }
-        if self.settings.may_ask_people() {
+        if self.settings.elicitation == Elicitation::Ask {
             let elicitation = ElicitationCapability::new();
             let elicitation = elicitation.with_form(FormElicitationCapability::default());
             capabilities.elicitation = Some(elicitation.with_url(UrlElicitationCapability::default()));
         }
-        if self.settings.sampling == McpSampling::Pass {
+        if self.settings.sampling == Sampling::Pass {
             capabilities.sampling = Some(Default::default());
         }
         let us = Implementation::new("pincer", env!("CARGO_PKG_VERSION")).with_title("Pincer");

@@ -1,8 +1,8 @@
-//! Secrets of a server's config, in what the server says: some repeat their arguments, or the token that they were given.
+//! Secrets of a server's settings, in what the server says: some repeat their arguments, or the token that they were given.
 
 use std::sync::Arc;
 
-use pincer_config::keys::McpServer;
+use crate::settings::ServerSettings;
 
 const REDACTED: &str = "[redacted]";
 
@@ -11,8 +11,8 @@ const REDACTED: &str = "[redacted]";
 pub(crate) struct Hiding(Arc<[String]>);
 
 impl Hiding {
-    pub(crate) fn of(config: &McpServer) -> Self {
-        Self(config.secrets().into())
+    pub(crate) fn of(settings: &ServerSettings) -> Self {
+        Self(settings.secrets.as_slice().into())
     }
 
     /// A text without them.

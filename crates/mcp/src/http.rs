@@ -24,7 +24,7 @@ pub use error::HttpError;
 pub(crate) use excerpt::excerpt;
 pub use explain::{explain_call, explain_start};
 pub(crate) use explain::{explain_send, is_turned_away};
-pub(crate) use remote::{Proof, Speaks};
+pub(crate) use remote::Proof;
 pub use remote::{Remote, RemoteError};
 pub use wire::{Trouble, Wire, WireError};
 
@@ -33,16 +33,17 @@ use crate::error::ConnectError;
 use crate::greeting::{Greeting, Unmet};
 use crate::handler::Handler;
 use crate::server::Host;
-use crate::settings::ServerSettings;
+use crate::settings::{Address, ServerSettings};
 
 /// Reaches a server, and greets it.
 pub(crate) async fn connect(
     settings: &ServerSettings,
+    address: &Address,
     host: &Host,
     handler: Handler,
     greeting: Greeting,
 ) -> Result<RunningService<RoleClient, Handler>, Unmet> {
-    let remote = Remote::new(&settings.name, &settings.config).map_err(ConnectError::from)?;
+    let remote = Remote::new(&settings.name, address, settings.connect_timeout).map_err(ConnectError::from)?;
     let logins = host.state.as_deref().map(Logins::new);
     let meeting = async {
         let wire = Wire::to(&remote, logins.as_ref()).await.map_err(ConnectError::from)?;
@@ -50,7 +51,7 @@ pub(crate) async fn connect(
         let met = handler.serve_with_lifecycle(wire, greeting.lifecycle()).await;
         met.map_err(|error| greeting.unmet(error, |error| ConnectError::NotGreeted(explain_start(&error, &trouble))))
     };
-    let limit = settings.connect_timeout();
+    let limit = settings.connect_timeout;
     let met = tokio::time::timeout(limit, meeting).await;
     met.unwrap_or_else(|_| Err(ConnectError::AddressLate { method: greeting.method(), limit }.into()))
 }

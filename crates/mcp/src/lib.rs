@@ -6,16 +6,15 @@
 //! messages that are too long, broken or late fail a call and nothing else.
 //!
 //! The protocol is the official SDK's (`rmcp`); this crate adds what a server must not be able to do to us. It does not know
-//! code mode, and Pincer as a server is another crate's business.
+//! the config or code mode, and Pincer as a server is another crate's business.
 //!
 //! ```no_run
-//! # async fn example(door: std::sync::Arc<pincer_tools::Door>) {
+//! # async fn example(settings: Vec<pincer_mcp::ServerSettings>, door: std::sync::Arc<pincer_tools::Door>) {
 //! use std::time::Duration;
 //!
-//! use pincer_config::keys::{Mcp, McpSampling};
-//! use pincer_mcp::{Directories, Servers};
+//! use pincer_mcp::Servers;
 //!
-//! let servers = Servers::new(&Mcp::default(), &Directories::default(), McpSampling::Refuse);
+//! let servers = Servers::new(settings, Some("/var/lib/pincer".into()));
 //! servers.attach(&door);
 //! let left = servers.ready_for("return await MCP.time.now({})", Duration::from_secs(10)).await;
 //! servers.end().await;
@@ -51,12 +50,15 @@ mod told;
 mod tool;
 
 pub use auth::{AuthError, DeniedReason, LoggedIn, LoginStatus, Logins, login, logout, status};
-pub use error::Unavailable;
+pub use error::{ResolveError, Unavailable};
 pub use greeting::Greeting;
 pub use http::{HttpError, Remote, RemoteError, Trouble, Wire, WireError, explain_call, explain_start};
 pub use listing::{ListedTool, Listing};
 pub use sealed::opened;
-pub use server::{Health, Resolve, Seen, Server};
-pub use servers::{Directories, Servers};
-pub use settings::ServerSettings;
+pub use server::{Health, Seen, Server};
+pub use servers::Servers;
+pub use settings::{
+    Address, Directory, Elicitation, Launch, OAuth, Reach, Readiness, Resolve, Sampling, ServerSettings, Speaks,
+    ToolFilter,
+};
 pub use told::{Notice, Told};

@@ -263,13 +263,13 @@ async fn pages(
     request: &mut impl FnMut(Option<String>) -> ClientRequest,
 ) -> Result<(), Failure> {
     let (mut cursor, mut seen) = (None, HashSet::new());
-    let until = Instant::now() + settings.connect_timeout();
+    let until = Instant::now() + settings.connect_timeout;
     for _ in 0..MOST_PAGES {
         let page = request(cursor.take());
         let left = until.saturating_duration_since(Instant::now());
         let page =
             connection.request(page, left, None, &CancellationToken::new()).await.map_err(|failure| match failure {
-                Failure::Late(_) => Failure::Late(settings.connect_timeout()),
+                Failure::Late(_) => Failure::Late(settings.connect_timeout),
                 failure => failure,
             })?;
         let page: Page<'_> = serde_json::from_str(page.as_str()).unwrap_or_default();

@@ -83,7 +83,7 @@ pub(crate) async fn request(
     let asks = Asks { settings, caller: caller.as_ref().map(|caller| Arc::clone(&caller.updates)) };
     for round in 0..=MOST_ROUNDS {
         // A question to a person in between takes its time.
-        let most = if round == 0 { left } else { settings.call_timeout() };
+        let most = if round == 0 { left } else { settings.call_timeout };
         let made = connection.request(request.clone(), most, caller.clone(), abort).await;
         let result = match made {
             // What was not made this time was made before.

@@ -8,8 +8,6 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use pincer_catalog::Entry;
-use pincer_config::ResolveError;
-use pincer_config::keys::McpServer;
 use pincer_tools::{Door, ServerState};
 use rmcp::model::{ErrorCode, ErrorData};
 use tokio::sync::{Mutex, watch};
@@ -22,7 +20,7 @@ use crate::greeting::Greeting;
 use crate::hiding::Hiding;
 use crate::listing::Listing;
 use crate::outage::Outage;
-use crate::settings::ServerSettings;
+use crate::settings::{Readiness, ServerSettings};
 use crate::told::Hub;
 use crate::tool::{entries, registered};
 
@@ -47,17 +45,12 @@ pub(crate) struct Host {
     pub door: Arc<OnceLock<Weak<Door>>>,
     /// Counts what has become known.
     pub changes: watch::Sender<u64>,
-    /// Puts secrets in place, once it is there.
-    pub resolve: Arc<OnceLock<Box<Resolve>>>,
 }
-
-/// Puts the secrets of a server in place within this time. It may block.
-pub type Resolve = dyn Fn(&McpServer, Duration) -> Result<McpServer, ResolveError> + Send + Sync;
 
 impl Default for Host {
     fn default() -> Self {
         let changes = watch::channel(0).0;
-        Self { hub: Hub::default(), state: None, door: Arc::default(), changes, resolve: Arc::default() }
+        Self { hub: Hub::default(), state: None, door: Arc::default(), changes }
     }
 }
 
@@ -121,7 +114,7 @@ impl Server {
         let state = host.state.as_deref();
         let listing = state.and_then(|state| Listing::stored(state, &settings)).map(Arc::new);
         let outage = || state.and_then(|state| Outage::stored(state, &settings)).map(|outage| outage.reason);
-        let health = settings.config.unusable().or_else(outage).map_or(Health::Cold, Health::Down);
+        let health = settings.unusable().map(str::to_owned).or_else(outage).map_or(Health::Cold, Health::Down);
         let greeting = listing.as_ref().map(|listing| Greeting::of(&listing.info)).unwrap_or_default();
         let life = Life { greeting, ..Life::default() }.into();
         let seen = RwLock::new(Seen { listing, health, ..Seen::default() });
@@ -142,7 +135,7 @@ impl Server {
         &self.settings.name
     }
 
-    /// Returns its entry in the config.
+    /// Returns its settings.
     pub fn settings(&self) -> &ServerSettings {
         &self.settings
     }
@@ -208,8 +201,8 @@ impl Server {
     }
 
     async fn connected(self: &Arc<Self>, purpose: Purpose) -> Result<Arc<Connection>, Unavailable> {
-        if let Some(why) = self.settings.config.unusable() {
-            return Err(Unavailable::Unusable(why));
+        if let Some(why) = self.settings.unusable() {
+            return Err(Unavailable::Unusable(why.to_owned()));
         }
         let mut life = self.life.lock().await;
         if let Some(connection) = life.running.take() {
@@ -257,7 +250,7 @@ impl Server {
                 Ok(connection)
             }
             Err((error, settings)) => {
-                let why = Hiding::of(&settings.config).text(&error.to_string());
+                let why = Hiding::of(&settings).text(&error.to_string());
                 self.fell(&mut life, why.clone());
                 self.down(&why);
                 Err(Unavailable::Unreachable(why))
@@ -265,18 +258,15 @@ impl Server {
         }
     }
 
-    /// Returns its entry in the config, with secrets in place.
+    /// Returns its settings, with secrets in place.
     async fn resolved(&self) -> Result<Arc<ServerSettings>, ConnectError> {
-        if self.settings.config.unresolved.is_empty() {
+        if !matches!(self.settings.readiness, Readiness::NeedsSecrets(_)) {
             return Ok(Arc::clone(&self.settings));
         }
-        let (settings, resolve) = (Arc::clone(&self.settings), Arc::clone(&self.host.resolve));
-        let resolved = tokio::task::spawn_blocking(move || {
-            let resolve = resolve.get().ok_or(ConnectError::NoSecrets)?;
-            let config = resolve(&settings.config, settings.connect_timeout())?;
-            Ok(Arc::new(ServerSettings { config, ..ServerSettings::clone(&settings) }))
-        });
-        resolved.await.unwrap_or(Err(ConnectError::SecretsLost))
+        let settings = Arc::clone(&self.settings);
+        let resolved = tokio::task::spawn_blocking(move || settings.resolved(settings.connect_timeout));
+        let resolved = resolved.await.map_err(|_| ConnectError::SecretsLost)?;
+        Ok(Arc::new(resolved?))
     }
 
     /// Notes a fall, and when it may be started again: the first time at once, then later and later.

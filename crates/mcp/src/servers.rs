@@ -1,21 +1,19 @@
-//! All servers of a config.
+//! All servers.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Entry;
-use pincer_config::keys::{Mcp, McpSampling};
-use pincer_process::holds;
 use pincer_tools::Door;
 use tokio::sync::{broadcast, watch};
 use tokio::task::JoinSet;
 
 use crate::clock::unix_millis;
 use crate::mention::{Mention, mentioned};
-use crate::server::{Host, Resolve, Server, Wanted};
-use crate::settings::{Apart, ServerSettings};
+use crate::server::{Host, Server, Wanted};
+use crate::settings::ServerSettings;
 use crate::told::Notice;
 use crate::tool::entries;
 
@@ -26,65 +24,18 @@ const UNNOTICED: Duration = Duration::from_millis(50);
 /// A stored listing that is older is asked for again when there is time.
 const STALE_MS: u64 = 24 * 3600 * 1000;
 
-/// All servers of a config. Ended with [`Servers::end`].
+/// All servers. Ended with [`Servers::end`].
 pub struct Servers {
     servers: BTreeMap<String, Arc<Server>>,
     host: Host,
 }
 
-/// Where servers work, and where things of theirs are kept.
-#[derive(Clone, Debug, Default)]
-pub struct Directories {
-    /// Where file tools work: no program starts there that does not say so.
-    pub workspace: PathBuf,
-    /// From where relative paths are seen.
-    pub beside: Option<PathBuf>,
-    /// Where listings, logs and tokens are kept. Nowhere if absent.
-    pub state: Option<PathBuf>,
-}
-
-impl Directories {
-    /// The directories from which relative paths of a command are seen.
-    pub fn anchors(&self) -> Vec<PathBuf> {
-        self.beside.iter().chain([&self.workspace]).cloned().collect()
-    }
-
-    /// Returns a directory for a server that does not say where it starts. Nothing is there that a program of the workspace could
-    /// have put there, nor above it: interpreters and package managers look for modules and settings in both.
-    fn own_directory(&self, server: &str) -> PathBuf {
-        match &self.state {
-            Some(state) if !holds(&self.workspace, state) => state.join("mcp").join("work").join(server),
-            _ => PathBuf::from("/"),
-        }
-    }
-}
-
 impl Servers {
-    /// The servers of a config that are enabled. Nothing is started. `sampling` is for those that do not say.
-    pub fn new(config: &Mcp, directories: &Directories, sampling: McpSampling) -> Self {
-        let host = Host { state: directories.state.clone(), ..Host::default() };
-        let enabled = config.servers.iter().filter(|(_, server)| server.enabled);
-        let servers = enabled.map(|(name, config)| {
-            let (directory, apart) = match &config.cwd {
-                Some(cwd) => (directories.beside.as_deref().unwrap_or(Path::new("")).join(cwd), None),
-                None => {
-                    let (anchors, workspace) = (directories.anchors(), directories.workspace.clone());
-                    (directories.own_directory(name), Some(Apart { anchors, workspace }))
-                }
-            };
-            let roots = config.roots.iter().map(|root| seen_from(directories.beside.as_deref(), root)).collect();
-            let sampling = config.sampling.unwrap_or(sampling);
-            let settings =
-                ServerSettings { name: name.clone(), config: config.clone(), directory, apart, roots, sampling };
-            (name.clone(), Server::new(settings, host.clone()))
-        });
+    /// Returns servers with these settings. Nothing is started. `state` is where listings, logs and tokens are kept; nowhere if absent.
+    pub fn new(servers: impl IntoIterator<Item = ServerSettings>, state: Option<PathBuf>) -> Self {
+        let host = Host { state, ..Host::default() };
+        let servers = servers.into_iter().map(|settings| (settings.name.clone(), Server::new(settings, host.clone())));
         Self { servers: servers.collect(), host: host.clone() }
-    }
-
-    /// Says how the secrets are put in place that servers name. Without this, such servers cannot be used.
-    pub fn resolve_with(&self, resolve: Box<Resolve>) {
-        // The first one counts: servers may have been started by it.
-        let _ = self.host.resolve.set(resolve);
     }
 
     /// Registers them at the door, now and whenever something of them changes.
@@ -167,7 +118,7 @@ impl Servers {
 
     /// Sees to it that this one is known, as far as that can be had in the time of a call.
     pub async fn ready_with(&self, server: &Arc<Server>) {
-        self.settled([server], Wanted::ByName, server.settings().call_timeout()).await;
+        self.settled([server], Wanted::ByName, server.settings().call_timeout).await;
     }
 
     /// Waits until it is known of these what they have, or that they are down, but not longer than a call of theirs may take.
@@ -175,7 +126,7 @@ impl Servers {
         let mut waiting = JoinSet::new();
         for server in which {
             let most = match wanted {
-                Wanted::ByName => most.min(server.settings().call_timeout()),
+                Wanted::ByName => most.min(server.settings().call_timeout),
                 Wanted::AmongOthers => most.min(FOR_ALL),
             };
             let server = Arc::clone(server);
@@ -212,10 +163,4 @@ impl Servers {
         }
         ending.join_all().await;
     }
-}
-
-/// A directory that the config names, as an absolute path.
-fn seen_from(beside: Option<&Path>, directory: &str) -> PathBuf {
-    let directory = beside.unwrap_or(Path::new("")).join(directory);
-    std::path::absolute(&directory).unwrap_or(directory)
 }

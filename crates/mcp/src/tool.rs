@@ -125,7 +125,7 @@ pub(crate) fn entries(settings: &ServerSettings, listing: &Listing) -> Vec<Arc<E
 
 /// What a server brings to the door.
 pub(crate) fn registered(server: &Arc<Server>, entries: &[Arc<Entry>]) -> Vec<(Arc<Entry>, Arc<dyn Tool>)> {
-    let timeout = server.settings().call_timeout() + MARGIN;
+    let timeout = server.settings().call_timeout + MARGIN;
     let tool = |entry: &Arc<Entry>| {
         // No tool of a listing has the name of an operation.
         let what = Operation::named(entry.id.name()).map_or_else(

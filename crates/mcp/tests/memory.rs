@@ -35,7 +35,7 @@ async fn memory_stays_bounded_whatever_is_sent() {
         ("flood", "ping", json!({ "count": 500_000 })),
         ("flood", "ask", json!({ "count": 400, "bytes": 500_000 })),
     ] {
-        let house = with_liar(mode, json!({})).asked().await;
+        let house = with_liar(mode).asked().await;
         // Somebody who listens and never looks.
         let _notices = house.servers.listen();
         let before = of_status("VmRSS:");

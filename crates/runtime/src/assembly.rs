@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
-use pincer_config::keys::{self, CommandLine, Decision, McpSampling, SecretSource};
+use pincer_config::keys::{self, CommandLine, Decision, SecretSource};
 use pincer_config::{Config, Loaded, trust};
-use pincer_mcp::{Directories, Servers};
+use pincer_mcp::Servers;
 use pincer_plugins::{Found, PluginProcess, PluginSettings, discover, provide};
 use pincer_process::{anchored, anchored_line};
 use pincer_store_sqlite::SqliteStore;
@@ -18,9 +18,9 @@ use regex::Regex;
 
 use crate::error::RuntimeError;
 use crate::guarded::{guarded, is_in_the_open};
+use crate::mcp_settings::{mcp_anchors, mcp_servers};
 use crate::notice::{Notice, Observer};
 use crate::options::{BuiltIn, RuntimeOptions};
-use crate::secrets::Vault;
 use crate::workspace::{beside, prepare, workspace};
 
 /// A door as the config describes it, and the processes that must end with it.
@@ -70,27 +70,6 @@ fn builtin(loaded: &Loaded, state: &Path, plugins: &[Found]) -> Result<Builtin, 
     Ok(Builtin::new(settings)?)
 }
 
-/// Returns the MCP servers of a config. Nothing is started.
-pub fn mcp_servers(loaded: &Loaded, state: Option<&Path>, sampling: McpSampling) -> Servers {
-    let servers = Servers::new(&loaded.parsed.config.mcp, &mcp_places(loaded, state), sampling);
-    let vault = Vault::new(state.map(Path::to_owned), loaded.file.as_deref());
-    let sources = loaded.parsed.config.secrets.clone();
-    servers.resolve_with(Box::new(move |server, limit| {
-        let vault = Vault { patience: vault.patience.min(limit), ..vault.clone() };
-        server.resolved(&vault, &sources)
-    }));
-    servers
-}
-
-/// Where MCP servers work, and where things of theirs are kept.
-fn mcp_places(loaded: &Loaded, state: Option<&Path>) -> Directories {
-    Directories {
-        workspace: workspace(loaded),
-        beside: loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned),
-        state: state.map(Path::to_owned),
-    }
-}
-
 /// Returns all plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards
 /// something.
 pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Vec<Found>, RuntimeError> {
@@ -127,15 +106,14 @@ pub(crate) fn plugin_paths(loaded: &Loaded) -> Vec<PathBuf> {
 
 /// The words of all commands that a config has Pincer start: hooks, and servers that do not say where they start.
 pub(crate) fn started_words(loaded: &Loaded) -> Vec<Vec<String>> {
-    let config = &loaded.parsed.config;
+    let (config, anchors) = (&loaded.parsed.config, mcp_anchors(loaded));
     let hooks = config.hooks.before_tool_call.iter().map(|hook| hook_words(loaded, &hook.command));
     let servers = config.mcp.servers.values().filter(|server| server.cwd.is_none()).filter_map(|server| {
         let words: Vec<String> = std::iter::once(server.command.clone()?).chain(server.args.iter().cloned()).collect();
-        Some(anchored(&words, &mcp_places(loaded, None).anchors()))
+        Some(anchored(&words, &anchors))
     });
-    let places = mcp_places(loaded, None).anchors();
     let secrets = config.secrets.values().filter_map(|source| match source {
-        SecretSource::Command(words) => Some(anchored(words, &places)),
+        SecretSource::Command(words) => Some(anchored(words, &anchors)),
         SecretSource::File(_) | SecretSource::Keychain(_) => None,
     });
     hooks.chain(servers).chain(secrets).collect()

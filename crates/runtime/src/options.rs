@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use pincer_config::Loaded;
-use pincer_config::keys::McpSampling;
+use pincer_mcp::Sampling;
 use pincer_sandbox::Engine;
 use pincer_tools::{DoorBuilder, RegisterError};
 
@@ -26,7 +26,7 @@ pub struct RuntimeOptions {
     /// When the engine is loaded. By default when the runtime is opened.
     pub engine: EngineStart,
     /// The answer to a server that asks for a model's answer, unless the config says. By default a refusal.
-    pub sampling: McpSampling,
+    pub sampling: Sampling,
     /// Whether calls that belong to no program are noted. By default they are not.
     pub trail: Trail,
     /// Whether the tools that are there out of the box are registered. By default they are.
@@ -77,7 +77,7 @@ impl RuntimeOptions {
             state: state.into(),
             live_cells: FEW_CELLS,
             engine: EngineStart::default(),
-            sampling: McpSampling::Refuse,
+            sampling: Sampling::Refuse,
             trail: Trail::default(),
             built_in: BuiltIn::default(),
             extend: Box::new(Ok),

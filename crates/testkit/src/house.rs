@@ -7,8 +7,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use pincer_codemode::fair_turns;
-use pincer_config::keys::{CodeMode, CodeModeFields, Decision, McpSampling, McpServer, OneOrMany, Rule};
+use pincer_config::keys::{CodeMode, CodeModeFields, Decision, McpServer, OneOrMany, Rule};
 use pincer_config::{Config, Loaded};
+use pincer_mcp::Sampling;
 use pincer_runtime::{BuiltIn, EngineStart, Extend, Runtime, RuntimeOptions};
 use pincer_sandbox::{Engine, Options};
 use pincer_tools::{EventSink, Tool};
@@ -54,7 +55,7 @@ pub struct Plan {
     /// Gets to see what calls do.
     pub events: Option<Arc<dyn EventSink>>,
     /// The answer to servers that ask for a model's answer.
-    pub sampling: McpSampling,
+    pub sampling: Sampling,
     /// Adds tools.
     pub extend: Extend,
 }
@@ -73,7 +74,7 @@ impl Default for Plan {
             config: Config::default(),
             live_cells: LIVE_CELLS,
             events: None,
-            sampling: McpSampling::Refuse,
+            sampling: Sampling::Refuse,
             extend: Box::new(Ok),
         }
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
-use pincer_config::keys::{McpSampling, McpServer};
-use pincer_mcp::Servers;
+use pincer_config::keys::McpServer;
+use pincer_mcp::{Sampling, Servers};
 use pincer_mcp_server::{Face, FaceParts, Surface, serve};
 use pincer_runtime::{Principal, Runtime, ScopeRequest};
 use pincer_store::{Approval, Approvals, RunState, Runs};
@@ -83,7 +83,7 @@ pub(crate) fn planned(plan: Plan) -> House {
     let gates = Gates::default();
     let kit = pincer_testkit::house::Plan {
         live_cells: LIVE_CELLS,
-        sampling: if plan.surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse },
+        sampling: if plan.surface == Surface::Direct { Sampling::Pass } else { Sampling::Refuse },
         ..Default::default()
     };
     let kit = kit.tools(tools(&gates)).ask(&plan.ask).deny(&plan.deny).timeout_ms(plan.timeout_ms);

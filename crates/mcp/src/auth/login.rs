@@ -14,7 +14,8 @@ use super::callback::{Callback, EXCERPT_CHARS, Returned};
 use super::error::AuthError;
 use super::logins::{Logins, SecretIn, Stored};
 use crate::clock::unix_seconds;
-use crate::http::{Call, HttpClient, HttpError, Proof, Remote, Speaks, excerpt};
+use crate::http::{Call, HttpClient, HttpError, Proof, Remote, excerpt};
+use crate::settings::Speaks;
 
 const CLIENT_NAME: &str = "Pincer";
 

@@ -1,10 +1,12 @@
-//! What the config says of a server with an address, checked.
+//! The address of a server, checked.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use pincer_config::keys::{McpServer, McpTransport};
 use reqwest::Url;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+
+use crate::settings::{Address, OAuth, Speaks};
 
 /// Headers that are the protocol's own.
 const RESERVED: &[&str] = &[
@@ -34,17 +36,6 @@ pub struct Remote {
     pub(crate) connect_timeout: Duration,
 }
 
-/// Which HTTP a server speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
-    /// Streamable HTTP.
-    Streamable,
-    /// The HTTP of old servers.
-    Events,
-    /// Nobody has said: the first if it can, otherwise the second.
-    Either,
-}
-
 /// What proves to a server who we are.
 #[derive(Clone)]
 pub(crate) enum Proof {
@@ -54,15 +45,6 @@ pub(crate) enum Proof {
     Header,
     /// What `pincer mcp login` has stored, if it has.
     Login,
-}
-
-/// What the config says about logging in.
-#[derive(Clone)]
-pub(crate) struct OAuth {
-    pub client_id: Option<String>,
-    pub client_secret: Option<String>,
-    pub scopes: Vec<String>,
-    pub redirect_port: Option<u16>,
 }
 
 /// What is wrong with the config of a server.
@@ -101,11 +83,11 @@ pub enum RemoteError {
 }
 
 impl Remote {
-    /// Checks what the config says of the server `name`.
-    pub fn new(name: &str, server: &McpServer) -> Result<Self, RemoteError> {
-        let url = address(name, server.url.as_deref().unwrap_or_default())?;
-        let headers = headers(name, server)?;
-        let proof = match &server.auth.token {
+    /// Checks the address of the server `name`, which may take so long to be connected to.
+    pub fn new(name: &str, address: &Address, connect_timeout: Duration) -> Result<Self, RemoteError> {
+        let url = checked_url(name, &address.url)?;
+        let headers = checked_headers(name, &address.headers)?;
+        let proof = match &address.token {
             Some(_) if headers.contains_key(AUTHORIZATION) => {
                 return Err(RemoteError::TwoProofs { server: name.into() });
             }
@@ -115,19 +97,7 @@ impl Remote {
             None if headers.contains_key(AUTHORIZATION) => Proof::Header,
             None => Proof::Login,
         };
-        let speaks = match server.transport {
-            Some(McpTransport::Sse) => Speaks::Events,
-            Some(McpTransport::Http | McpTransport::StreamableHttp) => Speaks::Streamable,
-            Some(McpTransport::Stdio) | None => Speaks::Either,
-        };
-        let auth = &server.auth;
-        let oauth = OAuth {
-            client_id: auth.client_id.clone(),
-            client_secret: auth.client_secret.clone(),
-            scopes: auth.scopes.clone(),
-            redirect_port: auth.redirect_port,
-        };
-        let connect_timeout = Duration::from_millis(server.connect_timeout_ms);
+        let (oauth, speaks) = (address.oauth.clone(), address.speaks);
         Ok(Self { name: name.into(), url, speaks, headers, proof, oauth, connect_timeout })
     }
 
@@ -144,7 +114,7 @@ impl Remote {
     }
 }
 
-fn address(name: &str, url: &str) -> Result<Url, RemoteError> {
+fn checked_url(name: &str, url: &str) -> Result<Url, RemoteError> {
     let wrong = |reason: String| RemoteError::Url { server: name.into(), reason };
     let mut parsed = Url::parse(url).map_err(|error| wrong(format!("is not an address: {error}")))?;
     if !matches!(parsed.scheme(), "http" | "https") || parsed.host_str().is_none() {
@@ -157,9 +127,9 @@ fn address(name: &str, url: &str) -> Result<Url, RemoteError> {
     Ok(parsed)
 }
 
-fn headers(server: &str, settings: &McpServer) -> Result<HeaderMap, RemoteError> {
+fn checked_headers(server: &str, given: &BTreeMap<String, String>) -> Result<HeaderMap, RemoteError> {
     let mut headers = HeaderMap::new();
-    for (header, value) in &settings.headers {
+    for (header, value) in given {
         let wrong = |reason| RemoteError::Header { server: server.into(), header: header.clone(), reason };
         let name: HeaderName = header.parse().map_err(|_| wrong("is not the name of a header"))?;
         if RESERVED.contains(&name.as_str()) {

@@ -12,10 +12,11 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::client::HttpClient;
 use super::error::HttpError;
-use super::remote::{Remote, Speaks};
+use super::remote::Remote;
 use super::sse::Sse;
 use super::streamable;
 use crate::auth::Logins;
+use crate::settings::Speaks;
 
 /// A transport whose kind is known only when it is made. rmcp's functions want a type for each.
 /// Results come out of it [as text](crate::opened).

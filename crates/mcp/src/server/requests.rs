@@ -24,7 +24,7 @@ impl Server {
         abort: &CancellationToken,
     ) -> Result<Json, ToolError> {
         let span = tracing::debug_span!("mcp_request", server = self.name(), method = request.method());
-        let deadline = Instant::now() + self.settings.call_timeout();
+        let deadline = Instant::now() + self.settings.call_timeout;
         let making = async {
             let made = self.attempt(request.clone(), caller.clone(), abort, deadline).await;
             // A connection that was found over when it was needed has done nothing.
@@ -83,7 +83,7 @@ impl Server {
     fn explain(&self, failure: Failure) -> ToolError {
         match failure {
             Failure::Starting => {
-                let limit = self.settings.call_timeout().as_millis();
+                let limit = self.settings.call_timeout.as_millis();
                 let late = format!("is still starting: it was not there within {limit} ms");
                 ToolError::before(self.says(&format!("{late}. Call it again, or raise its `timeoutMs`")))
             }
@@ -92,7 +92,7 @@ impl Server {
             Failure::Lost(why) => ToolError::unknown(self.says(&format!("{why}, in the middle of the call"))),
             Failure::Garbled(wrong) => ToolError::unknown(self.says(&wrong)),
             Failure::Late(_) => {
-                let late = format!("did not answer within {} ms", self.settings.call_timeout().as_millis());
+                let late = format!("did not answer within {} ms", self.settings.call_timeout.as_millis());
                 ToolError::unknown(self.says(&format!("{late}; if it needs longer, raise its `timeoutMs`")))
             }
             Failure::Aborted => ToolError::unknown("the call was aborted"),

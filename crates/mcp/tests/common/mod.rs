@@ -1,17 +1,18 @@
 //! Real servers, good and bad, behind a real door.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 
+pub(crate) mod settings;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Policy};
-use pincer_config::keys::{Mcp, McpSampling};
-use pincer_mcp::{Directories, Servers};
+use pincer_mcp::{ServerSettings, Servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{ApprovalRule, BoxFuture, Call, CallError, Context, Door, Outcome, Request, RunCatalog, UpdateSink};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
@@ -21,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// What a house is made of. There is always a server `good`, the fixture.
 pub(crate) struct Setup {
     directory: TempDir,
-    servers: Map<String, Value>,
+    servers: Vec<ServerSettings>,
     rules: Vec<ApprovalRule>,
 }
 
@@ -35,13 +36,13 @@ pub(crate) struct House {
 
 /// With a good server only.
 pub(crate) fn setup() -> Setup {
-    let setup = Setup { directory: tempfile::tempdir().unwrap(), servers: Map::new(), rules: Vec::new() };
-    setup.server("good", &[&program("mcp-fixture"), "stdio"], json!({}))
+    let setup = Setup { directory: tempfile::tempdir().unwrap(), servers: Vec::new(), rules: Vec::new() };
+    setup.server("good", &[&program("mcp-fixture"), "stdio"])
 }
 
-/// With a server `liar` in some mode, and what the config says of it.
-pub(crate) fn with_liar(mode: &str, more: Value) -> House {
-    setup().liar(mode, more).open()
+/// With a server `liar` in some mode.
+pub(crate) fn with_liar(mode: &str) -> House {
+    setup().liar(mode).open()
 }
 
 pub(crate) fn program(name: &str) -> String {
@@ -53,26 +54,29 @@ impl Setup {
         self.directory.path().join(name)
     }
 
-    pub(crate) fn liar(self, mode: &str, more: Value) -> Self {
-        self.server("liar", &[&program("mcp-liar"), mode], more)
+    pub(crate) fn liar(self, mode: &str) -> Self {
+        self.server("liar", &[&program("mcp-liar"), mode])
     }
 
     /// A program that notes its process id before it begins.
-    pub(crate) fn server(self, name: &str, words: &[&str], more: Value) -> Self {
-        self.shell(name, "exec \"$@\"", words, more)
+    pub(crate) fn server(self, name: &str, words: &[&str]) -> Self {
+        self.shell(name, "exec \"$@\"", words)
     }
 
     /// A shell that notes its process id and then does something with the words.
-    pub(crate) fn shell(mut self, name: &str, script: &str, words: &[&str], more: Value) -> Self {
+    pub(crate) fn shell(mut self, name: &str, script: &str, words: &[&str]) -> Self {
         let pids = self.directory.path().join(format!("{name}.pids"));
         let noting = format!("echo $$ >> \"$0\"; {script}");
-        let args: Vec<&str> =
-            ["-c", &noting, pids.to_str().unwrap()].into_iter().chain(words.iter().copied()).collect();
-        let mut server = json!({ "command": "sh", "args": args });
-        for (key, value) in more.as_object().unwrap() {
-            server[key] = value.clone();
-        }
-        self.servers.insert(name.into(), server);
+        let begin = ["sh", "-c", &noting, pids.to_str().unwrap()];
+        let words: Vec<&str> = begin.into_iter().chain(words.iter().copied()).collect();
+        let server = settings::by_words(name, &words, self.directory.path(), &self.path("state"));
+        self.servers.push(server);
+        self
+    }
+
+    /// Changes the settings of the server that was added last.
+    pub(crate) fn with(mut self, change: impl FnOnce(&mut ServerSettings)) -> Self {
+        change(self.servers.last_mut().unwrap());
         self
     }
 
@@ -82,21 +86,12 @@ impl Setup {
     }
 
     pub(crate) fn open(self) -> House {
-        self.open_with(McpSampling::Refuse)
-    }
-
-    pub(crate) fn open_with(self, sampling: McpSampling) -> House {
         let Self { directory, servers, rules } = self;
-        let config: Mcp = serde_json::from_value(json!({ "servers": servers })).unwrap();
         let store = Arc::new(SqliteStore::open(&directory.path().join("pincer.db")).unwrap());
         let builder = rules.into_iter().fold(Door::builder(), |builder, rule| builder.rule(rule));
         let door = Arc::new(builder.build(store.clone()));
-        let places = Directories {
-            workspace: directory.path().to_owned(),
-            beside: Some(directory.path().to_owned()),
-            state: Some(directory.path().join("state")),
-        };
-        let servers = Servers::new(&config, &places, sampling);
+        let state = directory.path().join("state");
+        let servers = Servers::new(servers.into_iter().map(settings::identified), Some(state));
         servers.attach(&door);
         House { servers, door, store, directory }
     }
@@ -113,7 +108,7 @@ impl House {
     pub(crate) async fn reopened(self, change: impl FnOnce(Setup) -> Setup) -> Self {
         within(self.servers.end()).await;
         let Self { directory, .. } = self;
-        let setup = Setup { directory, servers: Map::new(), rules: Vec::new() };
+        let setup = Setup { directory, servers: Vec::new(), rules: Vec::new() };
         change(setup).open()
     }
 

@@ -6,12 +6,12 @@
 pub(crate) mod authority;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use pincer_config::keys::{McpServer, McpTransport};
-use pincer_mcp::{Logins, Remote, Wire, explain_call, explain_start, opened};
+use pincer_mcp::{Address, Logins, Remote, Speaks, Wire, explain_call, explain_start, opened};
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{ClientRequest, ListToolsRequest, ListToolsResult, PaginatedRequestParams, Tool};
 use rmcp::service::{RequestContext, RunningService, ServiceError};
@@ -24,6 +24,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub(crate) const MIB: usize = 1 << 20;
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A server that ends with the test.
 pub(crate) struct Served {
@@ -90,12 +91,21 @@ pub(crate) fn notes() -> StreamableHttpService<impl ServerHandler, LocalSessionM
     )
 }
 
-pub(crate) fn settings(url: &str) -> McpServer {
-    McpServer { url: Some(url.into()), connect_timeout_ms: 10_000, ..McpServer::default() }
+/// A server by its URL.
+pub(crate) fn address(url: &str) -> Address {
+    Address { url: url.into(), ..Address::default() }
 }
 
 pub(crate) fn remote(url: &str) -> Remote {
-    Remote::new("notes", &settings(url)).unwrap()
+    remote_at(&address(url))
+}
+
+pub(crate) fn remote_at(address: &Address) -> Remote {
+    remote_within(address, CONNECT_TIMEOUT)
+}
+
+pub(crate) fn remote_within(address: &Address, connect_timeout: Duration) -> Remote {
+    Remote::new("notes", address, connect_timeout).unwrap()
 }
 
 pub(crate) fn state() -> (TempDir, Logins) {
@@ -130,13 +140,17 @@ pub(crate) async fn list(client: &Client) -> Result<Vec<String>, ServiceError> {
     Ok(names.collect())
 }
 
-pub(crate) fn streamable(url: &str) -> McpServer {
-    McpServer { transport: Some(McpTransport::Http), ..settings(url) }
+pub(crate) fn streamable(url: &str) -> Address {
+    Address { speaks: Speaks::Streamable, ..address(url) }
 }
 
-pub(crate) async fn refused(settings: &McpServer) -> String {
+pub(crate) async fn refused(address: &Address) -> String {
+    refused_within(address, CONNECT_TIMEOUT).await
+}
+
+pub(crate) async fn refused_within(address: &Address, connect_timeout: Duration) -> String {
     let (_state, logins) = state();
-    tools(&Remote::new("notes", settings).unwrap(), &logins).await.unwrap_err()
+    tools(&remote_within(address, connect_timeout), &logins).await.unwrap_err()
 }
 
 /// Says `initialize` rightly, and gives everything else to `then`.

@@ -2,16 +2,23 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::common::{Asked, House, Person, eventually, setup, text, with_liar};
 use pincer_catalog::Flags;
+use pincer_mcp::ServerSettings;
 use pincer_store::Approvals;
 use pincer_tools::{Answer, ApprovalRule, Context, Effect, ErrorCode, Matcher, RuleDecision};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 async fn listed(mode: &str) -> House {
-    with_liar(mode, json!({})).asked().await
+    with_liar(mode).asked().await
+}
+
+/// Lets calls of a server take hardly any time.
+fn late(server: &mut ServerSettings) {
+    server.call_timeout = Duration::from_millis(300);
 }
 
 fn stoppable() -> (Context, CancellationToken) {
@@ -56,7 +63,7 @@ async fn an_answer_that_is_no_json_and_nobodys_costs_the_connection_and_not_the_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn silence_ends_with_the_time_for_a_call_and_names_the_server() {
-    let house = with_liar("silent", json!({ "timeoutMs": 300 })).asked().await;
+    let house = setup().liar("silent").with(late).open().asked().await;
     let outcome = house.call("mcp:liar:echo", json!({})).await;
     let error = outcome.result.unwrap_err();
     assert!(error.message.starts_with("the MCP server liar did not answer within 300 ms"), "{error}");
@@ -82,9 +89,8 @@ async fn a_silent_server_holds_up_nobody_and_its_call_can_be_aborted() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_gives_up_tells_the_server() {
-    let late = json!({ "timeoutMs": 300 });
     let fixture = crate::common::program("mcp-fixture");
-    let house = setup().server("late", &[&fixture, "stdio"], late).open().asked().await;
+    let house = setup().server("late", &[&fixture, "stdio"]).with(late).open().asked().await;
     let error = house.error("mcp:late:test_slow", json!({ "ms": 3_600_000 })).await;
     assert!(error.message.contains("the MCP server late did not answer within 300 ms"), "{error}");
     eventually(|| house.log("late").contains("test_slow was cancelled")).await;
@@ -180,7 +186,7 @@ async fn progress_arrives_in_order_and_before_the_result() {
 async fn what_a_tool_says_of_itself_is_noted_and_loosens_no_rule() {
     let rule = |name, decision| ApprovalRule { matcher: Matcher::parse("rules", &[name]).unwrap(), decision };
     let (ask, deny) = (rule("mcp:liar:look", RuleDecision::Ask), rule("mcp:liar:again", RuleDecision::Deny));
-    let house = setup().liar("hints", json!({})).rule(ask).rule(deny).open().asked().await;
+    let house = setup().liar("hints").rule(ask).rule(deny).open().asked().await;
     let flags = |name: &str| {
         let entries = house.door.entries();
         let entry = entries.iter().find(|entry| entry.id.owner() == "liar" && entry.id.name() == name);

@@ -23,7 +23,7 @@ while read -r line; do
 done"#;
 
 async fn house(list: &str, item: &str) -> House {
-    setup().shell("hostile", SERVER, &[list, item], json!({})).open().asked().await
+    setup().shell("hostile", SERVER, &[list, item]).open().asked().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use pincer_tools::Context;
 use serde_json::{Value, json};
 
 async fn flooded() -> House {
-    with_liar("flood", json!({})).asked().await
+    with_liar("flood").asked().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +50,7 @@ async fn one_servers_notices_cost_another_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_always_changes_is_not_asked_for_all_the_time() {
-    let house = with_liar("restless", json!({})).asked().await;
+    let house = with_liar("restless").asked().await;
     let server = house.servers.get("liar").unwrap();
     let mut seen = vec![server.seen().listing.unwrap().at];
     let began = Instant::now();

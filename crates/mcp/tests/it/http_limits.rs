@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common_oauth::{
-    MIB, Served, answer, begun, connect, refused, remote, response, serve, state, streamable, tools,
+    MIB, Served, answer, begun, connect, refused, refused_within, remote, response, serve, state, streamable, tools,
 };
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use futures_util::stream;
-use pincer_config::keys::McpServer;
 use serde_json::{Value, json as value};
 
 /// A body that goes on for as long as somebody reads it, or `most` pieces of a MiB.
@@ -164,8 +163,7 @@ async fn a_server_that_drips_is_given_up_and_so_is_its_connection() {
             response(200, &[("content-type", kind)], Body::from_stream(drops))
         })
         .await;
-        let settings = McpServer { connect_timeout_ms: 100, ..streamable(&server.origin) };
-        refused(&settings).await;
+        refused_within(&streamable(&server.origin), Duration::from_millis(100)).await;
         // rmcp's worker would read on forever.
         ended.recv().await.unwrap();
     }

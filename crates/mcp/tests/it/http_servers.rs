@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common_oauth::{
-    MIB, answer, begun, connect, json, listener, notes, refused, remote, response, serve, settings, state, streamable,
-    tools,
+    CONNECT_TIMEOUT, MIB, address, answer, begun, connect, json, listener, notes, refused, remote, remote_at, response,
+    serve, state, streamable, tools,
 };
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use pincer_config::keys::{McpServer, McpTransport};
-use pincer_mcp::Remote;
+use pincer_mcp::{Address, Remote, Speaks};
 use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest};
 use serde_json::json as value;
 
@@ -61,7 +60,7 @@ async fn an_error_of_the_protocol_is_shown_whatever_its_status() {
             response(status, &[("content-type", "application/json")], error.to_string())
         })
         .await;
-        assert_eq!(refused(&settings(&server.origin)).await, "answered with error -32000: not now");
+        assert_eq!(refused(&address(&server.origin)).await, "answered with error -32000: not now");
     }
 }
 
@@ -70,7 +69,7 @@ async fn an_answer_that_is_no_message_fails_its_request_at_once() {
     for (kind, body) in [("text/event-stream", "id: 1\ndata: {\"jsonrpc\":\n\n"), ("application/json", "{\"jsonrpc\":")]
     {
         let server = begun(move |_| response(200, &[("content-type", kind)], body)).await;
-        let said = refused(&settings(&server.origin)).await;
+        let said = refused(&address(&server.origin)).await;
         assert!(said.contains("what is not an MCP message: EOF while parsing"), "{said}");
     }
 }
@@ -78,23 +77,23 @@ async fn an_answer_that_is_no_message_fails_its_request_at_once() {
 #[tokio::test]
 async fn a_token_of_the_config_that_is_refused_is_named() {
     let server = answer(|_| response(401, &[], "")).await;
-    let mut settings = settings(&server.origin);
-    settings.auth.token = Some("abc".into());
-    assert_eq!(refused(&settings).await, "refused the token: check `auth.token` of the config");
-    settings.auth.token = None;
-    settings.headers.insert("authorization".into(), "Bearer abc".into());
-    assert_eq!(refused(&settings).await, "refused the header `Authorization`: check `headers` of the config");
+    let mut there = address(&server.origin);
+    there.token = Some("abc".into());
+    assert_eq!(refused(&there).await, "refused the token: check `auth.token` of the config");
+    there.token = None;
+    there.headers.insert("authorization".into(), "Bearer abc".into());
+    assert_eq!(refused(&there).await, "refused the header `Authorization`: check `headers` of the config");
 }
 
 #[tokio::test]
 async fn connections_that_cannot_be_made_say_why() {
     let free = listener().await.local_addr().unwrap();
-    let nobody = refused(&settings(&format!("http://{free}/"))).await;
+    let nobody = refused(&address(&format!("http://{free}/"))).await;
     assert_eq!(nobody, format!("refused the connection: nothing listens at {free}"));
-    let unknown = refused(&settings("http://nowhere.invalid/mcp")).await;
+    let unknown = refused(&address("http://nowhere.invalid/mcp")).await;
     assert_eq!(unknown, "cannot be reached: there is no address for nowhere.invalid");
     let server = answer(|_| response(200, &[], "")).await;
-    let plain = refused(&settings(&server.origin.replace("http:", "https:"))).await;
+    let plain = refused(&address(&server.origin.replace("http:", "https:"))).await;
     assert!(plain.starts_with("does not speak TLS as it should: "), "{plain}");
 }
 
@@ -120,7 +119,7 @@ async fn short_waits_are_waited_for_and_the_request_is_sent_again() {
         response(429, &[("retry-after", "0")], "")
     })
     .await;
-    assert!(refused(&settings(&server.origin)).await.starts_with("has had too many requests (429)"));
+    assert!(refused(&address(&server.origin)).await.starts_with("has had too many requests (429)"));
     assert_eq!(asked.load(Ordering::SeqCst), 3);
 }
 
@@ -138,15 +137,15 @@ async fn redirects_to_another_origin_are_refused_and_nothing_goes_there() {
     for status in [301, 302, 303, 307, 308] {
         let to = format!("{}/stolen?token=x", elsewhere.origin);
         let server = answer(move |_| response(status, &[("location", &to)], "")).await;
-        for kind in [None, Some(McpTransport::Http), Some(McpTransport::Sse)] {
-            let mut settings = McpServer { transport: kind, ..settings(&server.origin) };
-            settings.auth.token = Some("abcdef".into());
-            settings.headers.insert("x-key".into(), "geheim".into());
+        for speaks in [Speaks::Either, Speaks::Streamable, Speaks::Events] {
+            let mut there = Address { speaks, ..address(&server.origin) };
+            there.token = Some("abcdef".into());
+            there.headers.insert("x-key".into(), "geheim".into());
             let expected = format!(
                 "redirects to {}/stolen, which is not followed: if it has moved, change `url` of the config",
                 elsewhere.origin
             );
-            assert_eq!(refused(&settings).await, expected);
+            assert_eq!(refused(&there).await, expected);
         }
     }
     assert_eq!(*visits.lock().unwrap(), [""; 0]);
@@ -161,9 +160,9 @@ async fn redirects_within_the_server_are_followed_if_they_keep_the_message() {
             response(status, &[("location", "/new")], "")
         });
         let server = serve(router).await;
-        let mut settings = streamable(&format!("{}/old", server.origin));
-        settings.headers.insert("x-key".into(), "geheim".into());
-        let listed = tools(&Remote::new("notes", &settings).unwrap(), &logins).await;
+        let mut there = streamable(&format!("{}/old", server.origin));
+        there.headers.insert("x-key".into(), "geheim".into());
+        let listed = tools(&remote_at(&there), &logins).await;
         assert_eq!(listed.is_ok(), follows, "{status}: {listed:?}");
     }
 }
@@ -179,24 +178,24 @@ async fn headers_of_the_config_are_with_every_request() {
         },
     ));
     let server = serve(router).await;
-    let mut settings = settings(&format!("{}/mcp", server.origin));
-    assert_eq!(refused(&settings).await, "answered 500 Internal Server Error: without the key");
-    settings.headers.insert("X-Key".into(), "geheim".into());
+    let mut there = address(&format!("{}/mcp", server.origin));
+    assert_eq!(refused(&there).await, "answered 500 Internal Server Error: without the key");
+    there.headers.insert("X-Key".into(), "geheim".into());
     let (_state, logins) = state();
-    assert_eq!(tools(&Remote::new("notes", &settings).unwrap(), &logins).await.unwrap(), ["read"]);
+    assert_eq!(tools(&remote_at(&there), &logins).await.unwrap(), ["read"]);
 }
 
 #[test]
 fn settings_that_cannot_be_used_are_named() {
-    let check = |change: fn(&mut McpServer), expected: &str| {
-        let mut settings = settings("https://example.com/mcp");
-        change(&mut settings);
-        let error = Remote::new("notes", &settings).err().unwrap().to_string();
+    let check = |change: fn(&mut Address), expected: &str| {
+        let mut there = address("https://example.com/mcp");
+        change(&mut there);
+        let error = Remote::new("notes", &there, CONNECT_TIMEOUT).err().unwrap().to_string();
         assert!(error.starts_with(expected), "{error}");
     };
-    check(|s| s.url = None, "mcp.servers.notes.url is not an address: ");
-    check(|s| s.url = Some("ftp://x/".into()), "mcp.servers.notes.url must be an http or https address");
-    check(|s| s.url = Some("https://me:pw@x/".into()), "mcp.servers.notes.url has a user name or a password in it");
+    check(|s| s.url = String::new(), "mcp.servers.notes.url is not an address: ");
+    check(|s| s.url = "ftp://x/".into(), "mcp.servers.notes.url must be an http or https address");
+    check(|s| s.url = "https://me:pw@x/".into(), "mcp.servers.notes.url has a user name or a password in it");
     check(
         |s| drop(s.headers.insert("x y".into(), "1".into())),
         "mcp.servers.notes.headers: `x y` is not the name of a header",
@@ -209,10 +208,10 @@ fn settings_that_cannot_be_used_are_named() {
         |s| drop(s.headers.insert("x-key".into(), "a\nb".into())),
         "mcp.servers.notes.headers: `x-key` has a value with characters that no header can carry",
     );
-    check(|s| s.auth.token = Some("a\nb".into()), "mcp.servers.notes.auth.token has characters");
+    check(|s| s.token = Some("a\nb".into()), "mcp.servers.notes.auth.token has characters");
     check(
         |s| {
-            s.auth.token = Some("a".into());
+            s.token = Some("a".into());
             s.headers.insert("Authorization".into(), "b".into());
         },
         "mcp.servers.notes has both",
@@ -226,10 +225,10 @@ async fn failures_do_not_repeat_what_the_config_keeps_secret() {
         response(500, &[], headers)
     })
     .await;
-    let mut settings = streamable(&server.origin);
-    settings.auth.token = Some("abcdef".into());
-    settings.headers.insert("x-key".into(), "Basic geheim".into());
-    let said = refused(&settings).await;
+    let mut there = streamable(&server.origin);
+    there.token = Some("abcdef".into());
+    there.headers.insert("x-key".into(), "Basic geheim".into());
+    let said = refused(&there).await;
     assert!(said.contains("Bearer …") && !said.contains("abcdef") && !said.contains("geheim"), "{said}");
 }
 

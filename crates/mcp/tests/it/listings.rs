@@ -3,15 +3,21 @@
 
 use std::collections::HashSet;
 
+use crate::common::settings::{launch, variable};
 use crate::common::{House, is_private, setup, with_liar, within};
 use pincer_catalog::{Catalog, Layer, Policy, Rules, names::camel_names};
-use pincer_mcp::Health;
+use pincer_mcp::{Directory, Health, ServerSettings, ToolFilter};
 use pincer_tools::{Call, Context, Effect, ErrorCode, RunCatalog};
 use serde_json::{Value, json};
 
 /// A house whose liar has been asked for its list.
 async fn listed(mode: &str) -> House {
-    with_liar(mode, json!({})).asked().await
+    with_liar(mode).asked().await
+}
+
+fn filter(allow: &[&str], deny: &[&str]) -> ToolFilter {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    ToolFilter { allow: owned(allow), deny: owned(deny) }
 }
 
 fn remarks(house: &House) -> Vec<String> {
@@ -36,7 +42,7 @@ async fn schemas_in_circles_are_declared_and_their_tools_called() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schema_beyond_the_parser_is_an_error_that_names_the_server() {
-    let house = with_liar("cycles", json!({ "env": { "LIAR_DEPTH": "200" } })).asked().await;
+    let house = setup().liar("cycles").with(|liar| variable(liar, "LIAR_DEPTH", "200")).open().asked().await;
     let Health::Down(why) = house.servers.get("liar").unwrap().seen().health else { panic!("it cannot be listed") };
     assert!(why.contains("cannot list its tools") && why.contains("nested deeper than 100 levels"), "{why}");
     house.is_unharmed().await;
@@ -161,7 +167,7 @@ async fn a_list_that_fails_at_first_is_asked_for_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_ended_while_it_lists_was_not_down() {
-    let house = with_liar("flaky-list", json!({}));
+    let house = with_liar("flaky-list");
     let liar = std::sync::Arc::clone(house.servers.get("liar").unwrap());
     let listing = tokio::spawn(async move { liar.refresh().await.map(drop) });
     house.until(|house| house.servers.get("liar").unwrap().seen().health == Health::Up).await;
@@ -175,17 +181,17 @@ async fn one_that_is_ended_while_it_lists_was_not_down() {
 async fn the_filter_takes_names_and_globs() {
     for (filter, expected) in [
         (
-            json!({ "allow": ["first", "*-schema"] }),
+            filter(&["first", "*-schema"], &[]),
             &["first", "string-schema", "null-schema", "no-schema", "array-schema"][..],
         ),
-        (json!({ "allow": ["*st*"], "deny": ["string-*"] }), &["first", "last"]),
-        (json!({ "deny": ["*-*"] }), &["first", "last"]),
-        (json!({ "allow": ["FIRST"] }), &[]),
+        (filter(&["*st*"], &["string-*"]), &["first", "last"]),
+        (filter(&[], &["*-*"]), &["first", "last"]),
+        (filter(&["FIRST"], &[]), &[]),
     ] {
-        let house = with_liar("bad-tools", json!({ "tools": filter })).asked().await;
-        assert_eq!(house.tools("liar"), expected, "{filter}");
+        let house = setup().liar("bad-tools").with(|liar| liar.tools = filter.clone()).open().asked().await;
+        assert_eq!(house.tools("liar"), expected, "{filter:?}");
         for id in ["mcp:liar:wrong-output", "wrong-output"] {
-            assert_eq!(house.error(id, json!({})).await.code, ErrorCode::UnknownTool, "{filter}");
+            assert_eq!(house.error(id, json!({})).await.code, ErrorCode::UnknownTool, "{filter:?}");
         }
         house.end().await;
     }
@@ -214,19 +220,21 @@ async fn a_stored_list_is_used_without_starting_the_server() {
     let house = listed("bad-result").await;
     let tools = house.tools("liar");
     assert!(is_private(&house.path("state/mcp/liar.json")));
-    let house = house.reopened(|setup| setup.liar("bad-result", json!({}))).await;
+    let house = house.reopened(|setup| setup.liar("bad-result")).await;
     assert_eq!(house.tools("liar"), tools);
     within(house.servers.ready()).await;
     assert_eq!(house.pids("liar").len(), 1, "nobody has started it again");
     assert_eq!(house.text("mcp:liar:good", json!({})).await, "good");
     assert_eq!(house.pids("liar").len(), 2, "the call did");
     // The same name for something else.
-    for other in [json!({ "env": { "PLACE": "elsewhere" } }), json!({ "cwd": "/" })] {
+    let others: [fn(&mut ServerSettings); 2] =
+        [|liar| variable(liar, "PLACE", "elsewhere"), |liar| launch(liar).directory = Directory::Named("/".into())];
+    for other in others {
         let house = listed("bad-result").await;
-        let house = house.reopened(|setup| setup.liar("bad-result", other.clone())).await;
-        assert!(house.tools("liar").is_empty(), "{other}");
+        let house = house.reopened(|setup| setup.liar("bad-result").with(other)).await;
+        assert!(house.tools("liar").is_empty());
     }
-    let house = house.reopened(|setup| setup.liar("changing", json!({}))).await;
+    let house = house.reopened(|setup| setup.liar("changing")).await;
     assert!(house.tools("liar").is_empty(), "other arguments");
     let house = house.asked().await;
     assert_eq!(house.tools("liar"), ["swap", "old"]);

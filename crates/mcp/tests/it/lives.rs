@@ -2,9 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use crate::common::settings::{launch, variable};
 use crate::common::{House, Setup, eventually, is_alive, is_private, kill, program, setup, with_liar, within};
-use pincer_mcp::Health;
+use pincer_mcp::{Directory, Health, ServerSettings};
 use pincer_tools::{Effect, ErrorCode, ServerState};
 use serde_json::json;
 
@@ -23,12 +25,12 @@ fn why(house: &House) -> String {
 
 /// A liar within a shell that does something around it.
 fn within_shell(script: &str, mode: &str) -> Setup {
-    setup().shell("liar", script, &[&program("mcp-liar"), mode], json!({}))
+    setup().shell("liar", script, &[&program("mcp-liar"), mode])
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_fall_is_told_with_code_and_last_words_and_the_next_call_starts_it_again() {
-    let house = with_liar("crash", json!({})).asked().await;
+    let house = with_liar("crash").asked().await;
     let outcome = house.call("mcp:liar:echo", json!({})).await;
     let error = outcome.result.unwrap_err();
     assert_eq!(
@@ -45,7 +47,7 @@ async fn a_fall_is_told_with_code_and_last_words_and_the_next_call_starts_it_aga
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_falls_again_and_again_is_left_alone_for_a_while() {
-    let house = with_liar("crash", json!({})).asked().await;
+    let house = with_liar("crash").asked().await;
     for _ in 0..20 {
         let before = house.pids("liar").len();
         let outcome = house.call("mcp:liar:echo", json!({})).await;
@@ -63,13 +65,13 @@ async fn who_falls_again_and_again_is_left_alone_for_a_while() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_start_is_down_with_a_reason_and_later_processes_do_not_wait_for_it() {
-    let house = with_liar("crash-start", json!({})).asked().await;
+    let house = with_liar("crash-start").asked().await;
     assert_eq!(why(&house), format!("ended (exit status: 7) and said: {LAST_WORDS}"));
     assert_eq!(house.door.servers()["liar"], ServerState::Down(why(&house)));
     assert!(house.tools("liar").is_empty());
     assert!(is_private(&house.path("state/mcp/liar.down.json")), "it has the last words");
     house.is_unharmed().await;
-    let house = house.reopened(|setup| setup.liar("crash-start", json!({}))).await;
+    let house = house.reopened(|setup| setup.liar("crash-start")).await;
     within(house.servers.ready()).await;
     assert!(why(&house).contains(LAST_WORDS));
     assert_eq!(house.pids("liar").len(), 1, "nobody tried");
@@ -78,10 +80,10 @@ async fn who_does_not_start_is_down_with_a_reason_and_later_processes_do_not_wai
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_of_a_server_that_no_longer_starts_tries_once_and_says_why() {
-    let house = with_liar("bad-result", json!({})).asked().await;
+    let house = with_liar("bad-result").asked().await;
     let broken = house.path("broken");
     let script = format!("test -e {0} && exit 3; exec \"$@\"", broken.display());
-    let again = |setup: Setup| setup.shell("liar", &script, &[&program("mcp-liar"), "bad-result"], json!({}));
+    let again = |setup: Setup| setup.shell("liar", &script, &[&program("mcp-liar"), "bad-result"]);
     let house = house.reopened(again).await.asked().await;
     assert_eq!(house.text("mcp:liar:good", json!({})).await, "good");
     std::fs::write(&broken, "").unwrap();
@@ -96,7 +98,8 @@ async fn a_call_of_a_server_that_no_longer_starts_tries_once_and_says_why() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_answer_the_greeting_is_down_when_the_time_is_over() {
-    let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300 })).asked().await;
+    let house = setup().liar("silent-init").with(|liar| liar.connect_timeout = Duration::from_millis(300)).open();
+    let house = house.asked().await;
     assert!(why(&house).starts_with("did not answer `initialize` within 300 ms"), "{}", why(&house));
     assert!(!is_alive(house.pids("liar")[0]), "it is not left behind");
     house.is_unharmed().await;
@@ -105,8 +108,7 @@ async fn who_does_not_answer_the_greeting_is_down_when_the_time_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_does_not_answer_the_greeting_holds_up_neither_others_nor_the_end() {
-    let hour = json!({ "connectTimeoutMs": 600_000 });
-    let house = with_liar("silent-init", hour);
+    let house = setup().liar("silent-init").with(|liar| liar.connect_timeout = Duration::from_secs(600)).open();
     house.servers.warm_up();
     house.until(|house| !house.tools("good").is_empty()).await;
     eventually(|| house.pids("liar").len() == 1).await;
@@ -121,8 +123,8 @@ async fn servers_are_started_side_by_side() {
     let gate = setup.path("gate");
     let names: Vec<String> = (0..20).map(|number| format!("slow-{number}")).collect();
     for name in &names {
-        let until = json!({ "env": { "LIAR_UNTIL": gate.to_str().unwrap() } });
-        setup = setup.server(name, &[&program("mcp-liar"), "slow-start"], until);
+        setup = setup.server(name, &[&program("mcp-liar"), "slow-start"]);
+        setup = setup.with(|slow| variable(slow, "LIAR_UNTIL", gate.to_str().unwrap()));
     }
     let house = Arc::new(setup.open());
     let asking = tokio::spawn({
@@ -143,7 +145,7 @@ async fn servers_are_started_side_by_side() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_is_killed_while_idle_is_started_again_by_the_next_call() {
-    let house = with_liar("noise", json!({})).asked().await;
+    let house = with_liar("noise").asked().await;
     for life in 1..4 {
         kill(house.pids("liar")[life - 1]);
         house.until(|house| health(house) != Health::Up).await;
@@ -204,7 +206,8 @@ async fn a_child_that_keeps_the_pipes_does_not_hide_the_fall_of_its_parent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_reads_no_more_is_given_up() {
-    let house = with_liar("deaf", json!({ "timeoutMs": 500 })).asked().await;
+    let house = setup().liar("deaf").with(|liar| liar.call_timeout = Duration::from_millis(500)).open();
+    let house = house.asked().await;
     // The first is read. The second does not fit into the pipe.
     for input in [json!({}), json!({ "text": "x".repeat(1 << 20) })] {
         let outcome = house.call("mcp:liar:echo", input).await;
@@ -236,13 +239,13 @@ async fn the_log_of_a_server_is_private_and_does_not_grow_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_started_says_what_to_do() {
-    let missing = json!({ "command": "no-such-program-anywhere" });
-    let nowhere = json!({ "cwd": "/no/such/directory" });
-    for (more, told) in [
+    let missing: fn(&mut ServerSettings) = |liar| launch(liar).command = "no-such-program-anywhere".into();
+    let nowhere = |liar: &mut ServerSettings| launch(liar).directory = Directory::Named("/no/such/directory".into());
+    for (change, told) in [
         (missing, "there is no program `no-such-program-anywhere`. Install it, or correct `command`"),
         (nowhere, "its directory /no/such/directory is not there"),
     ] {
-        let house = with_liar("noise", more).asked().await;
+        let house = setup().liar("noise").with(change).open().asked().await;
         assert!(why(&house).contains(told), "{}", why(&house));
         house.is_unharmed().await;
         house.end().await;

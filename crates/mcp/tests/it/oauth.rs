@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common_oauth::authority::Authority;
-use crate::common_oauth::{answer, connect, list, remote, response, settings, state, tools};
-use pincer_config::keys::{McpServer, McpTransport};
-use pincer_mcp::{AuthError, LoggedIn, LoginStatus, Logins, Remote, Wire, login, logout, status};
+use crate::common_oauth::{address, answer, connect, list, remote, remote_at, response, state, tools};
+use pincer_mcp::{Address, AuthError, LoggedIn, LoginStatus, Logins, Remote, Speaks, Wire, login, logout, status};
 use serde_json::{Value, json};
 
 const EXPIRED: &str = "cannot be used: the login has expired: run `pincer mcp login notes`";
@@ -162,8 +161,7 @@ async fn a_renewal_is_stored_though_nobody_waits_for_it() {
     authority.close();
     {
         // An old server is asked by whoever makes the wire, who can be gone the next moment.
-        let old = McpServer { transport: Some(McpTransport::Sse), ..settings(&authority.url()) };
-        let old = Remote::new("notes", &old).unwrap();
+        let old = remote_at(&Address { speaks: Speaks::Events, ..address(&authority.url()) });
         tokio::select! {
             _ = Wire::to(&old, Some(&logins)) => panic!("it cannot have connected"),
             () = authority.asked() => {}
@@ -278,18 +276,18 @@ async fn nobody_is_waited_for_forever() {
     assert!(matches!(error, AuthError::TimedOut { .. }), "{error}");
 }
 
-fn configured(url: &str) -> McpServer {
-    let mut settings = settings(url);
-    settings.auth.client_id = Some("me".into());
-    settings.auth.client_secret = Some("s/ecret".into());
-    settings
+fn configured(url: &str) -> Address {
+    let mut address = address(url);
+    address.oauth.client_id = Some("me".into());
+    address.oauth.client_secret = Some("s/ecret".into());
+    address
 }
 
 #[tokio::test]
 async fn a_client_of_the_config_is_used_as_it_is() {
     let (authority, (state, logins)) = (Authority::new().await, state());
     authority.book().behaves.secret = Some(("me", "s%2Fecret"));
-    let remote = Remote::new("notes", &configured(&authority.url())).unwrap();
+    let remote = remote_at(&configured(&authority.url()));
     login(&remote, &logins, browse).await.unwrap();
     age(state.path());
     assert_eq!(tools(&remote, &logins).await.unwrap(), ["read"]);
@@ -298,8 +296,8 @@ async fn a_client_of_the_config_is_used_as_it_is() {
     assert!(!fs::read_to_string(file(state.path())).unwrap().contains("ecret\""), "the secret stays in the config");
     // Another client is somebody else.
     let mut other = configured(&authority.url());
-    other.auth.client_id = Some("you".into());
-    let other = Remote::new("notes", &other).unwrap();
+    other.oauth.client_id = Some("you".into());
+    let other = remote_at(&other);
     assert!(matches!(status(&other, &logins).unwrap(), LoginStatus::Other { .. }));
 }
 
@@ -348,10 +346,8 @@ async fn a_server_without_logins_is_said_to_have_none() {
     let server = answer(|_| response(404, &[], "")).await;
     let error = login(&remote(&server.origin), &logins, |url| panic!("{url}")).await.unwrap_err();
     assert!(matches!(error, AuthError::NotOffered { .. }), "{error}");
-    let mut with_token = settings(&server.origin);
-    with_token.auth.token = Some("abc".into());
-    let with_token = Remote::new("notes", &with_token).unwrap();
-    let error = login(&with_token, &logins, |url| panic!("{url}")).await.unwrap_err();
+    let with_token = Address { token: Some("abc".into()), ..address(&server.origin) };
+    let error = login(&remote_at(&with_token), &logins, |url| panic!("{url}")).await.unwrap_err();
     assert!(matches!(error, AuthError::InConfig { .. }), "{error}");
 }
 
@@ -360,10 +356,9 @@ async fn a_port_that_is_taken_is_named() {
     let (authority, (_state, logins)) = (Authority::new().await, state());
     let taken = crate::common_oauth::listener().await;
     let port = taken.local_addr().unwrap().port();
-    let mut settings = settings(&authority.url());
-    settings.auth.redirect_port = Some(port);
-    let remote = Remote::new("notes", &settings).unwrap();
-    let error = login(&remote, &logins, |url| panic!("{url}")).await.unwrap_err();
+    let mut address = address(&authority.url());
+    address.oauth.redirect_port = Some(port);
+    let error = login(&remote_at(&address), &logins, |url| panic!("{url}")).await.unwrap_err();
     assert!(error.to_string().contains(&format!("127.0.0.1:{port}")), "{error}");
 }
 

@@ -82,8 +82,9 @@ async fn a_tool_that_fails_returns_what_it_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_is_told_of_no_directory_but_its_roots() {
-    let roots = json!({ "roots": ["notes", "/srv/my data"] });
-    let house = setup().server("told", &[&program("mcp-fixture"), "stdio"], roots).open().asked().await;
+    let setup = setup().server("told", &[&program("mcp-fixture"), "stdio"]);
+    let roots = vec![setup.path("notes"), "/srv/my data".into()];
+    let house = setup.with(|told| told.roots = roots).open().asked().await;
     let unasked = house.ok("mcp:good:test_list_roots", json!({})).await;
     assert_eq!((&unasked["isError"], text(&unasked).as_str()), (&json!(true), "this client has no roots"));
     let beside = house.directory.path().to_str().unwrap();

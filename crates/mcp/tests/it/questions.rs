@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::common::{Asked, House, Person, kill, setup, text, with_liar};
-use pincer_config::keys::McpSampling;
+use pincer_mcp::{Elicitation, Sampling};
 use pincer_tools::{Context, Effect, ErrorCode, UpdateSink};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ async fn answer(house: &House, person: Arc<dyn UpdateSink>) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_called_is_asked_and_if_nobody_is_there_it_is_declined() {
-    let house = with_liar("elicit", json!({})).asked().await;
+    let house = with_liar("elicit").asked().await;
     let accepted = json!({ "action": "accept", "content": { "name": "Ada" } });
     let person = Person::who(Asked::Answers(accepted.clone()));
     assert_eq!(answer(&house, person.clone()).await, accepted);
@@ -39,7 +39,7 @@ async fn whoever_called_is_asked_and_if_nobody_is_there_it_is_declined() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_may_not_ask_is_declined_unheard() {
-    let house = with_liar("elicit", json!({ "elicitation": "refuse" })).asked().await;
+    let house = setup().liar("elicit").with(|liar| liar.elicitation = Elicitation::Refuse).open().asked().await;
     let person = Person::who(Asked::Answers(json!({ "action": "accept", "content": {} })));
     assert_eq!(answer(&house, person.clone()).await, json!({ "action": "decline" }));
     assert!(person.questions.lock().unwrap().is_empty());
@@ -49,20 +49,15 @@ async fn who_may_not_ask_is_declined_unheard() {
 #[tokio::test(flavor = "multi_thread")]
 async fn models_are_asked_only_if_the_config_says_so() {
     let said = json!({ "role": "assistant", "content": { "type": "text", "text": "hello" }, "model": "test" });
-    for (default, own, passed) in [
-        (McpSampling::Refuse, json!({}), false),
-        (McpSampling::Pass, json!({}), true),
-        (McpSampling::Refuse, json!({ "sampling": "pass" }), true),
-        (McpSampling::Pass, json!({ "sampling": "refuse" }), false),
-    ] {
-        let house = setup().liar("sample", own.clone()).open_with(default).asked().await;
+    for (sampling, passed) in [(Sampling::Refuse, false), (Sampling::Pass, true)] {
+        let house = setup().liar("sample").with(|liar| liar.sampling = sampling).open().asked().await;
         let person = Person::who(Asked::Answers(said.clone()));
         let answer = answer(&house, person.clone()).await;
         let questions = person.questions.lock().unwrap().len();
         if passed {
-            assert_eq!((&answer["content"]["text"], questions), (&json!("hello"), 1), "{own}: {answer}");
+            assert_eq!((&answer["content"]["text"], questions), (&json!("hello"), 1), "{answer}");
         } else {
-            assert_eq!(questions, 0, "{own}");
+            assert_eq!(questions, 0);
             assert!(answer["message"].as_str().unwrap().contains("sampling is refused"), "{answer}");
         }
         house.end().await;
@@ -107,14 +102,14 @@ async fn nobody_is_asked_when_it_could_be_the_wrong_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_taken_back_when_its_call_is_over() {
-    let house = with_liar("flood", json!({})).asked().await;
+    let house = with_liar("flood").asked().await;
     let person = Person::who(Asked::Thinks);
     // It asks, and does not wait for the answers.
     let call = house.call_as(of("one"), "mcp:liar:ask", json!({ "count": 3 }), person.clone());
     call.await.result.unwrap();
     person.has_open(0).await;
 
-    let house = with_liar("elicit", json!({})).asked().await;
+    let house = with_liar("elicit").asked().await;
     let abort = CancellationToken::new();
     let context = Context { abort: abort.clone(), ..of("one") };
     let call = house.call_as(context, "mcp:liar:echo", json!({}), person.clone());
@@ -129,7 +124,7 @@ async fn a_question_is_taken_back_when_its_call_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_dies_while_it_asks_takes_the_question_with_it() {
-    let house = with_liar("elicit", json!({})).asked().await;
+    let house = with_liar("elicit").asked().await;
     let person = Person::who(Asked::Thinks);
     let call = house.call_as(of("one"), "mcp:liar:echo", json!({}), person.clone());
     let (outcome, ()) = tokio::join!(call, async {
@@ -146,7 +141,7 @@ async fn a_server_that_dies_while_it_asks_takes_the_question_with_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_questions_reaches_nobody() {
-    let house = with_liar("flood", json!({})).asked().await;
+    let house = with_liar("flood").asked().await;
     let person = Person::who(Asked::Thinks);
     let call = house.call_as(of("one"), "mcp:liar:ask", json!({ "count": 500 }), person.clone());
     call.await.result.unwrap();

@@ -2,16 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::common_oauth::{MIB, Served, json as answered, response, serve, settings};
+use crate::common::settings::{by_url, by_words, identified};
+use crate::common_oauth::{MIB, Served, json as answered, response, serve};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, Response};
 use pincer_catalog::{Catalog, Policy};
-use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Directories, Greeting, Server, Servers};
+use pincer_mcp::{Greeting, Server, ServerSettings, Servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, CallError, Context, Door, Effect, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
@@ -101,18 +100,16 @@ struct House {
 }
 
 /// A house with one server. Houses of one state remember what others have seen.
-fn house(server: McpServer, state: Arc<TempDir>) -> House {
-    let mcp = Mcp { servers: BTreeMap::from([("new".to_owned(), server)]), ..Mcp::default() };
-    let place = state.path().to_path_buf();
-    let places = Directories { workspace: place.clone(), beside: None, state: Some(place.clone()) };
-    let servers = Servers::new(&mcp, &places, McpSampling::Refuse);
-    let door = Arc::new(Door::builder().build(Arc::new(SqliteStore::open(&place.join("store")).unwrap())));
+fn house(server: ServerSettings, state: Arc<TempDir>) -> House {
+    let servers = Servers::new([identified(server)], Some(state.path().to_owned()));
+    let store = SqliteStore::open(&state.path().join("store")).unwrap();
+    let door = Arc::new(Door::builder().build(Arc::new(store)));
     servers.attach(&door);
     House { servers, door, state }
 }
 
 fn new_house(heard: &Heard) -> House {
-    house(settings(&heard.served.origin), Arc::new(tempfile::tempdir().unwrap()))
+    house(by_url("new", &heard.served.origin), Arc::new(tempfile::tempdir().unwrap()))
 }
 
 /// Whoever makes the calls, and writes down what is asked.
@@ -161,7 +158,7 @@ async fn a_server_that_knows_no_initialize_is_discovered_and_remembered() {
         let methods = heard.methods();
         assert_eq!(methods[..3], ["initialize", "server/discover", "tools/list"]);
 
-        let second = house(settings(&heard.served.origin), first.state);
+        let second = house(by_url("new", &heard.served.origin), first.state);
         second.server().refresh().await.unwrap();
         assert_eq!(heard.methods()[0], "server/discover");
     }
@@ -192,7 +189,7 @@ async fn of_a_server_that_knows_neither_the_first_answer_is_told() {
 }
 
 /// A program that ends at this message, after saying no to it or not.
-fn program(ends_at: &str, says: &str) -> McpServer {
+fn program(ends_at: &str, says: &str, state: &TempDir) -> ServerSettings {
     let hello = json!({
         "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": { "name": "old", "version": "1" },
     });
@@ -211,7 +208,7 @@ fn program(ends_at: &str, says: &str) -> McpServer {
         discovered(),
         listed(&one_tool()),
     );
-    McpServer { command: Some("sh".into()), args: vec!["-c".into(), script], ..McpServer::default() }
+    by_words("new", &["sh", "-c", &script], state.path(), state.path())
 }
 
 #[tokio::test]
@@ -223,14 +220,16 @@ async fn a_program_that_ends_at_one_greeting_is_started_again_for_the_other() {
         (Greeting::Discover, "server/discover", "", "2025-11-25"),
     ];
     for (first, ends_at, says, revision) in cases {
-        let house = house(program(ends_at, says), Arc::new(tempfile::tempdir().unwrap()));
+        let state = tempfile::tempdir().unwrap();
+        let house = house(program(ends_at, says, &state), Arc::new(state));
         house.server().expect(first).await;
         let listing = house.server().refresh().await.unwrap();
         assert_eq!((listing.info.protocol_version.as_str(), listing.tools.len()), (revision, 1));
         house.servers.end().await;
     }
     // To somebody who ends without a word before the first greeting, there is nothing more to say.
-    let house = house(program("initialize", ""), Arc::new(tempfile::tempdir().unwrap()));
+    let state = tempfile::tempdir().unwrap();
+    let house = house(program("initialize", "", &state), Arc::new(state));
     assert_eq!(house.server().refresh().await.unwrap_err().to_string(), "ended (exit status: 1)");
 }
 

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common_oauth::authority::Authority;
-use crate::common_oauth::{Served, answer, list, listener, remote, response, serve_at, settings, state, tools};
+use crate::common_oauth::{
+    Served, address, answer, list, listener, refused_within, remote, remote_at, response, serve_at, state, streamable,
+    tools,
+};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use axum::routing::{get, post};
 use futures_util::stream;
-use pincer_config::keys::{McpServer, McpTransport};
-use pincer_mcp::{Logins, Remote, Wire, explain_call, login};
+use pincer_mcp::{Address, Logins, Remote, Speaks, Wire, explain_call, login};
 use rmcp::ServiceExt;
 use rmcp::model::ProtocolVersion;
 use rmcp::service::{ClientLifecycleMode, ClientServiceExt};
@@ -115,8 +117,11 @@ fn body(receive: UnboundedReceiver<String>) -> Body {
 }
 
 fn old(origin: &str) -> Remote {
-    let settings = McpServer { transport: Some(McpTransport::Sse), ..settings(&format!("{origin}/sse")) };
-    Remote::new("notes", &settings).unwrap()
+    remote_at(&events(&format!("{origin}/sse")))
+}
+
+fn events(url: &str) -> Address {
+    Address { speaks: Speaks::Events, ..address(url) }
 }
 
 async fn listed(old: Old) -> Result<Vec<String>, String> {
@@ -137,8 +142,8 @@ async fn a_server_of_unknown_kind_is_taken_for_an_old_one_when_it_answers_like_o
     // Its router answers 405 to a post.
     assert_eq!(tools(&remote(&format!("{}/sse", server.origin)), &logins).await.unwrap(), ["read"]);
     // Unless it is said not to be.
-    let settings = McpServer { transport: Some(McpTransport::Http), ..settings(&format!("{}/sse", server.origin)) };
-    let error = tools(&Remote::new("notes", &settings).unwrap(), &logins).await.unwrap_err();
+    let streamable = streamable(&format!("{}/sse", server.origin));
+    let error = tools(&remote_at(&streamable), &logins).await.unwrap_err();
     assert_eq!(error, "answered 405 Method Not Allowed");
 }
 
@@ -234,14 +239,8 @@ async fn a_server_that_names_no_endpoint_is_not_waited_for_forever() {
         response(200, &[("content-type", "text/event-stream")], body(receive))
     })
     .await;
-    let settings = McpServer {
-        transport: Some(McpTransport::Sse),
-        connect_timeout_ms: 100,
-        ..settings(&format!("{}/sse", server.origin))
-    };
-    let (_state, logins) = state();
-    let asking = tools(&Remote::new("notes", &settings).unwrap(), &logins).await;
-    assert_eq!(asking.unwrap_err(), "did not answer within 100 ms");
+    let old = events(&format!("{}/sse", server.origin));
+    assert_eq!(refused_within(&old, Duration::from_millis(100)).await, "did not answer within 100 ms");
 }
 
 /// Has a login that is for `url`, with the tokens of `authority`.

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::common::{House, program, setup, with_liar, within};
-use pincer_mcp::Health;
+use crate::common::settings::launch;
+use crate::common::{House, program, setup, within};
+use pincer_mcp::{Directory, Health, ServerSettings};
 use pincer_tools::{Effect, ServerState};
 use serde_json::json;
 
@@ -15,6 +16,23 @@ fn health(house: &House, server: &str) -> Health {
     house.servers.get(server).unwrap().seen().health
 }
 
+/// A house with a server `late`, a shell in the directory of the house, whose calls may take so long.
+fn late(script: &str, words: &[&str], call_timeout: Duration) -> House {
+    let setup = setup().shell("late", script, words);
+    let directory = Directory::Named(setup.path("."));
+    let slow = |late: &mut ServerSettings| {
+        launch(late).directory = directory;
+        (late.connect_timeout, late.call_timeout) = (Duration::from_secs(60), call_timeout);
+    };
+    setup.with(slow).open()
+}
+
+/// A house with a liar that is not greeted for minutes.
+fn silent(change: fn(&mut ServerSettings)) -> House {
+    let setup = setup().liar("silent-init").with(|liar| liar.connect_timeout = Duration::from_secs(300));
+    setup.with(change).open()
+}
+
 /// How the door has a server.
 fn state(house: &House, server: &str) -> ServerState {
     house.door.servers().get(server).unwrap().clone()
@@ -23,8 +41,7 @@ fn state(house: &House, server: &str) -> ServerState {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_goes_on() {
     let script = "[ -e slow ] && sleep 4; exec \"$@\"";
-    let more = json!({ "timeoutMs": 300, "connectTimeoutMs": 60_000, "cwd": "." });
-    let house = setup().shell("late", script, &[&program("mcp-fixture"), "stdio"], more).open().asked().await;
+    let house = late(script, &[&program("mcp-fixture"), "stdio"], Duration::from_millis(300)).asked().await;
     house.servers.get("late").unwrap().end().await;
     std::fs::write(house.path("slow"), "").unwrap();
     let began = Instant::now();
@@ -45,9 +62,7 @@ async fn a_call_waits_for_a_start_no_longer_than_a_call_may_take_and_the_start_g
 #[tokio::test(flavor = "multi_thread")]
 async fn the_time_of_a_call_is_what_its_start_has_left() {
     let script = "[ -e slow ] && sleep 3; exec \"$@\"";
-    let more = json!({ "timeoutMs": 5000, "connectTimeoutMs": 60_000, "cwd": "." });
-    let words = [&*program("mcp-liar"), "silent"];
-    let house = setup().shell("late", script, &words, more).open().asked().await;
+    let house = late(script, &[&program("mcp-liar"), "silent"], Duration::from_secs(5)).asked().await;
     house.servers.get("late").unwrap().end().await;
     std::fs::write(house.path("slow"), "").unwrap();
     let began = Instant::now();
@@ -60,7 +75,7 @@ async fn the_time_of_a_call_is_what_its_start_has_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_waits_for_a_start_within_its_own_time() {
-    let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300_000 }));
+    let house = silent(|_| ());
     for (code, left_of_it) in
         [("return await MCP.liar.echo({})", 100), ("return await API.list('mcp')", 100), ("return 1", 1000)]
     {
@@ -81,7 +96,7 @@ async fn a_program_waits_for_a_start_within_its_own_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_server_is_waited_for_as_long_as_a_call_of_it_may_take() {
-    let house = with_liar("silent-init", json!({ "connectTimeoutMs": 300_000, "timeoutMs": 500 }));
+    let house = silent(|liar| liar.call_timeout = Duration::from_millis(500));
     let began = Instant::now();
     within(house.servers.ready_with(house.servers.get("liar").unwrap())).await;
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());

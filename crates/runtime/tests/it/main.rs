@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod fronts;
+mod mcp_settings;
 mod scopes;
 mod settings;

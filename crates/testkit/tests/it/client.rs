@@ -1,11 +1,12 @@
 //! Pincer's client and the fixture, in the revision without sessions.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pincer_catalog::{Catalog, Policy};
-use pincer_config::keys::{Mcp, McpSampling, McpServer};
-use pincer_mcp::{Directories, Greeting, Servers};
+use pincer_config::Loaded;
+use pincer_config::keys::McpServer;
+use pincer_mcp::{Greeting, Sampling};
+use pincer_runtime::mcp_servers;
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{BoxFuture, Call, Context, Door, Request, RunCatalog, UpdateSink};
 use serde_json::{Value, json};
@@ -36,9 +37,10 @@ async fn tools_that_ask_for_input_get_it() {
         roots: vec![".".into()],
         ..McpServer::default()
     };
-    let mcp = Mcp { servers: BTreeMap::from([("fixture".to_owned(), server)]), ..Mcp::default() };
-    let places = Directories { workspace: state.path().into(), beside: None, state: None };
-    let servers = Servers::new(&mcp, &places, McpSampling::Pass);
+    let mut loaded = Loaded::default();
+    loaded.parsed.config.workspace = Some(state.path().display().to_string());
+    loaded.parsed.config.mcp.servers.insert("fixture".to_owned(), server);
+    let servers = mcp_servers(&loaded, None, Sampling::Pass);
     let door = Arc::new(Door::builder().build(Arc::new(SqliteStore::open(&state.path().join("store")).unwrap())));
     servers.attach(&door);
     let server = servers.get("fixture").unwrap();

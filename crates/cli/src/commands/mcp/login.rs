@@ -2,9 +2,10 @@
 
 use std::io::{IsTerminal, stderr};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use pincer_mcp::{LoginStatus, Logins, Remote, login, logout, status};
-use pincer_runtime::Vault;
+use pincer_mcp::{Address, LoginStatus, Logins, Reach, Remote, ServerSettings, login, logout, status};
+use pincer_runtime::mcp_server;
 use serde_json::json;
 
 use super::look::blocking;
@@ -80,23 +81,30 @@ fn remote(locations: &LocationArguments, name: &str) -> Result<(Remote, Logins),
         note(&format!("error: {why}"));
         WRONG_USAGE
     };
-    let servers = &loaded.parsed.config.mcp.servers;
-    let Some(server) = servers.get(name) else {
-        return Err(wrong(unknown(servers, name)));
-    };
-    if server.url.is_none() {
-        return Err(wrong(format!(
-            "the MCP server {name} is a program: it needs no login here, but perhaps variables in its `env`"
-        )));
-    }
     let state = state::directory(locations);
-    let vault = Vault::new(state.clone(), loaded.file.as_deref());
-    let server = server.resolved(&vault, &loaded.parsed.config.secrets);
-    let server = server.map_err(|why| wrong(format!("the MCP server {name} {why}")))?;
-    let remote = Remote::new(name, &server).map_err(|error| wrong(chain(&error)))?;
+    let Some(server) = mcp_server(&loaded, state.as_deref(), name) else {
+        return Err(wrong(unknown(&loaded.parsed.config.mcp.servers, name)));
+    };
+    // Before its secrets are looked up: a program needs none of them here.
+    address(&server).map_err(wrong)?;
+    // Not bounded by `connectTimeoutMs`: a person is there, and may have to unlock something.
+    let server = server.resolved(Duration::MAX).map_err(|why| wrong(format!("the MCP server {name} {why}")))?;
+    let remote = Remote::new(name, address(&server).map_err(wrong)?, server.connect_timeout);
+    let remote = remote.map_err(|error| wrong(chain(&error)))?;
     let state = state
         .ok_or_else(|| wrong("there is no state directory to keep a login in: set HOME, or use --state-dir".into()))?;
     Ok((remote, Logins::new(&state)))
+}
+
+/// Returns where a server is reached over HTTP, or the reason why it is not.
+fn address(server: &ServerSettings) -> Result<&Address, String> {
+    match &server.reach {
+        Reach::Address(address) => Ok(address),
+        Reach::Program(_) => Err(format!(
+            "the MCP server {} is a program: it needs no login here, but perhaps variables in its `env`",
+            server.name
+        )),
+    }
 }
 
 /// Opens a browser, as far as one can be told to. The address is printed anyway.

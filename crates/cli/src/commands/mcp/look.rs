@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use pincer_catalog::shortened;
 use pincer_config::Loaded;
-use pincer_config::keys::McpSampling;
-use pincer_mcp::{Health, Listing, Seen, Server, Servers};
+use pincer_mcp::{Health, Listing, Sampling, Seen, Server, Servers};
 use pincer_runtime::mcp_servers;
 use serde_json::{Value, json};
 
@@ -139,7 +138,7 @@ fn describe(server: &Server, seen: &Seen, listing: &Listing) {
 pub(super) fn servers(locations: &LocationArguments) -> Result<(Loaded, Servers), u8> {
     let loaded = settings::ready(locations)?;
     let state = state::directory(locations);
-    let servers = mcp_servers(&loaded, state.as_deref(), McpSampling::Refuse);
+    let servers = mcp_servers(&loaded, state.as_deref(), Sampling::Refuse);
     Ok((loaded, servers))
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_config::keys::McpSampling;
+use pincer_mcp::Sampling;
 use pincer_mcp_server::{Bounds, Face, FaceParts, HttpServer, HttpSettings, Surface, serve_stdio};
 use pincer_runtime::{Audience, Runtime, RuntimeOptions, ScopeRequest, Trail};
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,7 @@ async fn serve(locations: &LocationArguments, arguments: &ServeArguments) -> u8 
         SurfaceArgument::Direct => Surface::Direct,
         SurfaceArgument::Search => Surface::Search,
     };
-    let sampling = if surface == Surface::Direct { McpSampling::Pass } else { McpSampling::Refuse };
+    let sampling = if surface == Surface::Direct { Sampling::Pass } else { Sampling::Refuse };
     let trail = if surface == Surface::Code { Trail::Off } else { Trail::On };
     let opened =
         for_programs(locations, |options| RuntimeOptions { live_cells: LIVE_CELLS, sampling, trail, ..options });

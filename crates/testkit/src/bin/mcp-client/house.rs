@@ -1,12 +1,13 @@
 //! One server in a config, the door before it, and a person who logs in when told to.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pincer_catalog::{Catalog, Policy};
-use pincer_config::keys::{Mcp, McpAuth, McpSampling, McpServer};
-use pincer_mcp::{Directories, Greeting, Logins, Remote, Server, Servers, login};
+use pincer_config::Loaded;
+use pincer_config::keys::{McpAuth, McpServer};
+use pincer_mcp::{Greeting, Logins, Reach, Remote, Sampling, Server, Servers, login};
+use pincer_runtime::{mcp_server, mcp_servers};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Call, Context, Door, RunCatalog};
 use serde_json::{Value, json};
@@ -43,16 +44,18 @@ pub(crate) struct House {
 impl House {
     pub(crate) async fn new(scenario: &Scenario) -> Result<Self, String> {
         let state = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let config = config(scenario);
-        let remote = Remote::new(NAME, &config).map_err(|error| error.to_string())?;
-        let mcp = Mcp { servers: BTreeMap::from([(NAME.to_owned(), config)]), ..Mcp::default() };
-        let place = state.path().to_path_buf();
-        let places = Directories { workspace: place.clone(), beside: None, state: Some(place.clone()) };
-        let servers = Servers::new(&mcp, &places, McpSampling::Pass);
-        let store = SqliteStore::open(&place.join("store.sqlite")).map_err(|error| error.to_string())?;
+        let directory = state.path();
+        let mut loaded = Loaded::default();
+        loaded.parsed.config.workspace = Some(directory.display().to_string());
+        loaded.parsed.config.mcp.servers.insert(NAME.to_owned(), config(scenario));
+        let settings = mcp_server(&loaded, Some(directory), NAME).ok_or("the server is not there")?;
+        let Reach::Address(address) = &settings.reach else { return Err("the server has no address".into()) };
+        let remote = Remote::new(NAME, address, settings.connect_timeout).map_err(|error| error.to_string())?;
+        let servers = mcp_servers(&loaded, Some(directory), Sampling::Pass);
+        let store = SqliteStore::open(&directory.join("store.sqlite")).map_err(|error| error.to_string())?;
         let door = Arc::new(Door::builder().build(Arc::new(store)));
         servers.attach(&door);
-        let logins = Logins::new(&place);
+        let logins = Logins::new(directory);
         let house = Self { servers, door, remote, logins, logged_in: AtomicUsize::new(0), _state: state };
         // The suite has servers of one revision only, and takes a look at every message.
         if scenario.revision.as_str() >= "2026-07-28" {
