@@ -3,7 +3,7 @@
 use std::env;
 
 use pincer_config::{Candidates, ConfigError, Loaded, find, load_with};
-use pincer_runtime::{Promised, Vault, place};
+use pincer_runtime::{Promised, Vault, user_directory};
 
 use crate::WRONG_USAGE;
 use crate::print::{chain, note};
@@ -15,7 +15,7 @@ pub(crate) fn places_of(arguments: &LocationArguments) -> Candidates {
     Candidates {
         named: arguments.config.clone(),
         here: env::current_dir().unwrap_or_default(),
-        home: place("XDG_CONFIG_HOME", ".config"),
+        home: user_directory("XDG_CONFIG_HOME", ".config"),
     }
 }
 

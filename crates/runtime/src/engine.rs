@@ -9,7 +9,7 @@ use pincer_sandbox::{Engine, Error, LongTurn, Options};
 use rayon::ThreadPoolBuilder;
 
 use crate::notice::{Notice, Observer};
-use crate::places::place;
+use crate::user_directories::user_directory;
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ fn load_with(live_cells: u32, long_turn: Option<LongTurn>, observer: &Observer) 
         told.tell(Notice::EngineStep(step));
     };
     let options = Options {
-        cache_dir: place("XDG_CACHE_HOME", ".cache"),
+        cache_dir: user_directory("XDG_CACHE_HOME", ".cache"),
         live_cells,
         progress: Some(Box::new(progress)),
         long_turn,

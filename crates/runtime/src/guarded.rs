@@ -8,14 +8,14 @@ use pincer_plugins::Found;
 use pincer_process::{holds, real};
 
 use crate::assembly::{placed_words, plugin_paths, started_words};
-use crate::places::place;
 use crate::state::usual_state_directory;
+use crate::user_directories::user_directory;
 
 /// Returns all of it.
 pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: &Path, plugins: &[Found]) -> Vec<PathBuf> {
     let mut guarded: Vec<PathBuf> = loaded.file.iter().cloned().collect();
     // The next start may find these, also if they are not there yet.
-    let home = place("XDG_CONFIG_HOME", ".config").unwrap_or_default();
+    let home = user_directory("XDG_CONFIG_HOME", ".config").unwrap_or_default();
     let homes = [PathBuf::new(), workspace.to_owned(), home];
     guarded.extend(homes.map(|home| home.join(pincer_config::FILE_NAME)));
     let folders = plugin_paths(loaded).into_iter().chain(usual_state_directory());

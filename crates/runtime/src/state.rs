@@ -9,7 +9,7 @@ use pincer_config::{Distrust, trust};
 use pincer_store_sqlite::{SqliteError, SqliteStore};
 
 use crate::notice::{Notice, Observer};
-use crate::places::place;
+use crate::user_directories::user_directory;
 
 /// The name of the store in the state directory.
 pub const STORE_FILE: &str = "pincer.db";
@@ -27,7 +27,7 @@ pub enum StateError {
 
 /// Returns the state directory of this user; `None` without a home. It may not be there yet.
 pub fn usual_state_directory() -> Option<PathBuf> {
-    place("XDG_STATE_HOME", ".local/state")
+    user_directory("XDG_STATE_HOME", ".local/state")
 }
 
 /// Opens the store in a state directory, and makes both if need be.

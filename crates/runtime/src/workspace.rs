@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pincer_config::Loaded;
 use pincer_process::{holds, real};
 
-use crate::places::place;
+use crate::user_directories::user_directory;
 
 /// Returns the workspace: as the config says, seen from where the config is; otherwise the current directory. A directory that has the
 /// user's home in it is the workspace only if the config says so, or lies there: clients start us in one without a thought. Then it
@@ -54,7 +54,7 @@ pub(crate) fn beside(file: Option<&Path>, path: &str) -> PathBuf {
 }
 
 fn own() -> Option<PathBuf> {
-    Some(place("XDG_DATA_HOME", ".local/share")?.join("workspace"))
+    Some(user_directory("XDG_DATA_HOME", ".local/share")?.join("workspace"))
 }
 
 fn is_accidental(file: Option<&Path>) -> bool {

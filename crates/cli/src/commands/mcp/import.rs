@@ -11,7 +11,7 @@ use pincer_clients::{
 };
 use pincer_config::keys::McpServer;
 use pincer_config::{Edited, Existing, add_servers};
-use pincer_runtime::place;
+use pincer_runtime::user_directory;
 use serde_json::{Value, json};
 
 use super::undo::{Record, UndoError, undo};
@@ -183,7 +183,7 @@ fn target(locations: &LocationArguments) -> Result<PathBuf, Stop> {
 fn launch(config: &Path) -> Result<Launch, Stop> {
     let program =
         env::current_exe().map_err(|error| Stop(FAILED, format!("this program cannot find itself: {error}")))?;
-    let usual = place("XDG_CONFIG_HOME", ".config").map(|home| home.join(pincer_config::FILE_NAME));
+    let usual = user_directory("XDG_CONFIG_HOME", ".config").map(|home| home.join(pincer_config::FILE_NAME));
     let absolute = std::path::absolute(config).unwrap_or_else(|_| config.to_owned());
     let config = (usual.as_deref() != Some(&absolute)).then_some(absolute);
     Ok(Launch { program, config, variables: BTreeMap::new() })
