@@ -8,7 +8,6 @@ mod cause;
 mod client;
 mod error;
 mod events;
-mod excerpt;
 mod explain;
 mod raw;
 mod remote;
@@ -19,9 +18,8 @@ mod wire;
 use rmcp::ClientServiceExt;
 use rmcp::service::{RoleClient, RunningService};
 
-pub(crate) use client::{Call, HttpClient, builder};
+pub(crate) use client::{Call, HttpClient};
 pub use error::HttpError;
-pub(crate) use excerpt::excerpt;
 pub use explain::{explain_call, explain_start};
 pub(crate) use explain::{explain_send, is_turned_away};
 pub(crate) use remote::Proof;

@@ -9,10 +9,12 @@
 mod recognise;
 mod redactor;
 mod shown;
+mod tokens;
 
 pub use recognise::{is_secret, is_secret_variable, looks_secret};
 pub use redactor::Redactor;
 pub use shown::{address_parts, secret_parts, shown_address, shown_words};
+pub use tokens::without_tokens;
 
 /// The word in the place of a secret.
 pub const REDACTED: &str = "[redacted]";

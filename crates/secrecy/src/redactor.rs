@@ -57,7 +57,9 @@ impl Redactor {
                     .iter()
                     .take(ITEMS)
                     .map(|(name, value)| {
-                        let secret = is_secret_name(name) && !value.is_null() && !value.is_boolean();
+                        // `max_tokens` is a number of something else.
+                        let is_count = value.is_number() && name.to_ascii_lowercase().ends_with("tokens");
+                        let secret = is_secret_name(name) && !value.is_null() && !value.is_boolean() && !is_count;
                         let shown = if secret { REDACTED.into() } else { self.value(value, depth + 1) };
                         (name.clone(), shown)
                     })
@@ -130,7 +132,7 @@ mod tests {
         let shown = redactor.redact(&json!({
             "own": "the key is acme-1234, not acme-12",
             "path": "/home/me/project/a.txt",
-            "apiKey": "abc", "Access-Token": "x", "client_secret": 5, "hasToken": true,
+            "apiKey": "abc", "Access-Token": "x", "client_secret": 5, "hasToken": true, "max_tokens": 9,
             "text": "use sk-abcdefgh12345678 and TOKEN=ghp_0123456789abcdef, please sk-abcdefgh12345678;id",
             "image": format!("data:image/png;base64,{}", "A".repeat(100)),
             "blob": "QUJD".repeat(200),
@@ -141,7 +143,7 @@ mod tests {
         for name in ["apiKey", "Access-Token", "client_secret"] {
             assert_eq!(shown[name], "[redacted]", "{name}");
         }
-        assert_eq!(shown["hasToken"], true);
+        assert_eq!((&shown["hasToken"], &shown["max_tokens"]), (&true.into(), &9.into()));
         assert_eq!(shown["text"], "use [redacted] and TOKEN=[redacted], please [redacted];id");
         assert_eq!(shown["image"], "[binary, 122 characters]");
         assert_eq!(shown["blob"], "[binary, 800 characters]");

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use pincer_http::excerpt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use url::form_urlencoded;
 
 use super::error::{AuthError, DeniedReason};
-use crate::http::excerpt;
 
 const PATH: &str = "/callback";
 const MOST_HEAD_BYTES: usize = 16 << 10;

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::SystemTime;
 
+use pincer_http::excerpt;
 use reqwest::{Method, Url};
 use rmcp::transport::auth::{AuthorizationMetadata, AuthorizationMetadataSource, OAuthClientConfig};
 use rmcp::transport::{AuthError as RmcpError, AuthorizationManager};
@@ -14,7 +15,7 @@ use super::callback::{Callback, EXCERPT_CHARS, Returned};
 use super::error::AuthError;
 use super::logins::{Logins, SecretIn, Stored};
 use crate::clock::unix_seconds;
-use crate::http::{Call, HttpClient, HttpError, Proof, Remote, excerpt};
+use crate::http::{Call, HttpClient, HttpError, Proof, Remote};
 use crate::settings::Speaks;
 
 const CLIENT_NAME: &str = "Pincer";

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use pincer_http::client;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Url};
@@ -13,7 +14,7 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 use super::answer::{Granted, Refusal};
 use super::error::AuthError;
 use super::logins::{SecretIn, Stored};
-use crate::http::{Remote, builder};
+use crate::http::Remote;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const MOST_BYTES: usize = 1 << 20;
@@ -29,7 +30,7 @@ pub(super) enum Refreshed {
 pub(super) async fn refresh(remote: &Remote, stored: &Stored, token: &str) -> Result<Refreshed, AuthError> {
     let failed = |reason: String| AuthError::Renew { server: remote.name.clone(), reason };
     let endpoint = Url::parse(&stored.token_endpoint).map_err(|_| failed("there is no address for it".into()))?;
-    let client = builder(&endpoint)
+    let client = client(&endpoint)
         // Only the endpoint gets to see the token.
         .redirect(Policy::none())
         .connect_timeout(PATIENCE)

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pincer_http::{client, excerpt, failure, shown};
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use reqwest::redirect::Policy;
-use reqwest::{Client, ClientBuilder, Method, Response, StatusCode, Url};
+use reqwest::{Client, Method, Response, StatusCode, Url};
 use rmcp::transport::WWWAuthenticateParams;
 
-use super::cause::failure;
+use super::cause::failed;
 use super::error::HttpError;
-use super::excerpt::excerpt;
 use super::remote::{Proof, Remote};
 use crate::auth::{Logins, Tokens};
 use crate::limits::MOST_MESSAGE_BYTES;
@@ -28,8 +28,6 @@ const MOST_WAITS: usize = 2;
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
 const USUAL_WAIT: Duration = Duration::from_secs(1);
 const MOST_REDIRECTS: usize = 5;
-/// A connection over which nothing comes for long may be dead without our knowing.
-const KEEPALIVE: Duration = Duration::from_secs(60);
 /// A text as short as this says nothing when it is left out of a message, and is in many words.
 const SHORTEST_SECRET: usize = 6;
 
@@ -78,7 +76,7 @@ impl HttpClient {
             (Proof::Login, Some(logins)) => Some(Arc::new(Tokens::new(remote, logins.clone()))),
             _ => None,
         };
-        let client = builder(&remote.url)
+        let client = client(&remote.url)
             .redirect(within_origin())
             .connect_timeout(remote.connect_timeout)
             .build()
@@ -158,7 +156,7 @@ impl HttpClient {
 
     /// What a request failed of, before or after it had an answer.
     pub(crate) fn failure(&self, error: reqwest::Error) -> HttpError {
-        failure(error, &self.0.remote.url, self.0.remote.connect_timeout)
+        failed(failure(error, &self.0.remote.url), self.0.remote.connect_timeout)
     }
 
     async fn token(&self) -> Result<Option<String>, HttpError> {
@@ -242,24 +240,6 @@ enum Renewed {
     Once,
 }
 
-/// What all clients have in common. Certificates are read only if `url` needs them.
-pub(crate) fn builder(url: &Url) -> ClientBuilder {
-    // The first to say so decides for the process; any of them will do.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let builder = Client::builder()
-        .user_agent(concat!("pincer/", env!("CARGO_PKG_VERSION")))
-        .referer(false)
-        .tcp_keepalive(KEEPALIVE);
-    // No redirect leads from http to https: that would be another origin.
-    let builder = if url.scheme() == "http" { builder.tls_certs_only([]) } else { builder };
-    if is_this_machine(url) { builder.no_proxy() } else { builder }
-}
-
-fn is_this_machine(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
-}
-
 /// Only redirects that keep method and body are followed: the others would turn a message into a plain look at a page. And only
 /// those that stay where the user wants to be, because headers and tokens are for that origin alone.
 fn within_origin() -> Policy {
@@ -273,11 +253,6 @@ fn within_origin() -> Policy {
 fn redirected(response: &Response) -> HttpError {
     let to = header(response, LOCATION).and_then(|to| response.url().join(to).ok());
     HttpError::Redirect { to: to.map_or_else(|| "nowhere".to_owned(), |to| shown(&to)) }
-}
-
-/// An address without what may be secret in it.
-pub(super) fn shown(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
 fn header(response: &Response, name: reqwest::header::HeaderName) -> Option<&str> {

@@ -2,6 +2,7 @@
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use pincer_http::shown;
 use pincer_json::JsonError;
 use reqwest::header::CONTENT_TYPE;
 use reqwest::{Method, Url};
@@ -10,7 +11,7 @@ use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::Transport;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::client::{Call, HttpClient, MOST_ANSWER_BYTES, shown};
+use super::client::{Call, HttpClient, MOST_ANSWER_BYTES};
 use super::error::HttpError;
 use super::events::{EventError, events};
 use super::raw;

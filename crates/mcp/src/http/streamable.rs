@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
+use pincer_http::excerpt;
 use pincer_json::JsonError;
 use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
@@ -23,7 +24,6 @@ use tokio::time::Instant;
 use super::client::{Call, EXCERPT_CHARS, HttpClient, MOST_ANSWER_BYTES, failure_body, read};
 use super::error::HttpError;
 use super::events::{EventError, events};
-use super::excerpt::excerpt;
 use super::raw::{sealed, sealed_text};
 use super::wire::Trouble;
 use crate::params::ParamHeaders;

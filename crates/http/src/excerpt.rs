@@ -1,7 +1,7 @@
-//! Somebody else's text in a message of ours.
+//! The text of another in a message of ours.
 
-/// The beginning of a text, on one line, without what a terminal would obey.
-pub(crate) fn excerpt(text: &str, most: usize) -> String {
+/// Returns the beginning of a text: `most` characters, on one line, without what a terminal would obey.
+pub fn excerpt(text: &str, most: usize) -> String {
     let words = text.split(|char: char| char.is_whitespace() || char.is_control()).filter(|word| !word.is_empty());
     let mut line = String::new();
     for word in words {
