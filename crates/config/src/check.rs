@@ -59,9 +59,16 @@ impl Path {
         matches!(self.0.first(), Some(Step::Key(first)) if first == key)
     }
 
+    /// Returns whether references here are looked up when they are needed, and not when the file is read.
+    pub(crate) fn is_late(&self) -> bool {
+        let second = |word: &str| matches!(self.0.get(1), Some(Step::Key(key)) if key == word);
+        self.is_within("models") && second("providers") || self.is_within("auth") && second("profiles")
+    }
+
     /// Returns whether secrets are kept here: messages do not quote them.
     pub(crate) fn may_be_secret(&self) -> bool {
-        const KEYS: [&str; 8] = ["env", "headers", "auth", "args", "url", "tokens", "config", "secrets"];
+        const KEYS: [&str; 10] =
+            ["env", "headers", "auth", "args", "url", "tokens", "config", "secrets", "apiKey", "baseUrl"];
         self.0.iter().any(|step| matches!(step, Step::Key(key) if KEYS.contains(&key.as_str())))
     }
 

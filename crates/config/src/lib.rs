@@ -44,4 +44,6 @@ pub use reference::reference;
 pub use render::Keys;
 pub use servers::{EditError, Edited, Existing, add_servers};
 pub use trust::{Distrust, trust};
-pub use variables::{ReferenceError, ResolveError, SecretError, Sources, Unresolved, Values, is_secret_name};
+pub use variables::{
+    Environment, ReferenceError, ResolveError, SecretError, Sources, Unresolved, Values, is_secret_name, resolve,
+};

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::variables::{Values, Variables};
+use crate::variables::{Environment, Values};
 use crate::{Distrust, Parsed, Problems, parse_with, trust};
 
 /// A config is written by hand; what is larger is something else.
@@ -66,7 +66,7 @@ pub enum ConfigError {
 
 /// Finds and reads the config. No file at all is a config too: the defaults.
 pub fn load(candidates: &Candidates, environment: &dyn Fn(&str) -> Option<String>) -> Result<Loaded, ConfigError> {
-    load_with(candidates, &Variables(environment))
+    load_with(candidates, &Environment(environment))
 }
 
 /// The same for a config that may name secrets too.

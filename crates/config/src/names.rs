@@ -52,6 +52,7 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
         }
     }
     servers(&config.mcp, &mut wrong);
+    providers(config, &mut wrong);
     for (name, source) in &config.secrets {
         if !is_secret_name(name) {
             wrong(&format!(
@@ -108,6 +109,49 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
         const LEAST: usize = 16;
         if token.len() < LEAST || token.contains(char::is_whitespace) {
             wrong(&format!("mcp.serve.tokens.{user}: a token needs at least {LEAST} characters, and no spaces"));
+        }
+    }
+}
+
+/// Names of providers stand before a slash, and what is named must be there.
+fn providers(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
+    for (id, provider) in &config.models.providers {
+        if !is_server_name(id) {
+            wrong(&format!(
+                "models.providers.{id}: this cannot be the name of a provider: it begins with a letter and has only letters, digits, \
+                 `-`, `_` and `.`"
+            ));
+        }
+        let url = provider.base_url.as_deref().filter(|url| !url.contains("${"));
+        if url.is_some_and(|url| !(url.starts_with("http://") || url.starts_with("https://"))) {
+            wrong(&format!("models.providers.{id}.baseUrl: it must begin with http:// or https://"));
+        }
+        for (index, model) in provider.models.iter().enumerate() {
+            if model.id.trim().is_empty() {
+                wrong(&format!("models.providers.{id}.models[{index}].id: it is empty"));
+            }
+        }
+    }
+    for (provider, profiles) in &config.auth.order {
+        for (index, profile) in profiles.iter().enumerate() {
+            let at = format!("auth.order.{provider}[{index}]");
+            match config.auth.profiles.get(profile) {
+                None => wrong(&format!("{at}: there is no `{profile}` in `auth.profiles`")),
+                Some(known) if known.provider != *provider => {
+                    wrong(&format!("{at}: `{profile}` is a key of the provider `{}`", known.provider));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    for (id, agent) in &config.agents {
+        for model in agent.model.iter().flat_map(crate::keys::ModelChoice::all) {
+            if model.split_once('/').is_none_or(|(provider, model)| provider.is_empty() || model.is_empty()) {
+                wrong(&format!("agents.{id}.model: `{model}` is not a model: write `provider/model`"));
+            }
+        }
+        if id == Config::DEFAULTS && agent.tools != crate::keys::AgentTools::default() {
+            wrong(&format!("agents.{id}.tools: rights of all agents stand in `tools`, not here"));
         }
     }
 }

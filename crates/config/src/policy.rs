@@ -28,7 +28,7 @@ pub struct Subject<'a> {
 impl Config {
     /// What a run may have. Each layer can only take away; the order is that in which they are explained.
     pub fn policy(&self, subject: &Subject<'_>) -> Result<Policy, PolicyError> {
-        let agent = subject.agent.and_then(|id| Some((id, self.agents.get(id)?)));
+        let agent = subject.agent.and_then(|id| Some((id, self.agent(id)?)));
         let mut layers = vec![self.profile(agent.map(|(id, agent)| (id, &agent.tools)))?];
         layers.push(Layer::new("tools", &self.tools.lists())?);
         layers.extend(by_provider("tools", &self.tools.by_provider, subject)?);
@@ -64,7 +64,7 @@ impl Config {
     fn asks_for_tools(&self, subject: &Subject<'_>) -> bool {
         let tools = &self.tools;
         let all = tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty();
-        let agent = subject.agent.and_then(|id| self.agents.get(id)).is_some_and(|agent| {
+        let agent = subject.agent.and_then(|id| self.agent(id)).is_some_and(|agent| {
             let tools = &agent.tools;
             tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty()
         });
@@ -78,7 +78,7 @@ impl Config {
     /// Code mode as it is for an agent, or for everybody.
     pub fn code_mode(&self, agent: Option<&str>) -> CodeModeFields {
         let all = self.tools.code_mode.fields();
-        match agent.and_then(|id| self.agents.get(id)?.tools.code_mode.as_ref()) {
+        match agent.and_then(|id| self.agent(id)?.tools.code_mode.as_ref()) {
             Some(own) => own.fields().over(all),
             None => all,
         }

@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 use crate::check::{Check, Path};
 use crate::layout::{Kind, tokens};
 use crate::secrecy::hide;
-use crate::variables::{Expansion, Values, Variables, Written, expand, sources};
+use crate::variables::{Environment, Expansion, Values, Written, expand, sources};
 use crate::{Config, Problem, Problems, Unresolved, Warning, names, schema};
 
 /// A file that nests deeper is no config, and could exhaust the parser's stack.
@@ -64,7 +64,7 @@ impl Parsed {
 
 /// Reads a config that names no secrets. `environment` looks up the variables it names.
 pub fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Parsed, Problems> {
-    parse_with(text, &Variables(environment))
+    parse_with(text, &Environment(environment))
 }
 
 /// Reads a config that may name secrets too. Those of MCP servers are not looked up here, but by [`crate::keys::McpServer::resolved`].

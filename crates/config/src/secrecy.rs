@@ -46,6 +46,19 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
         let values = shown.pointer_mut(&place).and_then(Value::as_object_mut);
         values.into_iter().flatten().for_each(|(_, value)| *value = REDACTED.into());
     }
+    let providers = config.models.providers.iter();
+    for (id, provider) in providers {
+        let place = &mut shown["models"]["providers"][id];
+        if let Some(url) = &provider.base_url {
+            place["baseUrl"] = shown_address(url).into();
+        }
+        let values = place["headers"].as_object_mut().into_iter().flatten().map(|(_, value)| value);
+        values.filter(|value| !is_reference(value)).for_each(|value| *value = REDACTED.into());
+        hide_key(&mut place["apiKey"]);
+    }
+    for id in config.auth.profiles.keys() {
+        hide_key(&mut shown["auth"]["profiles"][id]["apiKey"]);
+    }
     for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
         let place = &mut shown["hooks"]["before_tool_call"][index]["command"];
         *place = match &hook.command {
@@ -53,6 +66,19 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
             CommandLine::Words(words) => shown_words(words).into(),
         };
     }
+}
+
+/// Takes a key out, unless it only names where the key is.
+fn hide_key(key: &mut Value) {
+    if key.is_string() && !is_reference(key) {
+        *key = REDACTED.into();
+    }
+}
+
+/// Returns whether a text is one reference and nothing else: then it is shown as it was written.
+fn is_reference(value: &Value) -> bool {
+    let inner = value.as_str().and_then(|text| text.strip_prefix("${")?.strip_suffix('}'));
+    inner.is_some_and(|inner| !inner.contains(['{', '}']))
 }
 
 /// A key as a part of a JSON pointer.

@@ -76,10 +76,10 @@ pub enum ReferenceError {
     },
 }
 
-/// Variables only.
-pub(crate) struct Variables<'e>(pub &'e dyn Fn(&str) -> Option<String>);
+/// Variables of the environment, and no secrets.
+pub struct Environment<'e>(pub &'e dyn Fn(&str) -> Option<String>);
 
-impl Values for Variables<'_> {
+impl Values for Environment<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         (self.0)(name)
     }
@@ -188,6 +188,13 @@ impl Look<'_> {
 fn walk(value: &mut Value, path: &mut Path, look: &Look<'_>, expansion: &mut Expansion) {
     match value {
         Value::String(text) if text.contains("${") => {
+            if path.is_late() {
+                // Looked up when the provider is asked: another one must not be kept from being used.
+                if let Err(error) = expanded(text, look.values, &|name| look.promised(name)) {
+                    expansion.problems.push(Problem::new(path.to_string(), error.to_string()));
+                }
+                return;
+            }
             let server = path.within_server();
             let secret = |name: &str| match &server {
                 // Looked up when the server is started: a keychain may ask a person to unlock it.
@@ -247,6 +254,17 @@ impl McpServer {
         }
         let server: Self = serde_json::from_value(server)?;
         Ok(Self { given, ..server })
+    }
+}
+
+/// Puts values in place of every `${NAME}` and `${secret:NAME}` of a text that was left as it was written. Returns the text, and the
+/// secrets in it.
+pub fn resolve(text: &str, values: &dyn Values, sources: &Sources) -> Result<(String, Vec<String>), ResolveError> {
+    let look = Look { values, sources };
+    let expanded = expanded(text, values, &|name| look.secret(name))?;
+    match expanded.missing.first() {
+        Some(missing) => Err(ResolveError::Missing(format!("needs {}", missing.needed()))),
+        None => Ok((expanded.text, expanded.values.into_iter().map(|(_, value)| value).collect())),
     }
 }
 

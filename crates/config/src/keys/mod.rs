@@ -6,6 +6,7 @@ mod exec;
 mod hooks;
 mod logging;
 mod mcp;
+mod models;
 mod plugins;
 mod secrets;
 mod tools;
@@ -23,6 +24,10 @@ pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
 pub use logging::Logging;
 pub use mcp::{Mcp, McpAuth, McpElicitation, McpSampling, McpServe, McpServer, McpToolFilter, McpTransport};
+pub use models::{
+    ApiKey, Auth, AuthProfile, ModelApi, ModelChain, ModelChoice, ModelCost, ModelDebug, ModelEntry, ModelEvents,
+    ModelInput, ModelPayload, ModelProvider, ModelReasoning, Models, ThinkingLevel,
+};
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
 pub use secrets::SecretSource;
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
@@ -40,8 +45,12 @@ pub struct Config {
     pub workspace: Option<String>,
     /// Which tools there are, and how they behave.
     pub tools: Tools,
-    /// Settings of single agents, by their id.
+    /// Settings of single agents, by their id. `defaults` is not an agent: what stands there holds for all that do not say otherwise.
     pub agents: BTreeMap<String, Agent>,
+    /// Providers of language models.
+    pub models: Models,
+    /// Several keys for one provider of models.
+    pub auth: Auth,
     /// Commands that have a say in what tools do.
     pub hooks: Hooks,
     /// Which calls a person is asked about.
@@ -62,6 +71,32 @@ pub struct Config {
 pub struct Agent {
     /// What this agent may use. Only narrows what `tools` leaves, but for `profile` and `alsoAllow`, which replace those there.
     pub tools: AgentTools,
+    /// The model that it asks, as `provider/model`, with fallbacks if you like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelChoice>,
+    /// How much the model is to think before it answers. `off` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking_default: Option<ThinkingLevel>,
+    /// The longest that one of its runs may take. 48 hours if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub timeout_seconds: Option<u64>,
+}
+
+impl Config {
+    /// The key under `agents` that is no agent's.
+    pub const DEFAULTS: &'static str = "defaults";
+
+    /// Returns the settings of an agent, if it has some.
+    pub fn agent(&self, id: &str) -> Option<&Agent> {
+        self.agents.get(id).filter(|_| id != Self::DEFAULTS)
+    }
+
+    /// Returns one setting of an agent: its own, or that of `agents.defaults`.
+    pub fn agent_setting<T>(&self, id: Option<&str>, get: impl Fn(&Agent) -> Option<T>) -> Option<T> {
+        let own = id.and_then(|id| self.agent(id)).and_then(&get);
+        own.or_else(|| self.agents.get(Self::DEFAULTS).and_then(&get))
+    }
 }
 
 /// The JSON Schema of the config, for editors and for checking.

@@ -33,7 +33,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
         (
             "{ zzz: 1 }",
-            "zzz: there is no such key here: known are $schema, agents, approvals, hooks, logging, mcp, plugins, secrets, tools, workspace",
+            "zzz: there is no such key here: known are $schema, agents, approvals, auth, hooks, logging, mcp, models, plugins, secrets, tools, workspace",
         ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
@@ -105,6 +105,32 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         (
             "{ logging: { redactPatterns: ['('] } }",
             "logging.redactPatterns[0]: `(` is not a regular expression: unclosed group",
+        ),
+        // Models.
+        (
+            "{ models: { providers: { p: { baseUrl: 'localhost:1' } } } }",
+            "models.providers.p.baseUrl: it must begin with http:// or https://",
+        ),
+        (
+            "{ models: { providers: { p: { api: 'openai' } } } }",
+            "models.providers.p.api: \"openai\" is not one of openai-completions, openai-responses, anthropic-messages; did you mean `openai-responses`?",
+        ),
+        (
+            "{ models: { providers: { p: { apiKey: 'a${b' } } } }",
+            "models.providers.p.apiKey: `${` is never closed: write `${NAME}`, or `$${` for the characters themselves",
+        ),
+        (
+            "{ agents: { defaults: { model: 'gpt' } } }",
+            "agents.defaults.model: `gpt` is not a model: write `provider/model`",
+        ),
+        (
+            "{ agents: { defaults: { tools: { deny: ['exec'] } } } }",
+            "agents.defaults.tools: rights of all agents stand in `tools`, not here",
+        ),
+        ("{ auth: { order: { p: ['x'] } } }", "auth.order.p[0]: there is no `x` in `auth.profiles`"),
+        (
+            "{ auth: { profiles: { x: { provider: 'q', apiKey: 'k' } }, order: { p: ['x'] } } }",
+            "auth.order.p[0]: `x` is a key of the provider `q`",
         ),
     ] {
         assert_eq!(read(text).expect_err(text), told, "{text}");
@@ -453,4 +479,26 @@ proptest! {
             prop_assert!(!from_serde, "{problems}");
         }
     }
+}
+
+#[test]
+fn keys_of_providers_are_looked_up_late_and_never_shown() {
+    let text = "{ models: { providers: { a: { apiKey: 'plain-key', baseUrl: 'https://me:hunter2@h/v1', headers: { x: 'plain-value' } }, \
+         b: { apiKey: '${NOT_SET}', headers: { y: '${ALSO_NOT}' } }, c: { apiKey: { file: 'key.txt' } } } }, \
+         auth: { profiles: { p: { provider: 'a', apiKey: 'second-key' }, q: { provider: 'a', apiKey: '${secret:NONE}' } } } }";
+    let parsed = parse(text, &|_| None).expect("a provider that cannot be used is no problem of the others");
+    let shown = parsed.shown().to_string();
+    for secret in ["plain-key", "hunter2", "plain-value", "second-key"] {
+        assert!(!shown.contains(secret), "{secret}: {shown}");
+    }
+    for written in ["${NOT_SET}", "${ALSO_NOT}", "${secret:NONE}", "key.txt"] {
+        assert!(shown.contains(written), "{written}: {shown}");
+    }
+    let resolve = |text: &str| {
+        let values = |name: &str| (name == "SET").then(|| "value".to_owned());
+        pincer_config::resolve(text, &pincer_config::Environment(&values), &Default::default())
+    };
+    assert_eq!(resolve("a${SET}b").expect("resolved"), ("avalueb".to_owned(), vec!["value".to_owned()]));
+    let told = resolve("${NOT_SET}").expect_err("not set").to_string();
+    assert_eq!(told, "needs the environment variable NOT_SET, which is not set");
 }

@@ -1,0 +1,163 @@
+//! The last gate: the bytes that are about to be sent are read again, and the tools in them are those that the run may show.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::de::{Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::error::{ErrorKind, ModelError};
+use crate::message::Api;
+use crate::request::Surface;
+
+/// Members of a body, beside `tools`, that let a provider offer tools of its own to the model.
+const HOSTED: [&str; 6] = ["functions", "mcp_servers", "web_search_options", "plugins", "container", "tool_resources"];
+
+/// A body that has passed the gate. Nothing else can be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Sealed(String);
+
+impl Sealed {
+    /// Reads a body again and compares its tools with `surface`.
+    pub(crate) fn new(api: Api, body: String, surface: &Surface) -> Result<Self, ModelError> {
+        let differs = |what: String| {
+            let message = format!(
+                "the request was not sent: {what}; the run may show {} to the model and nothing else",
+                listed(surface.0.iter().map(String::as_str))
+            );
+            ModelError::new(ErrorKind::Surface, message)
+        };
+        let members = members(&body).map_err(|error| differs(format!("its body cannot be read again ({error})")))?;
+        if let Some(hosted) = HOSTED.iter().find(|key| members.contains_key(**key)) {
+            return Err(differs(format!("its body has `{hosted}`, which can bring other tools")));
+        }
+        let tools: Vec<Value> = match members.get("tools") {
+            Some(tools) => serde_json::from_str(tools.get())
+                .map_err(|error| differs(format!("its list of tools cannot be read ({error})")))?,
+            None => Vec::new(),
+        };
+        let mut found = BTreeSet::new();
+        for tool in &tools {
+            let name =
+                name(api, tool).ok_or_else(|| differs("an entry of its list of tools has no name".to_owned()))?;
+            if !found.insert(name.clone()) {
+                return Err(differs(format!("its list of tools has `{name}` twice")));
+            }
+        }
+        if let Some(name) = found.difference(&surface.0).next() {
+            return Err(differs(format!("its list of tools has `{name}`")));
+        }
+        if let Some(name) = surface.0.difference(&found).next() {
+            return Err(differs(format!("`{name}` is missing from its list of tools")));
+        }
+        Ok(Self(body))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "no tool".to_owned() } else { names.join(", ") }
+}
+
+/// The name under which a model sees a tool. One that the provider hosts has only a kind.
+fn name(api: Api, tool: &Value) -> Option<String> {
+    let kind = tool.get("type").and_then(Value::as_str);
+    let named = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
+    match (api, kind) {
+        (Api::ChatCompletions, Some("function")) => named(tool.get("function")?),
+        (Api::Responses, Some("function")) => named(tool),
+        (Api::Messages, None | Some("custom")) => named(tool),
+        // A hosted tool, or one of a kind to come: never what the surface means by the same name.
+        (_, Some(kind)) => Some(format!("{kind}:{}", named(tool).unwrap_or_default())),
+        (_, None) => None,
+    }
+}
+
+/// The members of an object. One that is there twice is an error: two readers could see two different ones.
+fn members(body: &str) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Error> {
+    struct Members;
+    impl<'de> Visitor<'de> for Members {
+        type Value = BTreeMap<String, Box<RawValue>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut members = BTreeMap::new();
+            while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                if members.contains_key(&key) {
+                    return Err(serde::de::Error::custom(format!("`{key}` is there twice")));
+                }
+                members.insert(key, value);
+            }
+            Ok(members)
+        }
+    }
+    let mut reader = serde_json::Deserializer::from_str(body);
+    let members = reader.deserialize_map(Members)?;
+    reader.end()?;
+    Ok(members)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(api: Api, body: &str) -> Result<(), String> {
+        let surface = ["exec", "wait"].into_iter().collect();
+        Sealed::new(api, body.to_owned(), &surface).map(drop).map_err(|error| {
+            assert_eq!(error.kind, ErrorKind::Surface);
+            assert!(!error.retry.is_right());
+            error.message
+        })
+    }
+
+    #[test]
+    fn a_body_with_other_tools_than_the_run_may_show_is_not_sent() {
+        let right = [
+            (
+                Api::ChatCompletions,
+                r#"{"type":"function","function":{"name":"exec"}},{"type":"function","function":{"name":"wait"}}"#,
+            ),
+            (Api::Responses, r#"{"type":"function","name":"wait"},{"type":"function","name":"exec"}"#),
+            (Api::Messages, r#"{"name":"exec"},{"type":"custom","name":"wait"}"#),
+        ];
+        for (api, tools) in right {
+            told(api, &format!(r#"{{"tools":[{tools}],"messages":[{{"name":"rm"}}]}}"#)).expect("only the list counts");
+            let planted = match api {
+                Api::ChatCompletions => r#"{"type":"function","function":{"name":"rm"}}"#,
+                Api::Responses => r#"{"type":"function","name":"rm"}"#,
+                Api::Messages => r#"{"name":"rm"}"#,
+            };
+            let error = told(api, &format!(r#"{{"tools":[{tools},{planted}]}}"#)).expect_err("a planted tool");
+            assert!(error.contains("its list of tools has `rm`"), "{error}");
+            for (body, expected) in [
+                (r#"{"tools":[]}"#.to_owned(), "`exec` is missing"),
+                ("{}".to_owned(), "`exec` is missing"),
+                (format!(r#"{{"tools":[{tools}],"tools":[{tools}]}}"#), "`tools` is there twice"),
+                (format!(r#"{{"tools":[{tools}],"to\u006fls":[{tools}]}}"#), "`tools` is there twice"),
+                (format!(r#"{{"tools":[{tools},{{"type":"web_search"}}]}}"#), "`web_search:`"),
+                (format!(r#"{{"tools":[{tools},{{"type":"bash_20250124","name":"exec"}}]}}"#), "`bash_20250124:exec`"),
+                (format!(r#"{{"tools":[{tools},{{}}]}}"#), "has no name"),
+                (format!(r#"{{"tools":[{tools}],"mcp_servers":[]}}"#), "`mcp_servers`"),
+                (format!(r#"{{"tools":[{tools}],"functions":[]}}"#), "`functions`"),
+                (format!(r#"{{"tools":[{tools}]}} {{}}"#), "cannot be read again"),
+                ("[]".to_owned(), "cannot be read again"),
+            ] {
+                let error = told(api, &body).expect_err(&body);
+                assert!(error.contains(expected), "{body}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_without_tools_may_send_no_list() {
+        Sealed::new(Api::Messages, "{}".into(), &Surface::default()).expect("nothing to show");
+    }
+}

@@ -1,0 +1,288 @@
+//! Requests to models: tried again where that is right, then asked of the next model.
+
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, BoxStream};
+use futures_util::{Stream, StreamExt};
+use reqwest::Client;
+use reqwest::redirect::Policy;
+
+use crate::attempt::{Attempt, Limits};
+use crate::debug::{Debug, Hiding, Watch};
+use crate::error::{ErrorKind, ModelError, Retry};
+use crate::event::Event;
+use crate::gate::Sealed;
+use crate::keys::{Key, Keys};
+use crate::record::Recorder;
+use crate::request::Request;
+use crate::settings::{Provider, Target};
+use crate::timeouts::{Idle, connect};
+use crate::wire;
+
+/// The first wait before a retry; each further one is twice as long.
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(8);
+/// The longest wait that a provider is given, and if another model can be asked.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+const LONGEST_WAIT_WITH_FALLBACK: Duration = Duration::from_secs(10);
+
+/// Asks models. Cheap to clone.
+#[derive(Clone)]
+pub struct Models(Arc<Inner>);
+
+struct Inner {
+    keys: Keys,
+    debug: Debug,
+    recorder: Option<Recorder>,
+    clients: Mutex<HashMap<String, Client>>,
+}
+
+/// The models to ask, in order, and the limits of the run.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The model, then its fallbacks.
+    pub targets: Vec<Target>,
+    /// The session, which keeps to one key of a provider.
+    pub session: Option<String>,
+    /// How long a provider may be silent.
+    pub idle: Idle,
+    /// The end of the run.
+    pub deadline: Option<Instant>,
+    /// The attempts for each model.
+    pub attempts: u32,
+}
+
+impl Plan {
+    /// Returns a plan for one model.
+    pub fn new(target: Target) -> Self {
+        Self { targets: vec![target], session: None, idle: Idle::default(), deadline: None, attempts: 3 }
+    }
+}
+
+/// The events of a reply. Dropped, it closes its connection at once.
+pub struct Replying(BoxStream<'static, Result<Event, ModelError>>);
+
+impl Stream for Replying {
+    type Item = Result<Event, ModelError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_next_unpin(context)
+    }
+}
+
+impl Models {
+    /// Returns a way to models with these keys.
+    pub fn new(keys: Keys, debug: Debug, recorder: Option<Recorder>) -> Self {
+        Self(Arc::new(Inner { keys, debug, recorder, clients: Mutex::default() }))
+    }
+
+    /// Asks for a reply. The last event is [`Event::Done`], or an error ends the stream.
+    pub fn ask(&self, plan: Plan, request: Request) -> Replying {
+        let asking = Asking {
+            inner: Arc::clone(&self.0),
+            plan,
+            request,
+            target: 0,
+            attempt: 1,
+            tried: Vec::new(),
+            wait: None,
+            current: None,
+            ready: VecDeque::new(),
+            is_over: false,
+        };
+        let events = stream::unfold(asking, |mut asking| async move {
+            let event = asking.next().await?;
+            Some((event, asking))
+        });
+        Replying(events.boxed())
+    }
+
+    pub(crate) fn client(&self, provider: &Provider) -> Result<Client, ModelError> {
+        self.0.client(provider)
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.0.keys
+    }
+}
+
+impl Inner {
+    /// The client of a provider: connections are used again.
+    fn client(&self, provider: &Provider) -> Result<Client, ModelError> {
+        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(client) = clients.get(&provider.id) {
+            return Ok(client.clone());
+        }
+        let client = pincer_http::client(&provider.base_url)
+            // A key is for the address of the settings alone.
+            .redirect(Policy::none())
+            .connect_timeout(connect(provider))
+            .build()
+            .map_err(|error| ModelError::new(ErrorKind::Network, format!("no client can be made: {error}")))?;
+        clients.insert(provider.id.clone(), client.clone());
+        Ok(client)
+    }
+}
+
+/// A request on its way from model to model.
+struct Asking {
+    inner: Arc<Inner>,
+    plan: Plan,
+    request: Request,
+    target: usize,
+    attempt: u32,
+    /// Keys of the present model's provider that were refused.
+    tried: Vec<String>,
+    wait: Option<Duration>,
+    current: Option<(Attempt, String)>,
+    ready: VecDeque<Event>,
+    is_over: bool,
+}
+
+impl Asking {
+    async fn next(&mut self) -> Option<Result<Event, ModelError>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.is_over {
+                return None;
+            }
+            if let Err(error) = self.step().await {
+                self.is_over = true;
+                return Some(Err(error));
+            }
+        }
+    }
+
+    async fn step(&mut self) -> Result<(), ModelError> {
+        let Some(target) = self.plan.targets.get(self.target).cloned() else {
+            return Err(ModelError::new(ErrorKind::NotFound, "no model is configured"));
+        };
+        if let Some(wait) = self.wait.take() {
+            tokio::time::sleep(wait).await;
+        }
+        if self.current.is_none() {
+            let key = self.key(&target).await;
+            let key = match key {
+                Ok(key) => key,
+                Err(error) => return self.failed(&target, None, error),
+            };
+            let profile = key.profile.clone();
+            match self.begin(&target, &key).await {
+                Ok(attempt) => self.current = Some((attempt, profile)),
+                Err(error) => return self.failed(&target, Some(&profile), self.without_secrets(error, &target)),
+            }
+        }
+        let Some((attempt, profile)) = &mut self.current else { return Ok(()) };
+        match attempt.next(&mut self.ready).await {
+            Ok(is_complete) => {
+                if is_complete {
+                    self.inner.keys.worked(&target.provider.id, profile);
+                    self.is_over = true;
+                    self.current = None;
+                }
+                Ok(())
+            }
+            Err(mut error) => {
+                error.has_shown = attempt.has_shown();
+                let profile = profile.clone();
+                // The connection is of no use any more.
+                self.current = None;
+                let error = self.without_secrets(error, &target);
+                self.failed(&target, Some(&profile), error)
+            }
+        }
+    }
+
+    async fn key(&self, target: &Target) -> Result<Key, ModelError> {
+        let session = self.plan.session.as_deref();
+        self.inner.keys.get(&target.provider.id, session, &self.tried, self.has_fallback()).await
+    }
+
+    async fn begin(&mut self, target: &Target, key: &Key) -> Result<Attempt, ModelError> {
+        let asked = self.request.thinking;
+        let given = asked.nearest(&target.reasoning().levels());
+        if given != asked && self.attempt == 1 && self.tried.is_empty() {
+            self.ready.push_back(Event::Adjusted { asked, given });
+        }
+        let body = wire::body(&self.request, target, given)?;
+        let sealed = Sealed::new(target.provider.api, body.text(), &self.request.surface)?;
+        let client = self.inner.client(&target.provider)?;
+        let limits = Limits { window: self.plan.idle.window(&target.provider), deadline: self.plan.deadline };
+        let watch = Watch::new(self.inner.debug, self.hiding(target), self.inner.recorder.as_ref());
+        Attempt::begin(&client, target, key.secret.as_ref(), &sealed, limits, watch).await
+    }
+
+    fn hiding(&self, target: &Target) -> Hiding {
+        let headers = target.provider.headers.values();
+        let words = headers.flat_map(|value| [Some(value.as_str()), value.rsplit(' ').next()].into_iter().flatten());
+        Hiding::new(self.inner.keys.secrets().into_iter().chain(words.map(str::to_owned)))
+    }
+
+    /// A provider may repeat what it was sent.
+    fn without_secrets(&self, mut error: ModelError, target: &Target) -> ModelError {
+        error.message = self.hiding(target).text(&error.message);
+        error
+    }
+
+    fn has_fallback(&self) -> bool {
+        self.target + 1 < self.plan.targets.len()
+    }
+
+    /// Decides what follows a failure: the same again, with another key, another model, or the end.
+    fn failed(&mut self, target: &Target, profile: Option<&str>, mut error: ModelError) -> Result<(), ModelError> {
+        error.target = target.to_string();
+        if error.has_shown {
+            return Err(error);
+        }
+        if let Some(profile) = profile
+            && self.inner.keys.failed(&target.provider.id, profile, &error)
+        {
+            self.tried.push(profile.to_owned());
+            if self.inner.keys.has_other(&target.provider.id, &self.tried) {
+                return self.again(error, Duration::ZERO);
+            }
+        }
+        if error.retry.is_right() && self.attempt < self.plan.attempts {
+            let wait = self.wait_for(&error);
+            let longest = if self.has_fallback() { LONGEST_WAIT_WITH_FALLBACK } else { LONGEST_WAIT };
+            let is_in_time = self.plan.deadline.is_none_or(|deadline| Instant::now() + wait < deadline);
+            if wait <= longest && is_in_time {
+                self.tried.clear();
+                return self.again(error, wait);
+            }
+        }
+        if error.kind.may_fall_back() && self.has_fallback() {
+            self.target += 1;
+            self.attempt = 1;
+            self.tried.clear();
+            let to = self.plan.targets.get(self.target).map(ToString::to_string).unwrap_or_default();
+            self.ready.push_back(Event::FallingBack { error: Box::new(error), to });
+            return Ok(());
+        }
+        Err(error)
+    }
+
+    fn again(&mut self, error: ModelError, after: Duration) -> Result<(), ModelError> {
+        self.attempt += 1;
+        self.wait = Some(after);
+        self.ready.push_back(Event::Retrying { error: Box::new(error), after, attempt: self.attempt });
+        Ok(())
+    }
+
+    fn wait_for(&self, error: &ModelError) -> Duration {
+        match error.retry {
+            Retry::After(after) => after,
+            Retry::No | Retry::Backoff => {
+                let doubled = FIRST_WAIT.saturating_mul(1 << (self.attempt - 1).min(8)).min(LONGEST_BACKOFF);
+                // Many that failed at once must not come back at once.
+                doubled.mul_f64(0.5 + fastrand::f64() / 2.0)
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The three wire formats: how a request is written, and how the events of a reply are read.
+
+mod chat;
+mod messages;
+mod responses;
+
+use pincer_json::Json;
+use serde_json::Value;
+use sse_stream::Sse;
+
+use crate::body::Body;
+use crate::draft::Draft;
+use crate::error::{ErrorKind, ModelError};
+use crate::event::Event;
+use crate::message::{Api, Image};
+use crate::request::Request;
+use crate::settings::Target;
+use crate::thinking::Level;
+
+/// Writes the body of a request.
+pub(crate) fn body(request: &Request, target: &Target, level: Level) -> Result<Body, ModelError> {
+    let mut body = match target.provider.api {
+        Api::ChatCompletions => chat::body(request, target, level),
+        Api::Responses => responses::body(request, target, level),
+        Api::Messages => messages::body(request, target, level),
+    }?;
+    body.set_params(&target.model.params)?;
+    Ok(body)
+}
+
+/// Reads the events of one reply.
+pub(crate) enum Reader {
+    Chat(chat::Reader),
+    Responses(responses::Reader),
+    Messages(messages::Reader),
+}
+
+impl Reader {
+    pub(crate) fn new(api: Api) -> Self {
+        match api {
+            Api::ChatCompletions => Self::Chat(chat::Reader::default()),
+            Api::Responses => Self::Responses(responses::Reader::default()),
+            Api::Messages => Self::Messages(messages::Reader::default()),
+        }
+    }
+
+    /// Takes an event in. Returns whether it was the last one.
+    pub(crate) fn take(&mut self, event: &Sse, out: &mut Vec<Event>) -> Result<bool, ModelError> {
+        let Some(data) = event.data.as_deref() else { return Ok(false) };
+        match self {
+            Self::Chat(reader) => reader.take(data, out),
+            Self::Responses(reader) => reader.take(data, out),
+            Self::Messages(reader) => reader.take(data, out),
+        }
+    }
+
+    pub(crate) fn draft(&self) -> &Draft {
+        match self {
+            Self::Chat(reader) => &reader.draft,
+            Self::Responses(reader) => &reader.draft,
+            Self::Messages(reader) => &reader.draft,
+        }
+    }
+
+    /// Returns the draft if the reply is complete, although no event has said so.
+    pub(crate) fn into_draft(self) -> Draft {
+        match self {
+            Self::Chat(reader) => reader.draft,
+            Self::Responses(reader) => reader.draft,
+            Self::Messages(reader) => reader.draft,
+        }
+    }
+
+    /// Returns whether the end of the stream is the end of the reply.
+    pub(crate) fn is_complete(&self) -> bool {
+        match self {
+            // Not every server sends `[DONE]`.
+            Self::Chat(reader) => reader.draft.stop.is_some(),
+            Self::Responses(_) | Self::Messages(_) => false,
+        }
+    }
+}
+
+/// An event that cannot be read.
+fn malformed(what: &str, error: impl std::fmt::Display) -> ModelError {
+    ModelError::new(ErrorKind::Malformed, format!("{what} cannot be read: {error}"))
+}
+
+/// Text of the provider that is kept as it is.
+fn kept(raw: &str) -> Result<Json, ModelError> {
+    Json::parse(raw).map_err(|error| malformed("a part of the reply", error))
+}
+
+/// `data:image/png;base64,…`, or the address itself.
+fn image_url(image: &Image) -> String {
+    match image {
+        Image::Data { media_type, base64 } => format!("data:{media_type};base64,{base64}"),
+        Image::Url(url) => url.clone(),
+    }
+}
+
+/// The word of a level for OpenAI's formats.
+fn effort(level: Level) -> &'static str {
+    match level {
+        Level::Off => "none",
+        Level::Adaptive => Level::Medium.name(),
+        level => level.name(),
+    }
+}
+
+/// Reads a member as a number of tokens.
+fn tokens(value: &Value, path: &[&str]) -> u64 {
+    path.iter().try_fold(value, |value, key| value.get(key)).and_then(Value::as_u64).unwrap_or(0)
+}
