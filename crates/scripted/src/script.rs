@@ -1,0 +1,93 @@
+//! The script: one reply per request.
+
+use std::path::Path;
+
+use crate::error::{Error, Flaw};
+use crate::file;
+use crate::reply::Reply;
+
+/// The name of the only model of a script that names none.
+pub(crate) const MODEL: &str = "scripted";
+
+/// The replies of a server, one per request, in order, and the models it lists.
+///
+/// When the replies are used up, a request gets status 500, unless the last reply is repeated.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Script {
+    pub(crate) models: Vec<String>,
+    pub(crate) replies: Vec<Reply>,
+}
+
+impl Default for Script {
+    fn default() -> Self {
+        Self { models: vec![MODEL.to_owned()], replies: Vec::new() }
+    }
+}
+
+impl Script {
+    /// Makes a script without replies, with one model called `scripted`.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the models that the server lists. A request may name any model.
+    #[must_use]
+    pub fn models(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.models = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Appends a reply.
+    #[must_use]
+    pub fn reply(mut self, reply: impl Into<Reply>) -> Self {
+        self.replies.push(reply.into());
+        self
+    }
+
+    /// Reads a script in JSON5. `crates/scripted/README.md` has all keys.
+    ///
+    /// ```
+    /// let script = pincer_scripted::Script::parse(r#"{
+    ///   replies: [
+    ///     { parts: [{ text: "One moment." }, { call: { id: "call_1", name: "exec", arguments: { code: "return 1" } } }] },
+    ///     { expect: { contains: "1" }, parts: [{ text: "It is 1." }], wire: { cut: 1 } },
+    ///   ],
+    /// }"#)?;
+    /// # let _ = script;
+    /// # Ok::<(), pincer_scripted::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the text is no script, or a reply contradicts itself.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let script = file::parse(text)?;
+        script.check()?;
+        Ok(script)
+    }
+
+    /// Reads a script from a file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or [`Script::parse`] fails.
+    pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
+        Self::parse(&text)
+    }
+
+    /// Checks what the types do not show.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        for (at, reply) in self.replies.iter().enumerate() {
+            let is_last = at + 1 == self.replies.len();
+            let too_early = if reply.repeat && !is_last { Err(Flaw::RepeatedTooEarly) } else { Ok(()) };
+            too_early.and_then(|()| reply.check()).map_err(|flaw| Error::Reply { reply: at + 1, flaw })?;
+        }
+        Ok(())
+    }
+
+    /// Returns the reply to the n-th model request, counted from 0.
+    pub(crate) fn reply_to(&self, number: usize) -> Option<&Reply> {
+        self.replies.get(number).or_else(|| self.replies.last().filter(|reply| reply.repeat))
+    }
+}
