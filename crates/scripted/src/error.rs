@@ -1,4 +1,4 @@
-//! Why there is no script, or no server.
+//! Errors of scripts and servers.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },
@@ -24,7 +24,7 @@ pub enum Error {
     Reply {
         /// The reply, counted from 1.
         reply: usize,
-        /// What is wrong with it.
+        /// The contradiction.
         #[source]
         flaw: Flaw,
     },
@@ -33,7 +33,7 @@ pub enum Error {
     Listen {
         /// The port that was asked for; 0 stands for any.
         port: u16,
-        /// What the system says.
+        /// The system's error.
         #[source]
         source: io::Error,
     },

@@ -1,4 +1,4 @@
-//! What the server knows of its requests.
+//! Requests, and the progress of their answers.
 
 use std::collections::BTreeMap;
 use std::future::pending;
@@ -32,7 +32,7 @@ impl Request {
     }
 }
 
-/// How an answer ended.
+/// The end of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// All of it was sent.
@@ -43,7 +43,7 @@ pub enum End {
     Left,
 }
 
-/// How far an answer has come.
+/// The progress of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     Answering,

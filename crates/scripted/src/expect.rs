@@ -1,4 +1,4 @@
-//! What a reply expects of its request.
+//! Conditions that a reply sets for its request.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::exchange::Request;
 
-/// What a reply expects of its request. A request that is different gets status 400 with an explanation, and
+/// Conditions that a reply sets for its request. A request that does not meet them gets status 400 with an explanation, and
 /// [`Server::complaints`](crate::Server::complaints) has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

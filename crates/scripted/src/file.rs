@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::error::{Error, Flaw};
 use crate::expect::Expect;
-use crate::message::{Call, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
+use crate::message::{Call, ErrorForm, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
 use crate::reply::{Failure, Recorded, Reply};
 use crate::script::{MODEL, Script};
 use crate::wire::{Cut, Insert, LineEnd, Sent, Wire};
@@ -64,7 +64,7 @@ struct StreamErrorFile {
     code: Option<String>,
     message: Option<String>,
     #[serde(default)]
-    failed: bool,
+    form: ErrorForm,
 }
 
 #[derive(Default, Deserialize)]
@@ -146,7 +146,7 @@ impl ReplyFile {
         let stream_error = self.stream_error.map(|error| StreamError {
             after: error.after,
             fault: Fault { kind: error.r#type, code: error.code, message: error.message },
-            failed: error.failed,
+            form: error.form,
         });
         let usage = self.usage.unwrap_or_default();
         Ok(Message { parts, pieces: self.pieces, usage, stop: self.stop, stream_error }.into())

@@ -38,7 +38,7 @@ pub use error::{Error, Flaw};
 pub use exchange::{End, Request};
 pub use expect::Expect;
 pub use formats::Format;
-pub use message::{Call, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
+pub use message::{Call, ErrorForm, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
 pub use reply::{Failure, Recorded, Reply};
 pub use script::Script;
 pub use server::Server;

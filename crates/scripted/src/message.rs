@@ -1,4 +1,4 @@
-//! What a model says, before it has a format.
+//! Messages of a model, independent of any format.
 
 use std::num::NonZeroUsize;
 
@@ -30,8 +30,8 @@ pub enum Part {
 
 /// Reasoning, as far as a provider shows it.
 ///
-/// Chat Completions carries the text alone, as `reasoning_content`; Responses the text as a summary, with `encrypted`; Messages the text with
-/// `signature`, or `encrypted` as a redacted block if there is no text.
+/// Chat Completions carries the text alone, as `reasoning_content`; Responses the text as a summary, with `encrypted`; Messages
+/// the text with `signature`, or `encrypted` as a redacted block if there is no text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Thinking {
     /// The text.
@@ -74,8 +74,8 @@ impl Call {
 
 /// Tokens that a reply cost.
 ///
-/// The numbers of `input`, `cache_read` and `cache_write` do not overlap, as Anthropic counts; OpenAI's formats send their sum as the input.
-/// `thinking` is a part of `output`.
+/// The numbers of `input`, `cache_read` and `cache_write` do not overlap, as Anthropic counts; OpenAI's formats send their sum as
+/// the input. `thinking` is a part of `output`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Usage {
@@ -98,7 +98,7 @@ impl Usage {
     }
 }
 
-/// Why a model stopped. A format without a word for a reason sends the nearest it has.
+/// The reason why a model stopped. A format without a word for a reason sends the nearest it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Stop {
@@ -134,12 +134,25 @@ pub struct Fault {
 /// An error in the middle of a stream that began with status 200. A request without `stream` gets it as status 500.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct StreamError {
-    /// How many events come before it.
+    /// The number of events before it.
     pub after: usize,
     /// The error.
     pub fault: Fault,
-    /// Ends a Responses stream by `response.failed` instead of `error`. The other formats have only one form.
-    pub failed: bool,
+    /// Its form in a Responses stream. The other formats have only one.
+    pub form: ErrorForm,
+}
+
+/// The form of an error in a Responses stream. Clients meet all three.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ErrorForm {
+    /// An `error` event with code and message, as the published schema has it.
+    #[default]
+    Flat,
+    /// An `error` event with an `error` object in it, as the provider itself sends it.
+    Nested,
+    /// A `response.failed` event.
+    Failed,
 }
 
 impl Message {

@@ -47,7 +47,7 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// How many model requests there were.
+    /// The number of model requests so far.
     asked: usize,
     complaints: Vec<String>,
 }

@@ -1,22 +1,22 @@
-//! How the bytes of a reply travel.
+//! The way of a reply's bytes to the client.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// How the bytes of a reply travel. By default: at once, one chunk per event, to the end.
+/// The way of a reply's bytes to the client. By default: at once, one chunk per event, to the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wire {
-    /// Where chunks begin and end.
+    /// The boundaries of chunks.
     pub cut: Cut,
     /// The pause between two chunks.
     pub every: Duration,
-    /// How much is sent, and what happens then.
+    /// The part of the body that is sent.
     pub sent: Sent,
     /// Raw bytes between events.
     pub insert: Vec<Insert>,
-    /// What ends a line of an event stream.
+    /// The end of a line in an event stream.
     pub line_end: LineEnd,
     /// Leaves out the last event: `[DONE]`, `response.completed` or `message_stop`.
     pub omit_done: bool,
@@ -28,7 +28,7 @@ pub struct Wire {
     pub gzip: bool,
 }
 
-/// Where chunks begin and end. Each chunk is one chunk of HTTP and one write.
+/// The boundaries of chunks. Each chunk is one chunk of HTTP and one write.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Cut {
     /// One chunk per event.
@@ -40,7 +40,7 @@ pub enum Cut {
     At(Vec<usize>),
 }
 
-/// How much of a body is sent.
+/// The part of a body that is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Sent {
     /// Everything, with a proper end.
@@ -56,13 +56,13 @@ pub enum Sent {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Insert {
-    /// How many events come before it.
+    /// The number of events before it.
     pub at: usize,
     /// The bytes, with their own line ends.
     pub raw: String,
 }
 
-/// What ends a line of an event stream. The standard allows all three.
+/// The end of a line in an event stream. The standard allows all three.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub enum LineEnd {
     /// As providers send it.

@@ -26,7 +26,7 @@ pub enum Format {
     Messages,
 }
 
-/// What a reply takes from its request.
+/// The facts of a request that its reply repeats.
 pub(crate) struct Ask<'a> {
     /// The request's number, counted from 1; ids are made of it.
     pub(crate) number: usize,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Ask, CREATED, message_of};
 use crate::frame::Frame;
-use crate::message::{Call, Message, Part, Stop, StreamError, Thinking, Usage};
+use crate::message::{Call, ErrorForm, Message, Part, Stop, StreamError, Thinking, Usage};
 use crate::pieces::pieces;
 
 /// Makes the events: `created`, `in_progress`, each item from `output_item.added` to `output_item.done`, and the last one.
@@ -38,15 +38,25 @@ pub(super) fn whole(ask: &Ask<'_>, message: &Message) -> Value {
 /// Makes the event that ends a stream with an error, as the event with number `after`.
 pub(super) fn error_frame(ask: &Ask<'_>, error: &StreamError, after: usize) -> Frame {
     let message = message_of(500, &error.fault);
-    let code = error.fault.code.as_deref().or(error.fault.kind.as_deref()).unwrap_or("server_error");
-    if !error.failed {
-        return Frame::named(&json!({
+    let kind = error.fault.kind.as_deref().unwrap_or("server_error");
+    let code = error.fault.code.as_deref().unwrap_or(kind);
+    Frame::named(&match error.form {
+        ErrorForm::Flat => json!({
             "type": "error", "code": code, "message": message, "param": null, "sequence_number": after,
-        }));
-    }
-    let mut response = response(ask, "failed", Vec::new());
-    response["error"] = json!({ "code": code, "message": message });
-    Frame::named(&json!({ "type": "response.failed", "sequence_number": after, "response": response }))
+        }),
+        ErrorForm::Nested => json!({
+            "type": "error",
+            "error": { "type": kind, "code": code, "message": message, "param": null },
+            "sequence_number": after,
+        }),
+        ErrorForm::Failed => {
+            let mut response = response(ask, "failed", Vec::new());
+            // The published schema has a list of codes here, and no types of errors are in it.
+            let code = error.fault.code.as_deref().unwrap_or("server_error");
+            response["error"] = json!({ "code": code, "message": message });
+            json!({ "type": "response.failed", "sequence_number": after, "response": response })
+        }
+    })
 }
 
 /// The events so far, which are numbered.
@@ -193,8 +203,7 @@ impl Item<'_> {
             Kind::Call { call, .. } => {
                 let arguments = call.text();
                 events.deltas("response.function_call_arguments.delta", &place, &arguments);
-                let done = [("name", json!(call.name)), ("arguments", json!(arguments))];
-                events.push("response.function_call_arguments.done", with(&place, done));
+                events.push("response.function_call_arguments.done", with(&place, [("arguments", json!(arguments))]));
             }
         }
     }

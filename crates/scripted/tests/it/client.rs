@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     stream: BufReader<TcpStream>,
 }
 
-/// What came next of a body.
+/// The next thing that came of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Chunk(Vec<u8>),

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 
-use pincer_scripted::{Cut, Error, Failure, Flaw, LineEnd, Message, Script, Server, StreamError, Wire};
+use pincer_scripted::{Cut, Error, ErrorForm, Failure, Flaw, LineEnd, Message, Script, Server, StreamError, Wire};
 
 /// The reason why a script is refused.
 fn refusal(script: &str) -> String {
@@ -18,13 +18,13 @@ fn a_file_says_the_same_as_rust() {
           replies: [
             { status: 529, headers: { "Retry-After": "1" } },
             { parts: [{ text: "Hi" }], pieces: 2,
-              streamError: { after: 1, failed: true },
+              streamError: { after: 1, form: "failed" },
               wire: { cut: 1, everyMs: 5, lineEnd: "\r\n", omitDone: true } , repeat: true },
           ],
         }"#,
     );
     let message = Message::new().text("Hi").pieces(2.try_into().unwrap());
-    let message = message.stream_error(StreamError { after: 1, failed: true, ..StreamError::default() });
+    let message = message.stream_error(StreamError { after: 1, form: ErrorForm::Failed, ..StreamError::default() });
     let wire = Wire {
         cut: Cut::Every(1.try_into().unwrap()),
         every: std::time::Duration::from_millis(5),

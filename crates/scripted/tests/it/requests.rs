@@ -48,10 +48,10 @@ async fn an_error_without_a_type_has_the_providers_usual_one() {
 
 #[tokio::test]
 async fn errors_come_in_the_middle_of_a_stream() {
-    let script = |failed: bool| {
+    let script = |form: &str| {
         server(&format!(
             "{{ replies: [{{ parts: [{{ text: 'one two' }}], repeat: true,
-               streamError: {{ after: 3, type: 'overloaded_error', message: 'Busy.', failed: {failed} }} }}] }}"
+               streamError: {{ after: 3, type: 'overloaded_error', message: 'Busy.', form: '{form}' }} }}] }}"
         ))
     };
     let last = async |server: &Server, format| {
@@ -59,22 +59,27 @@ async fn errors_come_in_the_middle_of_a_stream() {
         assert_eq!((whole.status, whole.events().len()), (200, 4));
         (whole.events().pop().unwrap().0, whole.data().pop().unwrap())
     };
-    let (name, chat) = last(&script(false), Format::Chat).await;
+    let (name, chat) = last(&script("flat"), Format::Chat).await;
     assert_eq!(
         (name.as_str(), &chat["error"]["type"], &chat["error"]["message"]),
         ("", &json!("overloaded_error"), &json!("Busy."))
     );
-    let (name, event) = last(&script(false), Format::Responses).await;
+    let (name, event) = last(&script("flat"), Format::Responses).await;
     let expected = json!({
         "type": "error", "code": "overloaded_error", "message": "Busy.", "param": null, "sequence_number": 3,
     });
     assert_eq!((name.as_str(), event), ("error", expected));
-    let (name, event) = last(&script(true), Format::Responses).await;
+    let (name, event) = last(&script("nested"), Format::Responses).await;
+    assert_eq!(
+        (name.as_str(), &event["error"]["message"], &event["sequence_number"]),
+        ("error", &json!("Busy."), &json!(3))
+    );
+    let (name, event) = last(&script("failed"), Format::Responses).await;
     assert_eq!((name.as_str(), &event["response"]["status"]), ("response.failed", &json!("failed")));
-    assert_eq!(event["response"]["error"], json!({ "code": "overloaded_error", "message": "Busy." }));
-    let (name, event) = last(&script(false), Format::Messages).await;
+    assert_eq!(event["response"]["error"], json!({ "code": "server_error", "message": "Busy." }));
+    let (name, event) = last(&script("flat"), Format::Messages).await;
     assert_eq!((name.as_str(), &event["error"]), ("error", &json!({ "type": "overloaded_error", "message": "Busy." })));
-    assert_eq!(ask(&script(false), Format::Messages, &json!({})).await.status, 500);
+    assert_eq!(ask(&script("flat"), Format::Messages, &json!({})).await.status, 500);
 }
 
 #[tokio::test]
