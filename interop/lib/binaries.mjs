@@ -24,4 +24,5 @@ const built = (variable, name, args) => {
 export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "pincer"]);
 export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);
 export const liar = () => built("LIAR_BIN", "mcp-liar", ["-p", "pincer-testkit"]);
+export const scripted = () => built("SCRIPTED_BIN", "scripted-model", ["-p", "pincer-scripted"]);
 export const client = () => built("CLIENT_BIN", "mcp-client", ["-p", "pincer-testkit"]);

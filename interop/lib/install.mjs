@@ -110,6 +110,24 @@ export const CLIENTS = {
   python: async (here) => ({ command: [join(await python("mcp==2.3.0"), "bin", "python"), join(here, "sdk.py")], env: {} }),
 };
 
+const modelClient = (name, version, driver) => async (here) => ({
+  command: [await node(), join(here, driver)],
+  env: { MODEL_SDK: await npm(name, version) },
+});
+const pythonModelClient = (requirement, driver) => async (here) => ({
+  // Its compiled modules stay out of the clone.
+  command: [join(await python(requirement), "bin", "python"), "-B", join(here, driver)],
+  env: {},
+});
+
+/** Official clients of models by name: the formats they speak, and a command that is followed by the format, the address and the asks. */
+export const MODEL_CLIENTS = {
+  "openai-node": { formats: ["chat", "responses"], install: modelClient("openai", "7.53.0", "openai.mjs") },
+  "openai-python": { formats: ["chat", "responses"], install: pythonModelClient("openai==3.49.0", "openai_driver.py") },
+  "anthropic-node": { formats: ["messages"], install: modelClient("@anthropic-ai/sdk", "1.8.0", "anthropic.mjs") },
+  "anthropic-python": { formats: ["messages"], install: pythonModelClient("anthropic==2.8.0", "anthropic_driver.py") },
+};
+
 /** The Inspector's command line. */
 export const inspector = async () => [...(await program("@modelcontextprotocol/inspector", "2.12.0", "mcp-inspector")), "--cli"];
 

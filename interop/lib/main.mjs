@@ -2,11 +2,12 @@
 import { clients } from "./clients.mjs";
 import { conformance } from "./conformance.mjs";
 import { declarations } from "./declarations.mjs";
+import { models } from "./models.mjs";
 import { stopAll } from "./processes.mjs";
 import { servers } from "./servers.mjs";
 import { table } from "./table.mjs";
 
-const parts = { conformance, servers, clients, declarations };
+const parts = { conformance, servers, clients, declarations, models };
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
 
 /** Runs each part whatever became of those before, and sums up. */

@@ -61,7 +61,7 @@ export async function listen(command, options) {
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return { ...process_, url: `http://${address()}/mcp` };
+  return { ...process_, origin: `http://${address()}`, url: `http://${address()}/mcp` };
 }
 
 export const stopAll = () => Promise.all([...running].map((process_) => process_.stop()));
