@@ -5,6 +5,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::error::{Error, Flaw};
 use crate::expect::Expect;
@@ -92,6 +93,11 @@ struct RecordedFile {
     headers: BTreeMap<String, String>,
     body: String,
     cuts: Option<Vec<usize>>,
+    /// For people: the format, and the request that had this answer.
+    #[serde(default, rename = "api")]
+    _api: Option<IgnoredAny>,
+    #[serde(default, rename = "request")]
+    _request: Option<IgnoredAny>,
 }
 
 fn default_status() -> u16 {
