@@ -38,7 +38,9 @@ pub(crate) fn filter(text: &str) -> Result<Targets, FilterError> {
 
 /// The SDK of MCP calls every server that is down an error of its own, and says it in its own words; we say it in ours.
 fn quiet(level: LevelFilter) -> Targets {
-    Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF)
+    let usual = Targets::new().with_default(level).with_target("rmcp", LevelFilter::OFF);
+    // Each of these has a switch of its own.
+    usual.with_target("pincer_model::debug", LevelFilter::INFO)
 }
 
 /// Begins to log.

@@ -91,6 +91,7 @@ fn main() -> ExitCode {
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.locations, &arguments),
+        Command::Models(arguments) => commands::models::run(&cli.locations, &arguments),
         Command::Secrets(arguments) => commands::secrets::run(&cli.locations, &arguments),
         Command::Approvals(arguments) => commands::approvals::run(&cli.locations, &arguments),
         Command::Backup(arguments) => commands::backup::backup(&cli.locations, &arguments),

@@ -126,6 +126,18 @@ Examples:
   pincer mcp list
   pincer mcp test github")]
     Mcp(McpArguments),
+    /// Look at language models: which there are, and whether one answers
+    #[command(after_help = "\
+Examples:
+  pincer models list
+  pincer models list --offline --json
+  pincer models test
+  pincer models test anthropic/NAME
+
+A well-known provider needs nothing but its key in the usual variable (ANTHROPIC_API_KEY, OPENAI_API_KEY, …); others are in
+`models.providers` of the config. `test` sends one tiny request.
+Exit codes: 0 it answers, 1 it does not, 2 wrong usage or config.")]
+    Models(ModelsArguments),
     /// Keep values that the config names as ${secret:NAME}: set, list and remove them
     #[command(after_help = "\
 Examples:
@@ -276,6 +288,31 @@ pub(crate) struct ApprovalsArguments {
     /// Print one JSON document
     #[arg(long, global = true)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ModelsArguments {
+    #[command(subcommand)]
+    pub command: ModelsCommand,
+    /// Print one JSON document
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum ModelsCommand {
+    /// List the models of the config, and those that each provider says it has
+    List {
+        /// Ask no provider
+        #[arg(long)]
+        offline: bool,
+    },
+    /// Send one tiny request, and time each step
+    Test {
+        /// The model, as provider/model; otherwise that of agents.defaults
+        #[arg(value_name = "PROVIDER/MODEL")]
+        name: Option<String>,
+    },
 }
 
 #[derive(Args)]

@@ -14,6 +14,8 @@ use crate::event::Reply;
 use crate::record::{Recorder, Recording};
 use crate::settings::Target;
 
+/// The target of these logs. They are shown whatever the level is: each has a switch of its own.
+const TARGET: &str = "pincer_model::debug";
 /// The characters of a payload that are logged.
 const MOST_PAYLOAD_CHARS: usize = 65_536;
 /// The characters of an event that are logged.
@@ -141,7 +143,7 @@ impl Watch {
         }
         self.target = target.to_string();
         if self.debug.transport {
-            info!(target = %self.target, url = %shown(url), bytes = body.len(), "model request");
+            info!(target: TARGET, model = %self.target, url = %shown(url), bytes = body.len(), "model request");
         }
         if self.debug.payload == Payload::Off {
             return;
@@ -155,15 +157,15 @@ impl Watch {
         match self.debug.payload {
             Payload::Off => {}
             Payload::Summary => {
-                info!(target = %self.target, messages, tools = names.len(), bytes = body.len(), "model payload");
+                info!(target: TARGET, model = %self.target, messages, tools = names.len(), bytes = body.len(), "model payload");
             }
             Payload::Tools => {
                 let tools = self.hiding.text(&names.join(","));
-                info!(target = %self.target, messages, tools, bytes = body.len(), "model payload");
+                info!(target: TARGET, model = %self.target, messages, tools, bytes = body.len(), "model payload");
             }
             Payload::FullRedacted => {
                 let payload = capped(self.hiding.json(body), MOST_PAYLOAD_CHARS);
-                info!(target = %self.target, payload, "model payload");
+                info!(target: TARGET, model = %self.target, payload, "model payload");
             }
         }
     }
@@ -174,7 +176,7 @@ impl Watch {
         }
         if self.debug.transport {
             let milliseconds = self.begun.elapsed().as_secs_f64() * 1000.0;
-            info!(target = %self.target, status = response.status().as_u16(), ms = milliseconds, "model response");
+            info!(target: TARGET, model = %self.target, status = response.status().as_u16(), ms = milliseconds, "model response");
         }
     }
 
@@ -193,11 +195,11 @@ impl Watch {
             Events::Events => {
                 let kind = event.event.clone().unwrap_or_else(|| "message".to_owned());
                 let kind = capped(self.hiding.text(&kind), MOST_EVENT_CHARS);
-                info!(target = %self.target, number = self.events, kind, bytes = data.len(), "model event");
+                info!(target: TARGET, model = %self.target, number = self.events, kind, bytes = data.len(), "model event");
             }
             Events::Peek if self.events <= PEEKED => {
                 let data = capped(self.hiding.json(data), MOST_EVENT_CHARS);
-                info!(target = %self.target, number = self.events, data, "model event");
+                info!(target: TARGET, model = %self.target, number = self.events, data, "model event");
             }
             Events::Peek => {}
         }
@@ -207,7 +209,7 @@ impl Watch {
         if self.debug.transport {
             let milliseconds = self.begun.elapsed().as_secs_f64() * 1000.0;
             info!(
-                target = %self.target, events = self.events, bytes = self.bytes, ms = milliseconds,
+                target: TARGET, model = %self.target, events = self.events, bytes = self.bytes, ms = milliseconds,
                 stop = ?reply.stop, input = reply.usage.prompt(), output = reply.usage.output, "model reply"
             );
         }

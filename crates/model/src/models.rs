@@ -101,6 +101,11 @@ impl Models {
         Replying(events.boxed())
     }
 
+    /// Looks up the key that a provider would be asked with. Returns the name of its profile.
+    pub async fn key(&self, provider: &Provider) -> Result<String, ModelError> {
+        Ok(self.0.keys.get(&provider.id, None, &[], false).await?.profile)
+    }
+
     pub(crate) fn client(&self, provider: &Provider) -> Result<Client, ModelError> {
         self.0.client(provider)
     }

@@ -18,6 +18,7 @@ pub(crate) mod confine;
 pub(crate) mod demo;
 pub(crate) mod exec;
 pub(crate) mod mcp;
+pub(crate) mod models;
 pub(crate) mod plugins;
 pub(crate) mod runs;
 pub(crate) mod secrets;

@@ -17,6 +17,7 @@ mod mcp_import;
 mod mcp_serve;
 mod mcp_starting;
 mod mcp_variables;
+mod models;
 mod plugins;
 mod secrets;
 mod starts;
