@@ -62,7 +62,7 @@ impl Attempt {
         watch.response(&response);
         let status = response.status();
         if !status.is_success() {
-            return Err(refused(response).await);
+            return Err(refused(response, |bytes| watch.chunk(bytes)).await);
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.to_ascii_lowercase().starts_with("text/event-stream") {
@@ -173,12 +173,13 @@ pub(crate) fn headers(provider: &Provider, key: Option<&Secret>) -> Result<Heade
     Ok(headers)
 }
 
-/// The error of an answer that is none.
-pub(crate) async fn refused(mut response: Response) -> ModelError {
+/// The error of an answer that is none. `see` is shown its body as it comes.
+pub(crate) async fn refused(mut response: Response, mut see: impl FnMut(&[u8])) -> ModelError {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let mut body = Vec::new();
     let fill = async {
         while let Ok(Some(bytes)) = response.chunk().await {
+            see(&bytes);
             let room = MOST_FAILURE_BYTES - body.len();
             body.extend_from_slice(&bytes[..bytes.len().min(room)]);
             if body.len() == MOST_FAILURE_BYTES {

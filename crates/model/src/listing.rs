@@ -23,7 +23,7 @@ impl Models {
         let sent = within(request.send(), window, None, "the provider has not answered").await?;
         let mut response = sent.map_err(|error| unreachable(failure(error, &url), window))?;
         if !response.status().is_success() {
-            return Err(refused(response).await);
+            return Err(refused(response, |_| {}).await);
         }
         let mut body = Vec::new();
         loop {

@@ -1,12 +1,15 @@
 //! Looking at requests and replies: what is shown, and what never is.
 
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use pincer_model::{Api, Debug, Events, Keys, Message, Models, Payload, Plan, Recorder, Request, Target};
+use pincer_model::{
+    Api, Debug, Event, Events, Keys, Message, ModelError, Models, Payload, Plan, Recorder, Request, Target,
+};
 use pincer_scripted::{Script, Server};
 
-use crate::common::{House, coding, hello, house, house_with, key, script};
+use crate::common::{House, coding, house, house_with, key, script};
 
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
@@ -94,29 +97,51 @@ fn the_variables_of_the_reference_switch_it_on() {
     assert!(!of(&[]).is_on());
 }
 
+/// Records one exchange with the provider of a script. Returns its events, its error, and the file.
+async fn recorded(api: Api, reply: &str, directory: &Path) -> (Vec<Event>, Option<ModelError>, PathBuf) {
+    let server = house(&script(&[reply])).server;
+    let recorder = Some(Recorder::new(&directory.join("exchanges")));
+    let keys = Keys::new([("p".to_owned(), vec![key("main", "key-of-the-provider")])].into());
+    let house = House { models: Models::new(keys, Debug::default(), recorder), server };
+    let (events, error) = house.events(Plan::new(house.target(api)), coding()).await;
+    let files: Vec<_> =
+        std::fs::read_dir(directory.join("exchanges")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 1);
+    (events, error, files[0].clone())
+}
+
+/// Asks the provider that replays a file.
+async fn replayed(api: Api, file: &Path) -> (Vec<Event>, Option<ModelError>) {
+    let server = Server::start(Script::from_file(file).unwrap()).unwrap();
+    let house = House { server, ..house(&script(&[])) };
+    house.events(Plan::new(house.target(api)), coding()).await
+}
+
 #[tokio::test]
 async fn an_exchange_that_was_recorded_can_be_replayed() {
     for api in Api::ALL {
         let directory = tempfile::tempdir().unwrap();
         let reply = "{ parts: [{ thinking: 'Hm.', signature: 'c2ln', encrypted: 'ZW5j' }, { text: 'Grüße, 世界' }, \
              { call: { id: 'a', name: 'exec', arguments: { code: 'return 1' } } }], wire: { cut: 13 } }";
-        let first = house(&script(&[reply]));
-        let recorder = Some(Recorder::new(&directory.path().join("exchanges")));
-        let keys = Keys::new([("p".to_owned(), vec![key("main", "key-of-the-provider")])].into());
-        let recording = House { models: Models::new(keys, Debug::default(), recorder), server: first.server };
-        let (expected, error) = recording.events(Plan::new(recording.target(api)), coding()).await;
+        let (expected, error, file) = recorded(api, reply, directory.path()).await;
         assert_eq!(error, None);
-        let files: Vec<_> =
-            std::fs::read_dir(directory.path().join("exchanges")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        assert_eq!(files.len(), 1);
-        let text = std::fs::read_to_string(&files[0]).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
         assert!(!text.contains("key-of-the-provider") && text.contains("Hello."), "{text}");
-        let replaying =
-            House { server: Server::start(Script::from_file(&files[0]).unwrap()).unwrap(), models: recording.models };
-        let (events, error) = replaying.events(Plan::new(replaying.target(api)), coding()).await;
+        let (events, error) = replayed(api, &file).await;
         assert_eq!(error, None);
         assert!(events == expected, "{api:?}: {events:?}");
     }
-    let plain = house(&script(&["{ parts: [{ text: 'x' }] }"]));
-    plain.reply(Api::Messages, hello()).await;
+}
+
+#[tokio::test]
+async fn a_refused_request_is_recorded_with_the_words_of_the_provider() {
+    for api in Api::ALL {
+        let directory = tempfile::tempdir().unwrap();
+        let reply = "{ status: 400, error: { message: 'no key-of-the-provider, please' } }";
+        let (_, expected, file) = recorded(api, reply, directory.path()).await;
+        assert!(expected.as_ref().is_some_and(|error| error.message.contains("please")), "{expected:?}");
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(!text.contains("key-of-the-provider") && text.contains("please"), "{text}");
+        assert_eq!(replayed(api, &file).await.1, expected);
+    }
 }
