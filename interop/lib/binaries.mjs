@@ -25,4 +25,5 @@ export const pincer = () => built("PINCER_BIN", "pincer", ["--release", "-p", "p
 export const fixture = () => built("FIXTURE_BIN", "mcp-fixture", ["-p", "pincer-testkit"]);
 export const liar = () => built("LIAR_BIN", "mcp-liar", ["-p", "pincer-testkit"]);
 export const scripted = () => built("SCRIPTED_BIN", "scripted-model", ["-p", "pincer-scripted"]);
+export const ask = () => built("ASK_BIN", "examples/ask", ["-p", "pincer-model", "--example", "ask"]);
 export const client = () => built("CLIENT_BIN", "mcp-client", ["-p", "pincer-testkit"]);

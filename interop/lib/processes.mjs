@@ -61,7 +61,8 @@ export async function listen(command, options) {
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-  return { ...process_, origin: `http://${address()}`, url: `http://${address()}/mcp` };
+  // Not a copy: what it writes goes on to be collected.
+  return Object.assign(process_, { origin: `http://${address()}`, url: `http://${address()}/mcp` });
 }
 
 export const stopAll = () => Promise.all([...running].map((process_) => process_.stop()));
