@@ -4,6 +4,7 @@
 mod common;
 mod failures;
 mod gate;
+mod real_server;
 mod requests;
 mod seeing;
 mod streams;
