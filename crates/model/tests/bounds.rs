@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
-use pincer_model::{Api, Debug, ErrorKind, Keys, Message, ModelError, Models, Plan, Profile, Provider, Request, Target};
+use pincer_model::{
+    Api, Debug, ErrorKind, Keys, Message, ModelError, Models, Plan, Profile, Provider, Request, Target,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -30,8 +32,14 @@ async fn endless(head: &'static str, before: Vec<u8>, piece: Vec<u8>) -> String 
 }
 
 async fn asked(api: Api, url: &str) -> ModelError {
-    let provider =
-        Provider { id: "p".into(), base_url: url.parse().unwrap(), api, headers: BTreeMap::new(), timeout: None, models: Vec::new() };
+    let provider = Provider {
+        id: "p".into(),
+        base_url: url.parse().unwrap(),
+        api,
+        headers: BTreeMap::new(),
+        timeout: None,
+        models: Vec::new(),
+    };
     let keys = Keys::new(BTreeMap::from([("p".to_owned(), vec![Profile { id: "p".into(), find: None }])]));
     let models = Models::new(keys, Debug::default(), None);
     let plan = Plan { attempts: 1, ..Plan::new(Target::new(&Arc::new(provider), "m")) };

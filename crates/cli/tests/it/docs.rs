@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 15] = [
+const DOCUMENTS: [&str; 16] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -22,6 +22,7 @@ const DOCUMENTS: [&str; 15] = [
     "docs/coverage.md",
     "docs/guest.md",
     "docs/mcp.md",
+    "docs/models.md",
     "docs/operators.md",
     "docs/programs.md",
     "docs/cli.md",
@@ -154,7 +155,7 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
 #[test]
 fn the_configs_in_the_documents_are_valid() {
     let mut count = 0;
-    for document in ["docs/mcp.md", "docs/operators.md"] {
+    for document in ["docs/mcp.md", "docs/models.md", "docs/operators.md"] {
         for block in read(document).split("```json5\n").skip(1) {
             let block = block.split("```").next().expect("a closed block");
             let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());
@@ -165,4 +166,20 @@ fn the_configs_in_the_documents_are_valid() {
         }
     }
     assert!(count >= 3);
+}
+
+#[test]
+fn the_page_lists_the_well_known_providers() {
+    let page = read("docs/models.md");
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `") && line.contains("://")).collect();
+    let expected: Vec<String> = pincer_model::PRESETS
+        .iter()
+        .map(|preset| {
+            let variables: Vec<String> = preset.variables.iter().map(|name| format!("`{name}` ")).collect();
+            let variables = variables.join("").trim_end().replace("` `", "`, `");
+            let end = if variables.is_empty() { String::new() } else { format!("{variables} ") };
+            format!("| `{}` | `{}` | `{}` | {end}|", preset.id, preset.base_url, preset.api.name())
+        })
+        .collect();
+    assert_eq!(rows, expected);
 }
