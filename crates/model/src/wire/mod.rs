@@ -12,13 +12,21 @@ use crate::body::Body;
 use crate::draft::Draft;
 use crate::error::{ErrorKind, ModelError};
 use crate::event::Event;
-use crate::message::{Api, Image};
+use crate::message::{Api, Content, Image, Message};
 use crate::request::Request;
 use crate::settings::Target;
 use crate::thinking::Level;
 
 /// Writes the body of a request.
 pub(crate) fn body(request: &Request, target: &Target, level: Level) -> Result<Body, ModelError> {
+    let in_words;
+    let request = match target.model.takes_images {
+        Some(false) => {
+            in_words = without_images(request);
+            &in_words
+        }
+        _ => request,
+    };
     let mut body = match target.provider.api {
         Api::ChatCompletions => chat::body(request, target, level),
         Api::Responses => responses::body(request, target, level),
@@ -26,6 +34,23 @@ pub(crate) fn body(request: &Request, target: &Target, level: Level) -> Result<B
     }?;
     body.set_params(&target.model.params)?;
     Ok(body)
+}
+
+/// The request for a model that takes text only: a picture becomes a note that there was one.
+fn without_images(request: &Request) -> Request {
+    const NOTE: &str = "[A picture was left out: this model takes text only.]";
+    let mut request = request.clone();
+    let contents = request.messages.iter_mut().flat_map(|message| match message {
+        Message::User(content) => vec![content],
+        Message::Results(results) => results.iter_mut().map(|result| &mut result.content).collect(),
+        Message::Assistant(_) => Vec::new(),
+    });
+    for content in contents.flatten() {
+        if matches!(content, Content::Image(_)) {
+            *content = NOTE.into();
+        }
+    }
+    request
 }
 
 /// Reads the events of one reply.

@@ -8,6 +8,8 @@ use std::path::Path;
 
 use pincer_model::{Api, ErrorKind, Event, ModelError, Plan, Reply, Stop, Usage};
 use pincer_scripted::{Script, Server};
+use proptest::prelude::*;
+use serde_json::Value;
 
 use crate::common::{House, hello, house, script};
 
@@ -65,5 +67,27 @@ async fn a_prompt_beyond_the_window_is_an_overflow_with_its_numbers() {
         assert_eq!(texts, Vec::<String>::new(), "{api:?}");
         assert_eq!(error.kind, ErrorKind::ContextOverflow { used: Some(629), limit: Some(512) }, "{api:?}");
         assert_eq!(error.status, Some(400), "{api:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn any_split_of_a_recorded_stream_gives_the_same_events(places in proptest::collection::btree_set(1..100_000_usize, 0..60)) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for api in Api::ALL {
+            let name = format!("llamacpp-{}-end.json", api.name());
+            let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recorded").join(name);
+            let mut exchange: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+            let length = exchange["replies"][0]["recorded"]["body"].as_str().unwrap().len();
+            let mut events = |cuts: Vec<usize>| {
+                exchange["replies"][0]["recorded"]["cuts"] = cuts.into();
+                let house = house(&exchange.to_string());
+                runtime.block_on(house.events(Plan::new(house.target(api)), hello()))
+            };
+            let cuts: std::collections::BTreeSet<usize> = places.iter().map(|place| 1 + place % (length - 1)).collect();
+            prop_assert!(events(cuts.into_iter().collect()) == events(Vec::new()), "{:?}", api);
+        }
     }
 }

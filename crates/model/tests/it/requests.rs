@@ -143,6 +143,15 @@ async fn messages_are_written_as_its_servers_want_them() {
 }
 
 #[tokio::test]
+async fn a_model_that_takes_text_only_is_sent_no_picture() {
+    for api in Api::ALL {
+        let body = sent(api, Model { takes_images: Some(false), ..Model::default() }, conversation()).await.to_string();
+        assert!(!body.contains("aWNvbg==") && !body.contains("Pictures of the results"), "{api:?}: {body}");
+        assert_eq!(body.matches("A picture was left out").count(), 2, "{api:?}: {body}");
+    }
+}
+
+#[tokio::test]
 async fn thinking_is_said_in_the_words_of_each_format_and_model() {
     use Level::{Adaptive, High, Low, Max, Medium, Off, XHigh};
     let effort = Reasoning::Effort(vec![Off, Low, Medium, High]);
