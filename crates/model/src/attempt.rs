@@ -10,7 +10,7 @@ use reqwest::{Client, Response};
 use crate::debug::Watch;
 use crate::error::{ErrorKind, ModelError};
 use crate::event::Event;
-use crate::failure::answered;
+use crate::failure::{answered, in_stream};
 use crate::gate::Sealed;
 use crate::keys::Secret;
 use crate::limits::{MOST_EVENT_BYTES, MOST_FAILURE_BYTES, MOST_MESSAGE_CHARS, MOST_STREAM_BYTES};
@@ -58,7 +58,7 @@ impl Attempt {
         watch.request(target, &url, body.text());
         let request = client.post(url.clone()).headers(headers).body(body.text().to_owned());
         let sent = within(request.send(), limits.window, limits.deadline, "the provider has not answered").await?;
-        let response = sent.map_err(|error| unreachable(failure(error, &url), limits.window))?;
+        let mut response = sent.map_err(|error| unreachable(failure(error, &url), limits.window))?;
         watch.response(&response);
         let status = response.status();
         if !status.is_success() {
@@ -72,7 +72,14 @@ impl Attempt {
                 true => format!("{at} answered with something that is not a stream of events"),
                 false => format!("{at} answered with `{kind}` instead of a stream of events"),
             };
-            return Err(ModelError::new(ErrorKind::Malformed, message).retry(crate::Retry::No));
+            let body = beginning(&mut response, |bytes| watch.chunk(bytes)).await;
+            // Some say what is wrong with status 200.
+            let told =
+                serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|value| value.get("error").is_some());
+            return Err(match told {
+                true => in_stream(&String::from_utf8_lossy(&body)),
+                false => ModelError::new(ErrorKind::Malformed, message).retry(crate::Retry::No),
+            });
         }
         let origin =
             Origin { provider: target.provider.id.clone(), api: target.provider.api, model: target.model.id.clone() };
@@ -174,8 +181,13 @@ pub(crate) fn headers(provider: &Provider, key: Option<&Secret>) -> Result<Heade
 }
 
 /// The error of an answer that is none. `see` is shown its body as it comes.
-pub(crate) async fn refused(mut response: Response, mut see: impl FnMut(&[u8])) -> ModelError {
+pub(crate) async fn refused(mut response: Response, see: impl FnMut(&[u8])) -> ModelError {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    answered(status, &headers, &beginning(&mut response, see).await)
+}
+
+/// The beginning of a body, as far as it comes soon.
+async fn beginning(response: &mut Response, mut see: impl FnMut(&[u8])) -> Vec<u8> {
     let mut body = Vec::new();
     let fill = async {
         while let Ok(Some(bytes)) = response.chunk().await {
@@ -188,7 +200,7 @@ pub(crate) async fn refused(mut response: Response, mut see: impl FnMut(&[u8])) 
         }
     };
     let _ = tokio::time::timeout(FAILURE_PATIENCE, fill).await;
-    answered(status, &headers, &body)
+    body
 }
 
 /// The error of a request that came to no answer.

@@ -32,13 +32,20 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
+    /// Counts bytes that are kept for this reply.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), ModelError> {
         self.bytes += bytes;
         if self.bytes > MOST_REPLY_BYTES {
             let most = MOST_REPLY_BYTES >> 20;
             return Err(ModelError::new(ErrorKind::TooLarge, format!("the reply has more than {most} MiB")));
         }
         Ok(())
+    }
+
+    /// Sets the provider's id of the reply. One that is too long is none: ids of calls are made of it.
+    pub(crate) fn set_id(&mut self, id: Option<&str>) {
+        const MOST: usize = 256;
+        self.id = id.filter(|id| !id.is_empty() && id.len() <= MOST).map(str::to_owned);
     }
 
     fn add(&mut self, piece: Piece) -> Result<At, ModelError> {

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::de::{Deserializer, MapAccess, Visitor};
-use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::error::{ErrorKind, ModelError};
@@ -12,7 +11,20 @@ use crate::message::Api;
 use crate::request::Surface;
 
 /// Members of a body, beside `tools`, that let a provider offer tools of its own to the model.
-const HOSTED: [&str; 6] = ["functions", "mcp_servers", "web_search_options", "plugins", "container", "tool_resources"];
+const HOSTED: [&str; 11] = [
+    "functions",
+    "mcp_servers",
+    "web_search_options",
+    "plugins",
+    "container",
+    "tool_resources",
+    // A prompt that is stored with the provider has tools of its own.
+    "prompt",
+    "extra_body",
+    "search_parameters",
+    "enable_search",
+    "web_search",
+];
 
 /// A body that has passed the gate. Nothing else can be sent.
 #[derive(Clone, Debug)]
@@ -32,15 +44,16 @@ impl Sealed {
         if let Some(hosted) = HOSTED.iter().find(|key| members.contains_key(**key)) {
             return Err(differs(format!("its body has `{hosted}`, which can bring other tools")));
         }
-        let tools: Vec<Value> = match members.get("tools") {
+        let tools: Vec<&RawValue> = match members.get("tools") {
             Some(tools) => serde_json::from_str(tools.get())
                 .map_err(|error| differs(format!("its list of tools cannot be read ({error})")))?,
             None => Vec::new(),
         };
         let mut found = BTreeSet::new();
-        for tool in &tools {
-            let name =
-                name(api, tool).ok_or_else(|| differs("an entry of its list of tools has no name".to_owned()))?;
+        for tool in tools {
+            let name = name(api, tool)
+                .map_err(|error| differs(format!("an entry of its list of tools cannot be read ({error})")))?
+                .ok_or_else(|| differs("an entry of its list of tools has no name".to_owned()))?;
             if !found.insert(name.clone()) {
                 return Err(differs(format!("its list of tools has `{name}` twice")));
             }
@@ -65,24 +78,32 @@ fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// The name under which a model sees a tool. One that the provider hosts has only a kind.
-fn name(api: Api, tool: &Value) -> Option<String> {
-    let kind = tool.get("type").and_then(Value::as_str);
-    let named = |value: &Value| value.get("name").and_then(Value::as_str).map(str::to_owned);
-    match (api, kind) {
-        (Api::ChatCompletions, Some("function")) => named(tool.get("function")?),
-        (Api::Responses, Some("function")) => named(tool),
-        (Api::Messages, None | Some("custom")) => named(tool),
+fn name(api: Api, tool: &RawValue) -> Result<Option<String>, serde_json::Error> {
+    let entry = members(tool.get())?;
+    let text = |members: &Members, key: &str| -> Option<String> { serde_json::from_str(members.get(key)?.get()).ok() };
+    let kind = text(&entry, "type");
+    Ok(match (api, kind.as_deref()) {
+        (Api::ChatCompletions, Some("function")) => match entry.get("function") {
+            Some(function) => text(&members(function.get())?, "name"),
+            None => None,
+        },
+        (Api::Responses, Some("function")) => text(&entry, "name"),
+        (Api::Messages, None | Some("custom")) => text(&entry, "name"),
         // A hosted tool, or one of a kind to come: never what the surface means by the same name.
-        (_, Some(kind)) => Some(format!("{kind}:{}", named(tool).unwrap_or_default())),
+        (_, Some(kind)) => Some(format!("{kind}:{}", text(&entry, "name").unwrap_or_default())),
         (_, None) => None,
-    }
+    })
 }
 
-/// The members of an object. One that is there twice is an error: two readers could see two different ones.
-fn members(body: &str) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Error> {
-    struct Members;
-    impl<'de> Visitor<'de> for Members {
-        type Value = BTreeMap<String, Box<RawValue>>;
+/// The members of an object, by their keys in small letters.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Reads the members of an object. One that is there twice is an error: two readers could see two different ones. Some servers take
+/// `Tools` for `tools`, and even letters that only look alike.
+fn members(text: &str) -> Result<Members, serde_json::Error> {
+    struct Reading;
+    impl<'de> Visitor<'de> for Reading {
+        type Value = Members;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("an object")
@@ -91,16 +112,18 @@ fn members(body: &str) -> Result<BTreeMap<String, Box<RawValue>>, serde_json::Er
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
             let mut members = BTreeMap::new();
             while let Some((key, value)) = map.next_entry::<String, Box<RawValue>>()? {
-                if members.contains_key(&key) {
+                if !key.is_ascii() {
+                    return Err(serde::de::Error::custom(format!("the key `{key}` is not plain ASCII")));
+                }
+                if members.insert(key.to_ascii_lowercase(), value).is_some() {
                     return Err(serde::de::Error::custom(format!("`{key}` is there twice")));
                 }
-                members.insert(key, value);
             }
             Ok(members)
         }
     }
-    let mut reader = serde_json::Deserializer::from_str(body);
-    let members = reader.deserialize_map(Members)?;
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let members = reader.deserialize_map(Reading)?;
     reader.end()?;
     Ok(members)
 }
@@ -145,6 +168,24 @@ mod tests {
                 (format!(r#"{{"tools":[{tools},{{"type":"web_search"}}]}}"#), "`web_search:`"),
                 (format!(r#"{{"tools":[{tools},{{"type":"bash_20250124","name":"exec"}}]}}"#), "`bash_20250124:exec`"),
                 (format!(r#"{{"tools":[{tools},{{}}]}}"#), "has no name"),
+                (format!(r#"{{"tools":[{tools}],"Tools":[]}}"#), "`Tools` is there twice"),
+                (format!(r#"{{"tools":[{tools}],"tool\u017f":[]}}"#), "is not plain ASCII"),
+                (format!(r#"{{"tools":[{tools}],"MCP_Servers":[]}}"#), "`mcp_servers`"),
+                (format!(r#"{{"tools":[{tools}],"prompt":{{}}}}"#), "`prompt`"),
+                (
+                    format!(
+                        r#"{{"tools":[{}]}}"#,
+                        tools.replacen("\"name\":\"exec\"", "\"name\":\"rm\",\"name\":\"exec\"", 1)
+                    ),
+                    "`name` is there twice",
+                ),
+                (
+                    format!(
+                        r#"{{"tools":[{}]}}"#,
+                        tools.replacen("\"name\":\"exec\"", "\"name\":\"exec\",\"Name\":\"rm\"", 1)
+                    ),
+                    "`Name` is there twice",
+                ),
                 (format!(r#"{{"tools":[{tools}],"mcp_servers":[]}}"#), "`mcp_servers`"),
                 (format!(r#"{{"tools":[{tools}],"functions":[]}}"#), "`functions`"),
                 (format!(r#"{{"tools":[{tools}]}} {{}}"#), "cannot be read again"),

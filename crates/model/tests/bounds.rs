@@ -82,7 +82,19 @@ fn floods(api: Api) -> Vec<(&'static str, Vec<u8>, Vec<u8>)> {
             ].concat(),
         ),
     };
+    let kept = match api {
+        Api::ChatCompletions => {
+            event(format!("{{\"choices\":[{{\"index\":0,\"delta\":{{\"reasoning_details\":[{{\"data\":\"{long}\"}}]}}}}]}}"))
+        }
+        Api::Responses => event(format!("{{\"type\":\"response.output_item.added\",\"item\":{{\"type\":\"program\",\"code\":\"{long}\"}}}}")),
+        Api::Messages => [
+            event("{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\"}}".into()),
+            event(format!("{{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{{\"type\":\"signature_delta\",\"signature\":\"{long}\"}}}}")),
+        ]
+        .concat(),
+    };
     vec![
+        ("what is to be sent back, without end", start.clone(), kept),
         ("text without end", start.clone(), text),
         ("calls without end", start.clone(), call),
         ("arguments that never close", start.clone(), arguments),

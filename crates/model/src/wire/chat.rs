@@ -258,7 +258,7 @@ impl Reader {
             return Err(in_stream(error.get()));
         }
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.draft.id = chunk.id.filter(|id| !id.is_empty());
+            self.draft.set_id(chunk.id.as_deref());
             out.push(Event::Began { id: self.draft.id.clone(), model: chunk.model });
         }
         if let Some(usage) = chunk.usage.and_then(|usage| serde_json::from_str::<Value>(usage.get()).ok()) {
@@ -287,6 +287,7 @@ impl Reader {
             }
         }
         for detail in delta.reasoning_details.into_iter().flatten() {
+            self.draft.grow(detail.get().len())?;
             self.details.push(kept(detail.get())?);
         }
         match delta.content {
@@ -374,7 +375,7 @@ impl Reader {
         // A name without an id begins another call, unless it only repeats the name.
         let is_new = !name.is_empty()
             && matches!(self.draft.get(at), Some(Piece::Call { arguments, name: known, .. })
-                if known != name || serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok());
+                if known != name || is_complete(arguments));
         (!is_new).then_some(at)
     }
 
@@ -404,6 +405,12 @@ impl Reader {
         };
         self.draft.set_raw(*last, form)
     }
+}
+
+/// Whether arguments are a whole JSON text. Long ones are not looked at for each piece of them.
+fn is_complete(arguments: &str) -> bool {
+    const MOST: usize = 4096;
+    arguments.len() <= MOST && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
 }
 
 fn raw(member: &str, value: &impl Serialize) -> Result<Json, ModelError> {

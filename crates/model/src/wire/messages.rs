@@ -276,7 +276,7 @@ impl Reader {
         let wire: Wire = serde_json::from_str(data).map_err(|error| malformed("an event", error))?;
         match wire {
             Wire::MessageStart { message } => {
-                self.draft.id = message["id"].as_str().map(str::to_owned);
+                self.draft.set_id(message["id"].as_str());
                 self.usage(&message["usage"]);
                 let model = message["model"].as_str().map(str::to_owned);
                 out.push(Event::Began { id: self.draft.id.clone(), model });
@@ -328,6 +328,7 @@ impl Reader {
                 (at, Kind::Thinking { signature: text("signature").to_owned() })
             }
             Some("tool_use") => {
+                self.draft.grow(data.len())?;
                 let at = self.draft.begin_call(text("id"), text("name"), out)?;
                 (at, Kind::Call { input: block["input"].clone() })
             }
@@ -353,7 +354,7 @@ impl Reader {
             (Delta::Input { partial_json }, Kind::Call { .. }) => self.draft.push(open.at, &partial_json, out),
             (Delta::Signature { signature }, Kind::Thinking { signature: known }) => {
                 known.push_str(&signature);
-                Ok(())
+                self.draft.grow(signature.len())
             }
             // Citations, and what is yet to come.
             _ => Ok(()),

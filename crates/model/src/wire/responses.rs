@@ -167,7 +167,7 @@ impl Reader {
         match kind {
             "created" => {
                 let response = response(wire.response)?;
-                self.draft.id = response["id"].as_str().map(str::to_owned);
+                self.draft.set_id(response["id"].as_str());
                 let model = response["model"].as_str().map(str::to_owned);
                 out.push(Event::Began { id: self.draft.id.clone(), model });
             }
@@ -310,7 +310,7 @@ impl Reader {
             return Err(in_stream(&error.to_string()));
         }
         if self.draft.id.is_none() {
-            self.draft.id = whole["id"].as_str().map(str::to_owned);
+            self.draft.set_id(whole["id"].as_str());
         }
         // The whole reply again: what no event has completed is taken from here.
         #[derive(Deserialize)]

@@ -45,6 +45,10 @@ async fn every_kind_of_failure_is_known_in_every_format() {
                 ErrorKind::Malformed,
             ),
             (
+                "{ recorded: { status: 200, headers: { 'content-type': 'application/json' }, body: '{\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}' } }",
+                ErrorKind::Overloaded,
+            ),
+            (
                 "{ recorded: { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' } }",
                 ErrorKind::Malformed,
             ),
