@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 #[derive(Subcommand)]
 pub(crate) enum BenchCommand {
@@ -26,6 +26,20 @@ pub(crate) enum BenchCommand {
     /// Peak memory of the host for each megabyte of JSON: arguments, results of MCP servers, listings, output
     #[command(after_help = "Examples:\n  pincer bench memory\n  pincer bench memory --json --megabytes 6")]
     Memory(MemoryArguments),
+    /// Streams of models in all formats: from the socket to our events, parsing, many at once; beside OpenAI's own client
+    #[command(after_help = "Examples:\n  pincer bench model\n  pincer bench model --json\n\n\
+        OpenAI's own client is measured if Node.js and npm are there. It is installed from npm, once, into\n\
+        ${XDG_CACHE_HOME:-~/.cache}/pincer-interop.")]
+    Model(ModelArguments),
+    /// The server that `bench model` measures with: serves a script until its standard input ends
+    #[command(hide = true)]
+    ModelServer {
+        /// The script
+        script: PathBuf,
+    },
+    /// The client that `bench model` measures, in a process of its own
+    #[command(hide = true)]
+    ModelClient(ModelClientArguments),
     /// The server that `bench mcp` measures with
     #[command(hide = true)]
     TrivialServer,
@@ -92,4 +106,33 @@ pub(crate) struct MemoryArguments {
     /// Measures this case in this process, and prints its figures as JSON
     #[arg(long, hide = true)]
     pub case: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct ModelArguments {
+    /// Print one line of JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct ModelClientArguments {
+    /// The format of the streams
+    pub format: StreamFormat,
+    /// The address of the server
+    pub url: String,
+    /// The script of the server
+    pub script: PathBuf,
+    /// How many streams are read at once
+    pub streams: usize,
+    /// How often that happens
+    pub rounds: usize,
+}
+
+/// A wire format of models, as `bench model` names it.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum StreamFormat {
+    Chat,
+    Responses,
+    Messages,
 }

@@ -9,6 +9,7 @@ pub(crate) mod bench_load;
 pub(crate) mod bench_mcp;
 pub(crate) mod bench_memory;
 pub(crate) mod bench_memory_server;
+pub(crate) mod bench_model;
 pub(crate) mod bench_search;
 mod bench_suspended;
 pub(crate) mod bench_trivial;
