@@ -121,8 +121,8 @@ pub(crate) struct ModelClientArguments {
     pub format: StreamFormat,
     /// The address of the server
     pub url: String,
-    /// The script of the server
-    pub script: PathBuf,
+    /// The file with the text of each reply
+    pub text: PathBuf,
     /// How many streams are read at once
     pub streams: usize,
     /// How often that happens

@@ -165,42 +165,51 @@ impl Asking {
     }
 
     async fn step(&mut self) -> Result<(), ModelError> {
+        let failed = match &mut self.current {
+            // The usual step, once for each read of the connection: nothing is copied for it.
+            Some((attempt, _)) => match attempt.next(&mut self.ready).await {
+                Ok(false) => return Ok(()),
+                Ok(true) => None,
+                Err(mut error) => {
+                    error.has_shown = attempt.has_shown();
+                    Some(error)
+                }
+            },
+            None => return self.start().await,
+        };
+        // The connection is of no use any more.
+        let (Some((_, profile)), Some(target)) = (self.current.take(), self.plan.targets.get(self.target).cloned())
+        else {
+            return Ok(());
+        };
+        match failed {
+            None => {
+                self.inner.keys.worked(&target.provider.id, &profile);
+                self.is_over = true;
+                Ok(())
+            }
+            Some(error) => self.failed(&target, Some(&profile), self.without_secrets(error, &target)),
+        }
+    }
+
+    /// Sends the request to the present model.
+    async fn start(&mut self) -> Result<(), ModelError> {
         let Some(target) = self.plan.targets.get(self.target).cloned() else {
             return Err(ModelError::new(ErrorKind::NotFound, "no model is configured"));
         };
         if let Some(wait) = self.wait.take() {
             tokio::time::sleep(wait).await;
         }
-        if self.current.is_none() {
-            let key = self.key(&target).await;
-            let key = match key {
-                Ok(key) => key,
-                Err(error) => return self.failed(&target, None, error),
-            };
-            let profile = key.profile.clone();
-            match self.begin(&target, &key).await {
-                Ok(attempt) => self.current = Some((attempt, profile)),
-                Err(error) => return self.failed(&target, Some(&profile), self.without_secrets(error, &target)),
-            }
-        }
-        let Some((attempt, profile)) = &mut self.current else { return Ok(()) };
-        match attempt.next(&mut self.ready).await {
-            Ok(is_complete) => {
-                if is_complete {
-                    self.inner.keys.worked(&target.provider.id, profile);
-                    self.is_over = true;
-                    self.current = None;
-                }
+        let key = match self.key(&target).await {
+            Ok(key) => key,
+            Err(error) => return self.failed(&target, None, error),
+        };
+        match self.begin(&target, &key).await {
+            Ok(attempt) => {
+                self.current = Some((attempt, key.profile));
                 Ok(())
             }
-            Err(mut error) => {
-                error.has_shown = attempt.has_shown();
-                let profile = profile.clone();
-                // The connection is of no use any more.
-                self.current = None;
-                let error = self.without_secrets(error, &target);
-                self.failed(&target, Some(&profile), error)
-            }
+            Err(error) => self.failed(&target, Some(&key.profile), self.without_secrets(error, &target)),
         }
     }
 

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pincer_model::{
-    Api, Debug, Event, Events, Keys, Message, ModelError, Models, Payload, Plan, Recorder, Request, Target,
+    Api, Debug, ErrorKind, Event, Events, Keys, Message, ModelError, Models, Origin, Payload, Plan, Recorder, Request,
+    Target, replay,
 };
 use pincer_scripted::{Script, Server};
 
@@ -130,6 +131,12 @@ async fn an_exchange_that_was_recorded_can_be_replayed() {
         let (events, error) = replayed(api, &file).await;
         assert_eq!(error, None);
         assert!(events == expected, "{api:?}: {events:?}");
+        let recorded: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let body = recorded["replies"][0]["recorded"]["body"].as_str().unwrap();
+        let origin = Origin { provider: "p".into(), api, model: "scripted".into() };
+        assert_eq!(replay(&origin, body.as_bytes()).unwrap(), expected, "{api:?}");
+        let cut = replay(&origin, &body.as_bytes()[..body.len() / 2]).unwrap_err();
+        assert_eq!(cut.kind, ErrorKind::CutOff, "{api:?}");
     }
 }
 

@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::task::JoinSet;
 
 use super::Consumed;
-use super::script::{Script, ask, models};
+use super::script::{ask, models};
 use crate::cells::Outcome;
 use crate::measure::{forget_peak_of, milliseconds, peak_bytes_of, reported, resident_bytes};
 use crate::usage_bench::{ModelClientArguments, StreamFormat};
@@ -19,8 +19,8 @@ pub(crate) fn read(arguments: &ModelClientArguments) -> u8 {
 }
 
 async fn consume(arguments: &ModelClientArguments) -> Outcome<Consumed> {
-    let ModelClientArguments { format, url, script, streams, rounds } = arguments;
-    let (text, models) = (Script::text(script)?, models(None));
+    let ModelClientArguments { format, url, text, streams, rounds } = arguments;
+    let (text, models) = (std::fs::read_to_string(text)?, models(None));
     // Code that is loaded for the first time is no growth, and no time of an event.
     said(*format, url, &models).await?;
     let before = resident_bytes();

@@ -155,13 +155,13 @@ async fn of_format(directory: &Path, format: StreamFormat) -> Outcome<OfFormat> 
     progress(&format!("{name}, one long reply"));
     let ours = |url: &str, script: &Script, streams: usize, rounds: usize| {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["bench", "model-client", name, url]).arg(&script.file);
+        command.args(["bench", "model-client", name, url]).arg(&script.text);
         command.args([streams.to_string(), rounds.to_string()]);
         Ok(command)
     };
-    let one = one(directory, ours).await?;
+    let one = one(directory, format, ours).await?;
     progress(&format!("{name}, {STREAMS} replies at once"));
-    let many = many(directory, ours).await?;
+    let many = many(directory, format, ours).await?;
     let many_parse_percent = many.rate * many.streams as f64 * parse_us.p50 / 1e4;
     Ok(OfFormat { format: name, event_us, bare_read_us, parse_us, one, many, many_parse_percent })
 }
@@ -169,12 +169,12 @@ async fn of_format(directory: &Path, format: StreamFormat) -> Outcome<OfFormat> 
 async fn of_peer(directory: &Path) -> Outcome<OfPeer> {
     let peer = peer::Peer::install(directory).await?;
     let theirs = |url: &str, script: &Script, streams: usize, rounds: usize| {
-        Ok(peer.command(url, &script.file, streams, rounds))
+        Ok(peer.command(url, &script.text, streams, rounds))
     };
     progress("OpenAI's client, one long reply");
-    let one = one(directory, theirs).await?;
+    let one = one(directory, StreamFormat::Chat, theirs).await?;
     progress(&format!("OpenAI's client, {STREAMS} replies at once"));
-    Ok(OfPeer { version: peer::VERSION, one, many: many(directory, theirs).await? })
+    Ok(OfPeer { version: peer::VERSION, one, many: many(directory, StreamFormat::Chat, theirs).await? })
 }
 
 /// Parses a recorded reply again and again: the time for each event.
@@ -194,8 +194,12 @@ fn parsed(format: StreamFormat, body: &[u8]) -> Outcome<Vec<Duration>> {
     Ok(took)
 }
 
-async fn one(directory: &Path, client: impl Fn(&str, &Script, usize, usize) -> Outcome<Command>) -> Outcome<One> {
-    let script = Script::write(directory, LONG, Pace::AtOnce)?;
+async fn one(
+    directory: &Path,
+    format: StreamFormat,
+    client: impl Fn(&str, &Script, usize, usize) -> Outcome<Command>,
+) -> Outcome<One> {
+    let script = Script::write(directory, format, LONG, Pace::AtOnce).await?;
     let Consumed { round_ms, cpu_ms, complete, .. } = consumed(&script, client, 1, ROUNDS).await?;
     if complete != ROUNDS {
         return Err(format!("{complete} of {ROUNDS} long replies were complete").into());
@@ -204,8 +208,12 @@ async fn one(directory: &Path, client: impl Fn(&str, &Script, usize, usize) -> O
     Ok(One { us_per_event: summary(each, microseconds), cpu_us_per_event: cpu_ms * 1e3 / (ROUNDS * LONG) as f64 })
 }
 
-async fn many(directory: &Path, client: impl Fn(&str, &Script, usize, usize) -> Outcome<Command>) -> Outcome<Many> {
-    let script = Script::write(directory, STREAM_WORDS, Pace::HundredPerSecond)?;
+async fn many(
+    directory: &Path,
+    format: StreamFormat,
+    client: impl Fn(&str, &Script, usize, usize) -> Outcome<Command>,
+) -> Outcome<Many> {
+    let script = Script::write(directory, format, STREAM_WORDS, Pace::HundredPerSecond).await?;
     let consumed = consumed(&script, client, STREAMS, 1).await?;
     let ms: f64 = consumed.round_ms.iter().sum();
     Ok(Many {

@@ -1,4 +1,5 @@
-// Usage: node openai.mjs URL SCRIPT STREAMS ROUNDS
+// Usage: node openai.mjs URL TEXT STREAMS ROUNDS
+// TEXT is a file with the text of each reply.
 // Reads replies with OpenAI's own client, so many at once and so often, and prints what that took as one JSON line.
 // MODEL_SDK is the folder in whose node_modules the client is.
 import { readFileSync } from "node:fs";
@@ -6,8 +7,8 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 
 const { OpenAI } = createRequire(join(process.env.MODEL_SDK, "package.json"))("openai");
-const [url, script, streams, rounds] = process.argv.slice(2);
-const { text } = JSON.parse(readFileSync(script, "utf8")).replies[1].parts[0];
+const [url, file, streams, rounds] = process.argv.slice(2);
+const text = readFileSync(file, "utf8");
 const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: "bench", maxRetries: 0 });
 const request = {
   model: "scripted",
@@ -17,9 +18,9 @@ const request = {
 };
 
 async function said() {
-  let text = "";
-  for await (const { choices } of await client.chat.completions.create(request)) text += choices[0]?.delta.content ?? "";
-  return text;
+  let said = "";
+  for await (const { choices } of await client.chat.completions.create(request)) said += choices[0]?.delta.content ?? "";
+  return said;
 }
 
 // Code that is compiled for the first time is no growth, and no time of an event.

@@ -32,9 +32,9 @@ impl Peer {
         Ok(Self { node: node().await?, sdk, program })
     }
 
-    pub(super) fn command(&self, url: &str, script: &Path, streams: usize, rounds: usize) -> Command {
+    pub(super) fn command(&self, url: &str, text: &Path, streams: usize, rounds: usize) -> Command {
         let mut command = Command::new(&self.node);
-        command.arg(&self.program).arg(url).arg(script).args([streams.to_string(), rounds.to_string()]);
+        command.arg(&self.program).arg(url).arg(text).args([streams.to_string(), rounds.to_string()]);
         command.env("MODEL_SDK", &self.sdk);
         command
     }

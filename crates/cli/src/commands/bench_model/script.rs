@@ -7,7 +7,6 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use pincer_model::{Debug, Keys, Message, Models, Plan, Profile, Provider, Recorder, Replying, Request, Target};
 use pincer_scripted::Server;
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::cells::Outcome;
@@ -22,7 +21,7 @@ const WORDS: [&str; 12] =
 const FIRST: usize = 2_000;
 /// The pause between two words. The server's timer rounds it up to the next millisecond.
 const PAUSE_MS: u64 = 9;
-/// One write per event would measure the server, where it shall be as fast as its reader.
+/// A write for each event would take the server longer than its reader.
 const BYTES_AT_ONCE: usize = 16 << 10;
 
 /// How fast a reply is sent.
@@ -34,46 +33,40 @@ pub(super) enum Pace {
     HundredPerSecond,
 }
 
-/// A script in a file: a reply to warm up with, then the same reply to every request.
+/// A script in a file, and the text of its replies in another: a reply to warm up with, then the same reply to every request.
+/// The replies are recordings, so that the server has nothing to do but send them.
 pub(super) struct Script {
     pub file: PathBuf,
-}
-
-#[derive(Deserialize)]
-struct Written {
-    replies: [WrittenReply; 2],
-}
-
-#[derive(Deserialize)]
-struct WrittenReply {
-    parts: [WrittenPart; 1],
-}
-
-#[derive(Deserialize)]
-struct WrittenPart {
-    text: String,
+    pub text: PathBuf,
 }
 
 impl Script {
-    pub(super) fn write(directory: &Path, words: usize, pace: Pace) -> Outcome<Self> {
-        let wire = match pace {
-            Pace::AtOnce => json!({ "cut": BYTES_AT_ONCE }),
-            Pace::HundredPerSecond => json!({ "everyMs": PAUSE_MS }),
-        };
-        let script = json!({ "replies": [
-            { "parts": [{ "text": text(FIRST) }], "wire": { "cut": BYTES_AT_ONCE } },
-            { "parts": [{ "text": text(words) }], "wire": wire, "repeat": true },
-        ] });
-        let file = directory.join("script.json5");
-        std::fs::write(&file, script.to_string())?;
-        Ok(Self { file })
+    pub(super) async fn write(directory: &Path, format: StreamFormat, words: usize, pace: Pace) -> Outcome<Self> {
+        let script = Self { file: directory.join("script.json5"), text: directory.join("said.txt") };
+        let first = reply(&recorded(format, FIRST).await?, Pace::AtOnce)?;
+        let mut further = reply(&recorded(format, words).await?, pace)?;
+        further["repeat"] = true.into();
+        std::fs::write(&script.file, json!({ "replies": [first, further] }).to_string())?;
+        std::fs::write(&script.text, text(words))?;
+        Ok(script)
     }
+}
 
-    /// Reads the text of the reply that all requests but the first get.
-    pub(super) fn text(file: &Path) -> Outcome<String> {
-        let Written { replies: [_, WrittenReply { parts: [part] }] } = serde_json::from_slice(&std::fs::read(file)?)?;
-        Ok(part.text)
-    }
+fn reply(body: &[u8], pace: Pace) -> Outcome<Value> {
+    let headers = json!({ "content-type": "text/event-stream" });
+    let mut recorded = json!({ "status": 200, "headers": headers, "body": str::from_utf8(body)? });
+    let wire = match pace {
+        Pace::AtOnce => json!({ "cut": BYTES_AT_ONCE }),
+        Pace::HundredPerSecond => {
+            let ends = events(body).into_iter().scan(0, |end, event| {
+                *end += event.len();
+                Some(*end)
+            });
+            recorded["cuts"] = ends.collect();
+            json!({ "everyMs": PAUSE_MS })
+        }
+    };
+    Ok(json!({ "recorded": recorded, "wire": wire }))
 }
 
 /// Serves a script until the standard input ends, and prints its address.
