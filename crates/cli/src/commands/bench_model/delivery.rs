@@ -16,7 +16,7 @@ use crate::cells::Outcome;
 use crate::usage_bench::StreamFormat;
 
 /// Words of the reply.
-pub(super) const WORDS: usize = 500;
+pub(super) const WORDS: usize = 100;
 /// The pause before each event: longer than the way of the one before.
 const PAUSE: Duration = Duration::from_millis(2);
 
