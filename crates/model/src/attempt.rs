@@ -13,7 +13,7 @@ use crate::event::Event;
 use crate::failure::{answered, in_stream};
 use crate::gate::Sealed;
 use crate::keys::Secret;
-use crate::limits::{MOST_EVENT_BYTES, MOST_FAILURE_BYTES, MOST_MESSAGE_CHARS, MOST_STREAM_BYTES};
+use crate::limits::{MOST_EVENT_BYTES, MOST_FAILURE_BYTES, MOST_RAW_CHARS, MOST_STREAM_BYTES};
 use crate::message::{Api, Origin};
 use crate::settings::{Provider, Target};
 use crate::timeouts::within;
@@ -41,6 +41,7 @@ pub(crate) struct Attempt {
     bytes: u64,
     limits: Limits,
     watch: Watch,
+    has_shown: bool,
 }
 
 impl Attempt {
@@ -62,17 +63,17 @@ impl Attempt {
         watch.response(&response);
         let status = response.status();
         if !status.is_success() {
-            return Err(refused(response, |bytes| watch.chunk(bytes)).await);
+            return Err(refused(response, limits, |bytes| watch.chunk(bytes)).await);
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.to_ascii_lowercase().starts_with("text/event-stream") {
-            let kind = excerpt(kind, MOST_MESSAGE_CHARS);
+            let kind = excerpt(kind, MOST_RAW_CHARS);
             let at = shown(&url);
             let message = match kind.is_empty() {
                 true => format!("{at} answered with something that is not a stream of events"),
                 false => format!("{at} answered with `{kind}` instead of a stream of events"),
             };
-            let body = beginning(&mut response, |bytes| watch.chunk(bytes)).await;
+            let body = beginning(&mut response, limits, |bytes| watch.chunk(bytes)).await;
             // Some say what is wrong with status 200.
             let told =
                 serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|value| value.get("error").is_some());
@@ -91,6 +92,7 @@ impl Attempt {
             bytes: 0,
             limits,
             watch,
+            has_shown: false,
         })
     }
 
@@ -127,7 +129,7 @@ impl Attempt {
                 Ok(None) => return Err(ModelError::new(ErrorKind::CutOff, "the reply broke off before its end")),
                 Err(error) => {
                     let cause = pincer_http::last_cause(&error.without_url());
-                    let message = format!("the reply broke off: {}", excerpt(&cause, MOST_MESSAGE_CHARS));
+                    let message = format!("the reply broke off: {}", excerpt(&cause, MOST_RAW_CHARS));
                     return Err(ModelError::new(ErrorKind::CutOff, message));
                 }
             }
@@ -135,6 +137,7 @@ impl Attempt {
     }
 
     fn finish(&mut self, out: &mut VecDeque<Event>) -> Result<bool, ModelError> {
+        self.has_shown |= self.reader.draft().has_shown();
         let reader = std::mem::replace(&mut self.reader, Reader::new(self.origin.api));
         let reply = reader.into_draft().finish(self.origin.clone())?;
         self.watch.end(&reply);
@@ -144,7 +147,7 @@ impl Attempt {
 
     /// Returns whether something of the reply has been told.
     pub(crate) fn has_shown(&self) -> bool {
-        self.reader.draft().has_shown()
+        self.has_shown || self.reader.draft().has_shown()
     }
 }
 
@@ -181,13 +184,13 @@ pub(crate) fn headers(provider: &Provider, key: Option<&Secret>) -> Result<Heade
 }
 
 /// The error of an answer that is none. `see` is shown its body as it comes.
-pub(crate) async fn refused(mut response: Response, see: impl FnMut(&[u8])) -> ModelError {
+pub(crate) async fn refused(mut response: Response, limits: Limits, see: impl FnMut(&[u8])) -> ModelError {
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
-    answered(status, &headers, &beginning(&mut response, see).await)
+    answered(status, &headers, &beginning(&mut response, limits, see).await)
 }
 
 /// The beginning of a body, as far as it comes soon.
-async fn beginning(response: &mut Response, mut see: impl FnMut(&[u8])) -> Vec<u8> {
+async fn beginning(response: &mut Response, limits: Limits, mut see: impl FnMut(&[u8])) -> Vec<u8> {
     let mut body = Vec::new();
     let fill = async {
         while let Ok(Some(bytes)) = response.chunk().await {
@@ -199,7 +202,8 @@ async fn beginning(response: &mut Response, mut see: impl FnMut(&[u8])) -> Vec<u
             }
         }
     };
-    let _ = tokio::time::timeout(FAILURE_PATIENCE, fill).await;
+    let patience = limits.window.map_or(FAILURE_PATIENCE, |window| window.min(FAILURE_PATIENCE));
+    let _ = within(fill, Some(patience), limits.deadline, "").await;
     body
 }
 

@@ -7,6 +7,9 @@ use crate::event::{Event, Reply, Stop, Usage};
 use crate::limits::{MOST_CALLS, MOST_PARTS, MOST_REPLY_BYTES};
 use crate::message::{Assistant, Origin, Part, ToolCall};
 
+/// The characters of a tool's name that a message shows.
+const MOST_NAME_CHARS: usize = 100;
+
 /// The position of a part in a draft.
 pub(crate) type At = usize;
 
@@ -178,6 +181,7 @@ impl Draft {
                         continue;
                     }
                     Err(error) => {
+                        let name = pincer_http::excerpt(&name, MOST_NAME_CHARS);
                         let message = format!("the arguments of a call of `{name}` are {error}");
                         return Err(ModelError::new(ErrorKind::Malformed, message).retry(Retry::Backoff));
                     }

@@ -7,7 +7,7 @@ use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::error::{ErrorKind, ModelError, Retry};
-use crate::limits::MOST_MESSAGE_CHARS;
+use crate::limits::MOST_RAW_CHARS;
 
 /// Waits that a provider asks for are believed up to this.
 const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
@@ -153,7 +153,7 @@ impl Told {
     }
 
     fn message(&self, status: Option<u16>) -> String {
-        let said = excerpt(&self.message, MOST_MESSAGE_CHARS);
+        let said = excerpt(&self.message, MOST_RAW_CHARS);
         match (status, said.is_empty()) {
             (Some(status), true) => format!("the provider answered with status {status} and no explanation"),
             (Some(status), false) => format!("the provider answered with status {status}: {said}"),

@@ -10,20 +10,76 @@ use crate::error::{ErrorKind, ModelError};
 use crate::message::Api;
 use crate::request::Surface;
 
-/// Members of a body, beside `tools`, that let a provider offer tools of its own to the model.
-const HOSTED: [&str; 11] = [
-    "functions",
-    "mcp_servers",
-    "web_search_options",
-    "plugins",
-    "container",
-    "tool_resources",
-    // A prompt that is stored with the provider has tools of its own.
-    "prompt",
-    "extra_body",
-    "search_parameters",
-    "enable_search",
-    "web_search",
+/// Members of a body that bring no tools. Any other keeps it from being sent: providers invent ways to offer tools of their own.
+const HARMLESS: [&str; 68] = [
+    "background",
+    "cache_control",
+    "cache_prompt",
+    "chat_template_kwargs",
+    "context_management",
+    "enable_thinking",
+    "frequency_penalty",
+    "grammar",
+    "guided_json",
+    "include",
+    "input",
+    "instructions",
+    "json_schema",
+    "keep_alive",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "min_p",
+    "min_tokens",
+    "mirostat",
+    "model",
+    "models",
+    "n",
+    "n_predict",
+    "num_ctx",
+    "options",
+    "output_config",
+    "parallel_tool_calls",
+    "presence_penalty",
+    "prompt_cache_key",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "provider",
+    "reasoning",
+    "reasoning_effort",
+    "repeat_penalty",
+    "repetition_penalty",
+    "response_format",
+    "route",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "stop_sequences",
+    "store",
+    "stream",
+    "stream_options",
+    "system",
+    "temperature",
+    "text",
+    "think",
+    "thinking",
+    "thinking_budget",
+    "tool_choice",
+    "tools",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+    "transforms",
+    "truncation",
+    "typical_p",
+    "usage",
+    "user",
+    "verbosity",
 ];
 
 /// A body that has passed the gate. Nothing else can be sent.
@@ -41,8 +97,8 @@ impl Sealed {
             ModelError::new(ErrorKind::Surface, message)
         };
         let members = members(&body).map_err(|error| differs(format!("its body cannot be read again ({error})")))?;
-        if let Some(hosted) = HOSTED.iter().find(|key| members.contains_key(**key)) {
-            return Err(differs(format!("its body has `{hosted}`, which can bring other tools")));
+        if let Some(other) = members.keys().find(|key| !HARMLESS.contains(&key.as_str())) {
+            return Err(differs(format!("its body has `{other}`, which could bring other tools")));
         }
         let tools: Vec<&RawValue> = match members.get("tools") {
             Some(tools) => serde_json::from_str(tools.get())
@@ -172,6 +228,7 @@ mod tests {
                 (format!(r#"{{"tools":[{tools}],"tool\u017f":[]}}"#), "is not plain ASCII"),
                 (format!(r#"{{"tools":[{tools}],"MCP_Servers":[]}}"#), "`mcp_servers`"),
                 (format!(r#"{{"tools":[{tools}],"prompt":{{}}}}"#), "`prompt`"),
+                (format!(r#"{{"tools":[{tools}],"compound_custom":{{}}}}"#), "`compound_custom`"),
                 (
                     format!(
                         r#"{{"tools":[{}]}}"#,

@@ -146,24 +146,42 @@ impl Keys {
         tried: &[String],
         has_fallback: bool,
     ) -> Result<Key, ModelError> {
-        let profile = self.choose(provider, session, tried, has_fallback)?;
+        let mut tried = tried.to_vec();
+        let mut first = None;
+        loop {
+            let profile = match self.choose(provider, session, &tried, has_fallback) {
+                Ok(profile) => profile,
+                Err(error) => return Err(first.unwrap_or(error)),
+            };
+            match self.found(provider, &profile).await {
+                Ok(secret) => return Ok(Key { profile: profile.id, secret }),
+                // One key that cannot be had must not keep the others from being used.
+                Err(error) => {
+                    self.failed(provider, &profile.id, &error);
+                    tried.push(profile.id);
+                    first.get_or_insert(error);
+                }
+            }
+        }
+    }
+
+    /// Looks a key up, once.
+    async fn found(&self, provider: &str, profile: &Profile) -> Result<Option<Secret>, ModelError> {
         let at = (provider.to_owned(), profile.id.clone());
         let known = self.lock().found.get(&at).cloned();
-        let secret = match (known, profile.find) {
-            (Some(known), _) => known,
-            (None, None) => None,
-            (None, Some(find)) => {
-                let found = tokio::task::spawn_blocking(move || find()).await;
-                let found = found.unwrap_or_else(|_| Err("it could not be looked up".to_owned()));
-                let secret = found.map_err(|why| {
-                    let message = format!("there is no key for the provider `{provider}` (`{}`): {why}", profile.id);
-                    ModelError::new(ErrorKind::Authentication, message)
-                })?;
-                self.lock().found.insert(at, Some(secret.clone()));
-                Some(secret)
-            }
+        let find = match (known, &profile.find) {
+            (Some(known), _) => return Ok(known),
+            (None, None) => return Ok(None),
+            (None, Some(find)) => Arc::clone(find),
         };
-        Ok(Key { profile: profile.id, secret })
+        let found = tokio::task::spawn_blocking(move || find()).await;
+        let found = found.unwrap_or_else(|_| Err("it could not be looked up".to_owned()));
+        let secret = found.map_err(|why| {
+            let message = format!("there is no key for the provider `{provider}` (`{}`): {why}", profile.id);
+            ModelError::new(ErrorKind::Authentication, message)
+        })?;
+        self.lock().found.insert(at, Some(secret.clone()));
+        Ok(Some(secret))
     }
 
     /// Lets a key rest after a failure that is its own. Returns whether it was one.
@@ -250,6 +268,20 @@ mod tests {
         assert_eq!((refused.kind, refused.retry), (ErrorKind::RateLimit, Retry::No));
         let unknown = keys.get("q", None, &[], false).await.expect_err("no such provider");
         assert_eq!(unknown.kind, ErrorKind::Authentication);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_cannot_be_had_keeps_no_other_from_being_used() {
+        let lost: Arc<Find> = Arc::new(|| Err("it is not set".to_owned()));
+        let mut keys = keys(&["b"]);
+        let profiles = keys.profiles.get_mut("p").expect("a provider");
+        profiles.insert(0, Profile { id: "a".into(), find: Some(Arc::clone(&lost)) });
+        assert_eq!(keys.get("p", None, &[], false).await.expect("a key").profile, "b");
+        let alone = Keys::new(BTreeMap::from([("p".to_owned(), vec![Profile { id: "a".into(), find: Some(lost) }])]));
+        for _ in 0..2 {
+            let error = alone.get("p", None, &[], false).await.expect_err("no key");
+            assert!(error.message.contains("(`a`): it is not set"), "{error}");
+        }
     }
 
     #[tokio::test]

@@ -13,4 +13,8 @@ pub(crate) const MOST_CALLS: usize = 512;
 /// The bytes of a failure's body that are read.
 pub(crate) const MOST_FAILURE_BYTES: usize = 64 << 10;
 /// The characters of a provider's message that are shown.
-pub(crate) const MOST_MESSAGE_CHARS: usize = 500;
+pub(crate) const MOST_MESSAGE_CHARS: usize = 600;
+/// The characters of it that are looked through for secrets before.
+pub(crate) const MOST_RAW_CHARS: usize = 10_000;
+/// The values and keys of an event: a tree of them takes far more memory than the text.
+pub(crate) const MOST_EVENT_NODES: usize = 100_000;

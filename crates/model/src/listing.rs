@@ -3,9 +3,11 @@
 use pincer_http::failure;
 use serde_json::Value;
 
-use crate::attempt::{headers, refused, unreachable};
+use crate::attempt::{Limits, headers, refused, unreachable};
 use crate::error::{ErrorKind, ModelError};
-use crate::models::Models;
+use crate::keys::Key;
+use crate::limits::MOST_EVENT_NODES;
+use crate::models::{Models, hiding, shortened};
 use crate::settings::Provider;
 use crate::timeouts::{Idle, within};
 
@@ -16,6 +18,15 @@ impl Models {
     /// Asks a provider which models it has. Returns their ids.
     pub async fn list(&self, provider: &Provider) -> Result<Vec<String>, ModelError> {
         let key = self.keys().get(&provider.id, None, &[], false).await?;
+        let secret = key.secret.iter().map(|secret| secret.expose().to_owned());
+        let hiding = hiding(provider, self.keys().secrets().into_iter().chain(secret));
+        self.listed(provider, &key).await.map_err(|mut error| {
+            error.message = shortened(&hiding.text(&error.message));
+            error
+        })
+    }
+
+    async fn listed(&self, provider: &Provider, key: &Key) -> Result<Vec<String>, ModelError> {
         let client = self.client(provider)?;
         let url = provider.listing();
         let window = Idle::default().window(provider);
@@ -23,7 +34,7 @@ impl Models {
         let sent = within(request.send(), window, None, "the provider has not answered").await?;
         let mut response = sent.map_err(|error| unreachable(failure(error, &url), window))?;
         if !response.status().is_success() {
-            return Err(refused(response, |_| {}).await);
+            return Err(refused(response, Limits { window, deadline: None }, |_| ()).await);
         }
         let mut body = Vec::new();
         loop {
@@ -37,6 +48,9 @@ impl Models {
                 ));
             }
             body.extend_from_slice(&bytes);
+        }
+        if pincer_json::nodes(&body) > MOST_EVENT_NODES {
+            return Err(ModelError::new(ErrorKind::TooLarge, "the list has more values than any list of models"));
         }
         let unreadable = |error: serde_json::Error| {
             ModelError::new(ErrorKind::Malformed, format!("the list cannot be read: {error}"))

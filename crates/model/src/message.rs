@@ -3,6 +3,8 @@
 use pincer_json::Json;
 use serde::{Deserialize, Serialize};
 
+use crate::settings::Target;
+
 /// One step of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,9 +167,12 @@ impl Assistant {
         text.collect()
     }
 
-    /// Returns whether raw parts may be sent there: each provider understands only its own.
-    pub(crate) fn is_from(&self, provider: &str, api: Api) -> bool {
-        self.origin.as_ref().is_some_and(|origin| origin.provider == provider && origin.api == api)
+    /// Returns whether raw parts may be sent there: each model understands only its own.
+    pub(crate) fn is_from(&self, target: &Target) -> bool {
+        let Target { provider, model } = target;
+        let is_same =
+            |origin: &Origin| origin.provider == provider.id && origin.api == provider.api && origin.model == model.id;
+        self.origin.as_ref().is_some_and(is_same)
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, BoxStream};
 use futures_util::{Stream, StreamExt};
+use pincer_http::excerpt;
 use reqwest::Client;
 use reqwest::redirect::Policy;
 
@@ -17,10 +18,11 @@ use crate::error::{ErrorKind, ModelError, Retry};
 use crate::event::Event;
 use crate::gate::Sealed;
 use crate::keys::{Key, Keys};
+use crate::limits::MOST_MESSAGE_CHARS;
 use crate::record::Recorder;
 use crate::request::Request;
 use crate::settings::{Provider, Target};
-use crate::timeouts::{Idle, connect};
+use crate::timeouts::{Idle, connect, within};
 use crate::wire;
 
 /// The first wait before a retry; each further one is twice as long.
@@ -92,7 +94,9 @@ impl Models {
             wait: None,
             current: None,
             ready: VecDeque::new(),
+            ending: None,
             is_over: false,
+            used: Vec::new(),
         };
         let events = stream::unfold(asking, |mut asking| async move {
             let event = asking.next().await?;
@@ -133,6 +137,17 @@ impl Inner {
     }
 }
 
+/// Takes the keys and the headers of a provider out of texts.
+pub(crate) fn hiding(provider: &Provider, keys: impl Iterator<Item = String>) -> Hiding {
+    let words = provider.headers.values().flat_map(|value| [Some(value.as_str()), value.rsplit(' ').next()]);
+    Hiding::new(keys.chain(words.flatten().map(str::to_owned)))
+}
+
+/// Cuts a message to its length, after the secrets were taken out: half of one would not be known.
+pub(crate) fn shortened(message: &str) -> String {
+    excerpt(message, MOST_MESSAGE_CHARS)
+}
+
 /// A request on its way from model to model.
 struct Asking {
     inner: Arc<Inner>,
@@ -145,21 +160,30 @@ struct Asking {
     wait: Option<Duration>,
     current: Option<(Attempt, String)>,
     ready: VecDeque<Event>,
+    /// The error that ends it, told when everything before it has been.
+    ending: Option<ModelError>,
     is_over: bool,
+    /// The keys that were used on the way.
+    used: Vec<String>,
 }
 
 impl Asking {
     async fn next(&mut self) -> Option<Result<Event, ModelError>> {
         loop {
+            let is_late = self.plan.deadline.is_some_and(|deadline| deadline <= Instant::now());
+            if is_late && !self.is_over && self.current.is_some() {
+                // What is left unsaid of a reply that is not complete stays so.
+                self.ready.clear();
+            }
             if let Some(event) = self.ready.pop_front() {
                 return Some(Ok(event));
             }
             if self.is_over {
-                return None;
+                return self.ending.take().map(Err);
             }
             if let Err(error) = self.step().await {
                 self.is_over = true;
-                return Some(Err(error));
+                self.ending = Some(error);
             }
         }
     }
@@ -204,6 +228,7 @@ impl Asking {
             Ok(key) => key,
             Err(error) => return self.failed(&target, None, error),
         };
+        self.used.extend(key.secret.as_ref().map(|secret| secret.expose().to_owned()));
         match self.begin(&target, &key).await {
             Ok(attempt) => {
                 self.current = Some((attempt, key.profile));
@@ -215,7 +240,9 @@ impl Asking {
 
     async fn key(&self, target: &Target) -> Result<Key, ModelError> {
         let session = self.plan.session.as_deref();
-        self.inner.keys.get(&target.provider.id, session, &self.tried, self.has_fallback()).await
+        let key = self.inner.keys.get(&target.provider.id, session, &self.tried, self.has_fallback());
+        // A command or a person may take long to give it.
+        within(key, None, self.plan.deadline, "").await?
     }
 
     async fn begin(&mut self, target: &Target, key: &Key) -> Result<Attempt, ModelError> {
@@ -233,14 +260,12 @@ impl Asking {
     }
 
     fn hiding(&self, target: &Target) -> Hiding {
-        let headers = target.provider.headers.values();
-        let words = headers.flat_map(|value| [Some(value.as_str()), value.rsplit(' ').next()].into_iter().flatten());
-        Hiding::new(self.inner.keys.secrets().into_iter().chain(words.map(str::to_owned)))
+        hiding(&target.provider, self.inner.keys.secrets().into_iter().chain(self.used.iter().cloned()))
     }
 
     /// A provider may repeat what it was sent.
     fn without_secrets(&self, mut error: ModelError, target: &Target) -> ModelError {
-        error.message = self.hiding(target).text(&error.message);
+        error.message = shortened(&self.hiding(target).text(&error.message));
         error
     }
 

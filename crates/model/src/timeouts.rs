@@ -52,6 +52,11 @@ pub(crate) async fn within<T>(
     silent: &str,
 ) -> Result<T, ModelError> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    let over = || ModelError::new(ErrorKind::Deadline, "the run has reached its timeout");
+    // What is there already would otherwise be taken, again and again.
+    if left.is_some_and(|left| left.is_zero()) {
+        return Err(over());
+    }
     let limit = match (window, left) {
         (Some(window), Some(left)) => Some(window.min(left)),
         (window, left) => window.or(left),
@@ -59,7 +64,7 @@ pub(crate) async fn within<T>(
     let Some(limit) = limit else { return Ok(work.await) };
     tokio::time::timeout(limit, work).await.map_err(|_| {
         if left.is_some_and(|left| left <= limit) {
-            ModelError::new(ErrorKind::Deadline, "the run has reached its timeout")
+            over()
         } else {
             let message = format!("{silent} for {} s", limit.as_secs_f32());
             ModelError::new(ErrorKind::Idle, message)

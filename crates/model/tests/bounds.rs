@@ -117,6 +117,11 @@ async fn whatever_never_ends_is_refused_and_takes_little_memory() {
         let error = asked(api, &url).await;
         assert!(error.kind == ErrorKind::Overloaded && error.message.len() < 1000, "{api:?}: {}", error.message.len());
     }
+    // Few bytes of text, much memory as a tree.
+    let tree =
+        format!("data: {{\"type\":\"message_start\",\"message\":{{\"x\":[{}0]}}}}\n\n", "{\"a\":0},".repeat(1_900_000));
+    let error = asked(Api::Messages, &endless(EVENTS, tree.into_bytes(), b": \n".to_vec()).await).await;
+    assert_eq!(error.kind, ErrorKind::TooLarge, "{error}");
     // Gigabytes of zeros in a few megabytes.
     let bomb = {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());

@@ -93,7 +93,8 @@ pub struct ModelEntry {
     /// What it costs, in dollars for a million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ModelCost>,
-    /// Further members of the request's body; `null` takes one away. They cannot add tools.
+    /// Further members of the request's body; `null` takes one away. Those that are not known to be harmless keep a request from being
+    /// sent: they could add tools.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Value>,
 }

@@ -14,7 +14,7 @@ use crate::draft::{At, Draft, Piece};
 use crate::error::ModelError;
 use crate::event::{Event, Stop, Usage};
 use crate::failure::in_stream;
-use crate::message::{Api, Assistant, Content, Message, Part, ToolCall, text_of};
+use crate::message::{Assistant, Content, Message, Part, ToolCall, text_of};
 use crate::request::{Choice, Request};
 use crate::settings::Target;
 use crate::thinking::{Level, Reasoning};
@@ -149,7 +149,7 @@ fn said(content: &[Content]) -> Said<'_> {
 }
 
 fn assistant<'a>(reply: &'a Assistant, target: &Target) -> Option<Line<'a>> {
-    let is_own = reply.is_from(&target.provider.id, Api::ChatCompletions);
+    let is_own = reply.is_from(target);
     let mut line = Line { role: "assistant", ..Line::default() };
     let mut text = String::new();
     for part in &reply.parts {
@@ -238,6 +238,8 @@ pub(crate) struct Reader {
     has_begun: bool,
     /// The server's indices of calls, and where these are.
     indices: Vec<(u64, At)>,
+    /// Calls whose id another call had before: the id, the index, and where they are.
+    namesakes: Vec<(String, u64, At)>,
     /// The member in which thoughts came.
     thoughts: Option<&'static str>,
     details: Vec<Json>,
@@ -341,10 +343,23 @@ impl Reader {
         let function = delta.function.unwrap_or(FunctionDelta { name: None, arguments: None });
         let id = delta.id.unwrap_or_default();
         let name = function.name.unwrap_or_default();
-        let at = match self.known(&id, &name, delta.index) {
+        let known = self.known(&id, &name, delta.index);
+        // Another tool under the same id is another call, if the index says so too.
+        let is_namesake = |at: &At| {
+            let other = |index: u64| !self.indices.contains(&(index, *at));
+            matches!(self.draft.get(*at), Some(Piece::Call { name: known, .. }) if *known != name)
+                && !name.is_empty()
+                && !id.is_empty()
+                && delta.index.is_some_and(other)
+        };
+        let is_namesake = known.as_ref().is_some_and(is_namesake);
+        let at = match known.filter(|_| !is_namesake) {
             Some(at) => at,
             None => {
-                let at = self.draft.begin_call(&id, &name, out)?;
+                let at = self.draft.begin_call(if is_namesake { "" } else { &id }, &name, out)?;
+                if let (true, Some(index)) = (is_namesake, delta.index) {
+                    self.namesakes.push((id.clone(), index, at));
+                }
                 if let Some(index) = delta.index {
                     self.indices.retain(|(known, _)| *known != index);
                     self.indices.push((index, at));
@@ -366,6 +381,9 @@ impl Reader {
 
     /// The call that a delta belongs to. An index alone does not tell: some servers give all calls the same.
     fn known(&self, id: &str, name: &str, index: Option<u64>) -> Option<At> {
+        if let Some((.., at)) = self.namesakes.iter().find(|(known, of, _)| known == id && index == Some(*of)) {
+            return Some(*at);
+        }
         if !id.is_empty() {
             return self.draft.calls().find(|(_, known)| *known == id).map(|(at, _)| at);
         }
@@ -409,8 +427,10 @@ impl Reader {
 
 /// Whether arguments are a whole JSON text. Long ones are not looked at for each piece of them.
 fn is_complete(arguments: &str) -> bool {
-    const MOST: usize = 4096;
-    arguments.len() <= MOST && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
+    const MOST: usize = 65_536;
+    arguments.len() <= MOST
+        && arguments.ends_with('}')
+        && serde_json::from_str::<serde::de::IgnoredAny>(arguments).is_ok()
 }
 
 fn raw(member: &str, value: &impl Serialize) -> Result<Json, ModelError> {

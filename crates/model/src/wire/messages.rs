@@ -11,7 +11,7 @@ use crate::draft::{At, Draft};
 use crate::error::ModelError;
 use crate::event::{Event, Stop};
 use crate::failure::in_stream;
-use crate::message::{Api, Assistant, Content, Image, Message, Part, ToolResult};
+use crate::message::{Assistant, Content, Image, Message, Part, ToolResult};
 use crate::request::{Cache, Choice, Request, Tool};
 use crate::settings::Target;
 use crate::thinking::{Level, Reasoning, budget};
@@ -173,7 +173,7 @@ fn result(result: &ToolResult) -> Block {
 }
 
 fn assistant(reply: &Assistant, target: &Target) -> Vec<Block> {
-    let is_own = reply.is_from(&target.provider.id, Api::Messages);
+    let is_own = reply.is_from(target);
     let mut blocks = Vec::new();
     for part in &reply.parts {
         match part {

@@ -4,6 +4,7 @@ mod chat;
 mod messages;
 mod responses;
 
+use pincer_http::excerpt;
 use pincer_json::Json;
 use serde_json::Value;
 use sse_stream::Sse;
@@ -12,6 +13,7 @@ use crate::body::Body;
 use crate::draft::Draft;
 use crate::error::{ErrorKind, ModelError};
 use crate::event::Event;
+use crate::limits::{MOST_EVENT_NODES, MOST_MESSAGE_CHARS};
 use crate::message::{Api, Content, Image, Message};
 use crate::request::Request;
 use crate::settings::Target;
@@ -71,7 +73,16 @@ impl Reader {
 
     /// Takes an event in. Returns whether it was the last one.
     pub(crate) fn take(&mut self, event: &Sse, out: &mut Vec<Event>) -> Result<bool, ModelError> {
-        let Some(data) = event.data.as_deref() else { return Ok(false) };
+        // An event without data keeps a connection alive.
+        let data = event.data.as_deref().filter(|data| !data.trim().is_empty());
+        let Some(data) = data else { return Ok(false) };
+        // A text of less cannot have too many.
+        if data.len() > MOST_EVENT_NODES && pincer_json::nodes(data.as_bytes()) > MOST_EVENT_NODES {
+            return Err(ModelError::new(
+                ErrorKind::TooLarge,
+                format!("an event has more than {MOST_EVENT_NODES} values"),
+            ));
+        }
         match self {
             Self::Chat(reader) => reader.take(data, out),
             Self::Responses(reader) => reader.take(data, out),
@@ -108,6 +119,8 @@ impl Reader {
 
 /// An event that cannot be read.
 fn malformed(what: &str, error: impl std::fmt::Display) -> ModelError {
+    // The words of the parser repeat what they are about.
+    let error = excerpt(&error.to_string(), MOST_MESSAGE_CHARS);
     ModelError::new(ErrorKind::Malformed, format!("{what} cannot be read: {error}"))
 }
 

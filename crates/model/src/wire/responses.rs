@@ -11,7 +11,7 @@ use crate::draft::{At, Draft, Piece};
 use crate::error::ModelError;
 use crate::event::{Event, Stop, Usage};
 use crate::failure::in_stream;
-use crate::message::{Api, Assistant, Content, Message, Part, ToolResult, text_of};
+use crate::message::{Assistant, Content, Message, Part, ToolResult, text_of};
 use crate::request::{Choice, Request, Tool};
 use crate::settings::Target;
 use crate::thinking::{Level, Reasoning};
@@ -94,7 +94,7 @@ fn output(result: &ToolResult) -> Value {
 }
 
 fn assistant(reply: &Assistant, target: &Target) -> Vec<Item> {
-    let is_own = reply.is_from(&target.provider.id, Api::Responses);
+    let is_own = reply.is_from(target);
     let mut items = Vec::new();
     for part in &reply.parts {
         match part {
@@ -181,19 +181,22 @@ impl Reader {
             | "reasoning_text.delta"
             | "reasoning_summary_text.delta" => {
                 let delta = wire.delta.as_ref().and_then(Value::as_str).unwrap_or_default();
-                let at = self.at(&wire, kind, out)?;
-                self.draft.push(at, delta, out)?;
+                if let Some(at) = self.at(&wire, kind)? {
+                    self.draft.push(at, delta, out)?;
+                }
             }
             // Summaries come in paragraphs.
             "reasoning_summary_part.added" => {
-                let at = self.at(&wire, kind, out)?;
-                if matches!(self.draft.get(at), Some(Piece::Thinking { text, .. }) if !text.is_empty()) {
+                let at = self.at(&wire, kind)?;
+                let at = at
+                    .filter(|at| matches!(self.draft.get(*at), Some(Piece::Thinking { text, .. }) if !text.is_empty()));
+                if let Some(at) = at {
                     self.draft.push(at, "\n\n", out)?;
                 }
             }
             // What came without deltas.
             "output_text.done" | "refusal.done" | "function_call_arguments.done" => {
-                let at = self.at(&wire, kind, out)?;
+                let Some(at) = self.at(&wire, kind)? else { return Ok(false) };
                 let whole = wire.text.as_ref().or(wire.arguments.as_ref()).or(wire.refusal.as_ref());
                 let is_empty = self.draft.get(at).is_some_and(|piece| match piece {
                     Piece::Text { text, .. } | Piece::Refusal { text, .. } => text.is_empty(),
@@ -230,7 +233,7 @@ impl Reader {
         by_id.or_else(by_index)
     }
 
-    fn at(&mut self, wire: &Wire<'_>, kind: &str, out: &mut Vec<Event>) -> Result<At, ModelError> {
+    fn at(&mut self, wire: &Wire<'_>, kind: &str) -> Result<Option<At>, ModelError> {
         let known = self.find(wire.item_id.as_deref(), wire.output_index);
         let is_told = wire.item_id.is_some() || wire.output_index.is_some();
         let latest = || self.items.iter().rposition(|item| !item.is_done).filter(|_| !is_told);
@@ -241,17 +244,18 @@ impl Reader {
             if kind.starts_with("refusal") && is_empty_text {
                 self.items[found].at = self.draft.begin_refusal()?;
             }
-            return Ok(self.items[found].at);
+            return Ok(Some(self.items[found].at));
         }
         // Some servers forget to announce an item.
         let at = match kind.split('.').next().unwrap_or_default() {
-            "function_call_arguments" => self.draft.begin_call(wire.item_id.as_deref().unwrap_or_default(), "", out)?,
+            // Its name is not known yet; the whole call comes when it is done.
+            "function_call_arguments" => return Ok(None),
             "refusal" => self.draft.begin_refusal()?,
             kind if kind.starts_with("reasoning") => self.draft.begin_thinking()?,
             _ => self.draft.begin_text()?,
         };
         self.items.push(Open { id: wire.item_id.clone(), index: wire.output_index, at, is_done: false });
-        Ok(at)
+        Ok(Some(at))
     }
 
     fn begin(&mut self, raw: &str, index: Option<u64>, out: &mut Vec<Event>) -> Result<usize, ModelError> {

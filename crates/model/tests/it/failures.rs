@@ -174,3 +174,57 @@ async fn a_wait_that_is_too_long_is_not_waited_for() {
     assert_eq!(error, None);
     assert!(matches!(&events[0], Event::FallingBack { to, .. } if to == "q/other"), "{events:?}");
 }
+
+#[tokio::test]
+async fn a_reply_whose_call_is_broken_is_not_begun_again_once_it_has_shown_text() {
+    for api in Api::ALL {
+        let broken = "{ parts: [{ text: 'I will now do it.' }, { call: { id: 'a', name: 'exec', arguments: '{\"x\":' } }], stop: 'calls' }";
+        // In one write, and event by event: the caller sees the same.
+        for wire in ["cut: 100000", "cut: 1"] {
+            let house = house(&script(&[&broken.replace("stop:", &format!("wire: {{ {wire} }}, stop:")), OK]));
+            let (events, error) = house.events(plan(&house, api), hello()).await;
+            let error = error.expect("an error");
+            assert!(error.kind == ErrorKind::Malformed && error.has_shown, "{api:?} {wire}: {error:?}");
+            let text: String = events
+                .iter()
+                .filter_map(|event| if let Event::Text(text) = event { Some(text.as_str()) } else { None })
+                .collect();
+            assert_eq!(text, "I will now do it.", "{api:?} {wire}");
+            assert_eq!(house.server.requests().len(), 1, "{api:?} {wire}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn half_a_key_at_the_end_of_a_long_message_is_not_shown_either() {
+    for length in (540..620).step_by(3) {
+        let reply = format!("{{ status: 400, error: {{ message: '{} key-of-the-provider' }} }}", "x".repeat(length));
+        let house = house(&script(&[&reply]));
+        let error = house.error(Api::Messages).await;
+        assert!(!error.message.contains("key-of"), "{length}: {error}");
+    }
+    let house = house("{ replies: [], models: [] }");
+    let mut provider = house.provider("p", Api::Messages);
+    provider.base_url = format!("{}/nowhere/key-of-the-provider", house.server.url()).parse().unwrap();
+    let error = house.models.list(&provider).await.unwrap_err();
+    assert!(!error.message.contains("key-of"), "{error}");
+}
+
+#[tokio::test]
+async fn words_of_a_parser_are_shortened_and_empty_events_mean_nothing() {
+    let long = format!("data: {{\\\"choices\\\":\\\"{}\\\"}}\\n\\n", "A".repeat(100_000));
+    let reply = format!(
+        "{{ parts: [{{ text: 'x' }}], wire: {{ insert: [{{ at: 0, raw: \"{}\" }}] }} }}",
+        long.replace("\\\\", "\\")
+    );
+    let house_of = |reply: &str| house(&script(&[reply]));
+    let broken = house_of(&reply);
+    let error = broken.error(Api::ChatCompletions).await;
+    assert!(error.kind == ErrorKind::Malformed && error.message.len() < 1000, "{}", error.message.len());
+    for api in Api::ALL {
+        let kept = house_of(
+            "{ parts: [{ text: 'x' }], wire: { insert: [{ at: 0, raw: 'data:\\n\\n' }, { at: 1, raw: 'data: \\n\\n' }] } }",
+        );
+        assert_eq!(kept.reply(api, hello()).await.message.text(), "x", "{api:?}");
+    }
+}

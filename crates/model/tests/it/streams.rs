@@ -202,6 +202,9 @@ async fn calls_are_told_apart_by_their_ids_before_their_indices() {
         chunk(r#"{"index":0,"id":"a","function":{"name":"one","arguments":"{\"x\":"}}"#),
         chunk(r#"{"index":0,"id":"a","function":{"arguments":"1}"}}"#),
         chunk(r#"{"index":0,"id":"b","function":{"name":"two","arguments":"{}"}}"#),
+        // Or give two calls the same id.
+        chunk(r#"{"index":5,"id":"b","function":{"name":"namesake","arguments":"{\"z\":"}}"#),
+        chunk(r#"{"index":5,"id":"b","function":{"arguments":"3}"}}"#),
         chunk(r#"{"function":{"name":"three","arguments":""}}"#),
         chunk(r#"{"function":{"arguments":{"y":2}}}"#),
         r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#.to_owned(),
@@ -213,7 +216,32 @@ async fn calls_are_told_apart_by_their_ids_before_their_indices() {
     let reply = house.reply(Api::ChatCompletions, hello()).await;
     let calls: Vec<(&str, &str, &str)> =
         reply.message.calls().map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.as_str())).collect();
-    assert_eq!(calls, [("a", "one", r#"{"x":1}"#), ("b", "two", "{}"), ("call_c_2", "three", r#"{"y":2}"#)]);
+    assert_eq!(
+        calls,
+        [
+            ("a", "one", r#"{"x":1}"#),
+            ("b", "two", "{}"),
+            ("call_c_2", "namesake", r#"{"z":3}"#),
+            ("call_c_3", "three", r#"{"y":2}"#),
+        ]
+    );
     assert_eq!(reply.stop, Stop::Calls, "although it said `stop`");
     assert_eq!(reply.usage, Usage::default());
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_announced_has_its_own_name_and_id() {
+    let body = [
+        r#"data: {"type":"response.created","response":{"id":"r"}}"#,
+        r#"data: {"type":"response.function_call_arguments.delta","item_id":"fc_1","delta":"{}"}"#,
+        r#"data: {"type":"response.output_item.done","item":{"id":"fc_1","type":"function_call","call_id":"call_9","name":"exec","arguments":"{}"}}"#,
+        r#"data: {"type":"response.completed","response":{"id":"r","status":"completed"}}"#,
+    ];
+    let body = Value::from(format!("{}\n\n", body.join("\n\n"))).to_string();
+    let recorded =
+        format!("{{ recorded: {{ status: 200, headers: {{ 'content-type': 'text/event-stream' }}, body: {body} }} }}");
+    let house = house(&script(&[&recorded]));
+    let reply = house.reply(Api::Responses, hello()).await;
+    let calls: Vec<(&str, &str)> = reply.message.calls().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+    assert_eq!(calls, [("call_9", "exec")]);
 }

@@ -55,6 +55,23 @@ async fn the_deadline_of_the_run_stands_above_all() {
 }
 
 #[tokio::test]
+async fn the_deadline_ends_a_reply_that_never_pauses() {
+    let house = house(&script(&[
+        "{ parts: [{ text: 'one two three four five six seven eight nine ten' }], pieces: 1, wire: { everyMs: 20 } }",
+    ]));
+    let plan =
+        Plan { deadline: Some(Instant::now() + Duration::from_millis(100)), ..Plan::new(house.target(Api::Messages)) };
+    let mut stream = house.models.ask(plan, hello());
+    let mut last = None;
+    while let Some(event) = stream.next().await {
+        // A caller that is slower than the provider.
+        tokio::time::sleep(Duration::from_millis(30)).await;
+        last = Some(event);
+    }
+    assert_eq!(last.unwrap().unwrap_err().kind, ErrorKind::Deadline);
+}
+
+#[tokio::test]
 async fn a_request_that_is_cancelled_closes_its_connection_at_once() {
     for api in Api::ALL {
         let house = house(&script(&["{ parts: [{ text: 'one two three' }], wire: { stallAfter: 4 } }"]));
