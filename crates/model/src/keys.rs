@@ -188,7 +188,9 @@ impl Keys {
     pub(crate) fn failed(&self, provider: &str, profile: &str, error: &ModelError) -> bool {
         let at = (provider.to_owned(), profile.to_owned());
         let mut state = self.lock();
-        let failures = state.resting.get(&at).map_or(0, |rest| rest.failures) + 1;
+        // Requests that were under way together fail together: that is one failure.
+        let before = state.resting.get(&at);
+        let failures = before.map_or(1, |rest| rest.failures + u32::from(rest.until <= Instant::now()));
         let usual = FIRST_REST.saturating_mul(5_u32.saturating_pow(failures - 1)).min(LONGEST_REST);
         let rest = match (error.kind, error.retry) {
             (ErrorKind::Quota, _) => UNPAID_REST,
@@ -220,7 +222,7 @@ impl Keys {
         self.lock().resting.remove(&(provider.to_owned(), profile.to_owned()));
     }
 
-    /// Returns the keys that have been used so far: what no message may show.
+    /// Returns the keys that have been used so far. No message may show them.
     pub(crate) fn secrets(&self) -> Vec<String> {
         self.lock().found.values().flatten().map(|secret| secret.expose().to_owned()).collect()
     }
@@ -268,6 +270,17 @@ mod tests {
         assert_eq!((refused.kind, refused.retry), (ErrorKind::RateLimit, Retry::No));
         let unknown = keys.get("q", None, &[], false).await.expect_err("no such provider");
         assert_eq!(unknown.kind, ErrorKind::Authentication);
+    }
+
+    #[tokio::test]
+    async fn failures_at_the_same_time_are_one() {
+        let keys = keys(&["a"]);
+        for _ in 0..5 {
+            keys.failed("p", "a", &error(ErrorKind::RateLimit));
+        }
+        let state = keys.lock();
+        let rest = &state.resting[&("p".to_owned(), "a".to_owned())];
+        assert!(rest.failures == 1 && rest.until <= Instant::now() + FIRST_REST);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::SystemTime;
 
 use reqwest::Response;
 use serde::Serialize;
@@ -35,7 +36,9 @@ impl Recorder {
 
     pub(crate) fn begin(&self, hiding: Hiding) -> Recording {
         let number = self.count.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{}-{number:03}.json", std::process::id());
+        // A process of an earlier day may have had the same id.
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis();
+        let name = format!("{now}-{}-{number:03}.json", std::process::id());
         let mut recording = Recording::default();
         (recording.file, recording.hiding) = (self.directory.join(name), hiding);
         recording
