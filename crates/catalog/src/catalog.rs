@@ -61,7 +61,7 @@ pub struct CompactEntry {
     /// A title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// What it does.
+    /// Its purpose, in words for the model.
     pub description: String,
     /// Where it comes from.
     pub source: Source,

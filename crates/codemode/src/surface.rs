@@ -19,7 +19,7 @@ pub const VISIBLE: [&str; 2] = ["exec", "wait"];
 pub struct ToolDefinition {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose, in words for the model.
     pub description: String,
     /// JSON Schema of its input.
     pub input_schema: Value,

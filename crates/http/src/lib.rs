@@ -1,6 +1,6 @@
 //! Requests to other machines: clients, bounded event streams, and why they fail.
 //!
-//! Servers of tools and servers of models are asked in the same way; what they are asked is not known here.
+//! Servers of tools and servers of models are asked in the same way; the questions themselves are not known here.
 
 mod client;
 mod date;

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub struct ModelError {
     /// The kind of failure.
     pub kind: ErrorKind,
-    /// What happened, without secrets.
+    /// A description of what happened, without secrets.
     pub message: String,
     /// Whether the same request can be made again.
     pub retry: Retry,

@@ -1,4 +1,4 @@
-//! What a provider's error means: by its status, its headers and its words.
+//! Finds the meaning of a provider's error by its status, its headers and its words.
 
 use std::time::{Duration, SystemTime};
 
@@ -79,7 +79,7 @@ fn by_status(status: u16) -> ErrorKind {
     }
 }
 
-/// What a provider says of an error.
+/// The words of a provider about an error.
 struct Told {
     message: String,
     /// `type` and `code`, in lower case.

@@ -1,4 +1,4 @@
-//! What names of models tell, where no setting does. A name that is not known here is taken for a plain model.
+//! Facts that names of models tell, where no setting does. A name that is not known here is taken for a plain model.
 
 use crate::message::Api;
 use crate::thinking::{Level, Reasoning};

@@ -60,7 +60,7 @@ pub struct ToolResult {
 pub struct Assistant {
     /// The parts, in the order in which they came.
     pub parts: Vec<Part>,
-    /// The sender. What only this sender understands goes back to no other.
+    /// The sender. Parts that only this sender understands go back to no other.
     pub origin: Option<Origin>,
 }
 

@@ -172,7 +172,7 @@ impl Asking {
         loop {
             let is_late = self.plan.deadline.is_some_and(|deadline| deadline <= Instant::now());
             if is_late && !self.is_over && self.current.is_some() {
-                // What is left unsaid of a reply that is not complete stays so.
+                // The rest of a reply that is not complete stays unsaid.
                 self.ready.clear();
             }
             if let Some(event) = self.ready.pop_front() {

@@ -35,7 +35,7 @@ pub struct Request {
 pub struct Tool {
     /// Its name.
     pub name: String,
-    /// What it does.
+    /// Its purpose, in words for the model.
     pub description: String,
     /// The JSON Schema of its input.
     pub parameters: Value,

@@ -42,7 +42,7 @@ pub struct Model {
     pub reasoning: Option<Reasoning>,
     /// Whether it takes pictures. If absent, it is not known, and pictures are sent.
     pub takes_images: Option<bool>,
-    /// What it costs.
+    /// Its price.
     pub cost: Option<Cost>,
     /// Further members of the request's body.
     pub params: Map<String, Value>,

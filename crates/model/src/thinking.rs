@@ -63,7 +63,7 @@ impl Level {
             return self;
         }
         let distance = |level: &&Self| {
-            // Thinking a little is not the same as not thinking: what was asked for is not switched off.
+            // Thinking a little is not the same as not thinking: thinking that was asked for is not switched off.
             let switched = i32::from((**level == Self::Off) != (self == Self::Off)) * 10;
             // An amount is nearer to an amount than a model's own choice is.
             let chosen = i32::from(**level == Self::Adaptive);

@@ -53,7 +53,7 @@ pub(crate) async fn within<T>(
 ) -> Result<T, ModelError> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let over = || ModelError::new(ErrorKind::Deadline, "the run has reached its timeout");
-    // What is there already would otherwise be taken, again and again.
+    // Bytes that are there already would otherwise be taken, again and again.
     if left.is_some_and(|left| left.is_zero()) {
         return Err(over());
     }

@@ -96,7 +96,7 @@ fn mark_of(id: i32) -> Option<String> {
     Some(String::from_utf8_lossy(mark).into_owned())
 }
 
-/// What the system says of a process, as far as it matters here. Numbers are zero where they belong to another PID namespace.
+/// The standing of a process as the system tells it, as far as it matters here. Numbers are zero where they belong to another PID namespace.
 struct Standing {
     is_over: bool,
     parent: i32,
@@ -117,7 +117,7 @@ impl Standing {
         Some(Self { is_over, parent: number()?, group: number()?, session: number()? })
     }
 
-    /// Returns the group that may be ended with this process: one in another session than ours. Whatever is started here has a
+    /// Returns the group that may be ended with this process: one in another session than ours. Every program that is started here has a
     /// session of its own, and so have all groups in that session.
     fn group_apart_from(&self, own: &Self) -> Option<Pid> {
         if self.session == own.session || self.group == own.group { None } else { Pid::from_raw(self.group) }

@@ -56,7 +56,7 @@ pub enum ModelSetupError {
     Unresolved {
         /// The provider.
         id: String,
-        /// What is missing.
+        /// The missing thing.
         source: pincer_config::ResolveError,
     },
 }

@@ -255,7 +255,7 @@ impl Runtime {
         self.mode.get().map(CodeMode::counters).unwrap_or_default()
     }
 
-    /// Returns the hub of events: what happens to all calls.
+    /// Returns the hub of events of all calls.
     pub fn events(&self) -> &Hub {
         self.door.events()
     }

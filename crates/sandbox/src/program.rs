@@ -35,7 +35,7 @@ impl fmt::Debug for Program {
 
 /// What a program can have without asking for it: looked up on the spot, while the program stands still.
 pub trait Library: Send + Sync {
-    /// What a [`Global::Lazy`] global is. `None` if there is no such thing (any more).
+    /// Returns the value of a [`Global::Lazy`] global. `None` if there is no such thing (any more).
     fn global(&self, name: &str) -> Option<Global>;
     /// The text of a file of [`Global::Files`].
     fn file(&self, path: &str) -> Option<Arc<str>>;

@@ -12,7 +12,7 @@ enum Edit {
     Insert { at: u32, side: Side, text: String },
 }
 
-/// What an insertion belongs to. This is also the order of several that are made at one position.
+/// The owner of an insertion. This is also the order of several that are made at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
     /// To what ends there.
@@ -74,7 +74,7 @@ impl Edits {
         }
     }
 
-    /// Puts text in. What is put at the same position and side comes in the order of the calls.
+    /// Puts text in. Texts at the same position and side come in the order of the calls.
     pub(crate) fn insert(&mut self, at: u32, side: Side, text: impl Into<String>) {
         self.edits.push(Edit::Insert { at, side, text: text.into() });
     }

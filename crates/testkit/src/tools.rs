@@ -10,7 +10,7 @@ use pincer_tools::{FnTool, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-/// What takes longer than this never happens.
+/// Longer than anything takes that happens at all.
 pub const NEVER: Duration = Duration::from_secs(60);
 
 /// Gates at which tools and tests wait for each other.

@@ -176,7 +176,7 @@ impl Door {
         Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns the hub of events: what happens to calls at this door.
+    /// Returns the hub of events of calls at this door.
     pub fn events(&self) -> &Hub {
         &self.parts.events
     }

@@ -45,7 +45,7 @@ pub struct Config {
     pub workspace: Option<String>,
     /// Which tools there are, and how they behave.
     pub tools: Tools,
-    /// Settings of single agents, by their id. `defaults` is not an agent: what stands there holds for all that do not say otherwise.
+    /// Settings of single agents, by their id. `defaults` is not an agent: its settings hold for all that do not say otherwise.
     pub agents: BTreeMap<String, Agent>,
     /// Providers of language models.
     pub models: Models,

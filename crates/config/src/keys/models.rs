@@ -87,10 +87,10 @@ pub struct ModelEntry {
     /// Whether it thinks before it answers, or the levels that it takes. If absent, as its name says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<ModelReasoning>,
-    /// What it takes beside text. If absent, pictures are sent to it as well.
+    /// The kinds of input that it takes. If absent, pictures are sent to it as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Vec<ModelInput>>,
-    /// What it costs, in dollars for a million tokens.
+    /// Its price, in dollars for a million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ModelCost>,
     /// Further members of the request's body; `null` takes one away. Those that are not known to be harmless keep a request from being

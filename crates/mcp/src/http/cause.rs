@@ -1,4 +1,4 @@
-//! What a failed request means for a server.
+//! Turns a failed request into an error of its server.
 
 use std::time::Duration;
 

@@ -34,7 +34,7 @@ pub(super) fn body(request: &Request, target: &Target, level: Level) -> Result<B
         body.set_some("tool_choice", choice(&request.choice))?;
     }
     body.set("stream", &true)?;
-    // The conversation is ours to keep. What the model thought then comes along, encrypted.
+    // The conversation is ours to keep. The thoughts of the model then come along, encrypted.
     body.set("store", &false)?;
     body.set_some("max_output_tokens", request.max_tokens.or(target.model.max_tokens))?;
     body.set_some("temperature", request.temperature)?;
@@ -194,7 +194,7 @@ impl Reader {
                     self.draft.push(at, "\n\n", out)?;
                 }
             }
-            // What came without deltas.
+            // A part that came without deltas.
             "output_text.done" | "refusal.done" | "function_call_arguments.done" => {
                 let Some(at) = self.at(&wire, kind)? else { return Ok(false) };
                 let whole = wire.text.as_ref().or(wire.arguments.as_ref()).or(wire.refusal.as_ref());
@@ -316,7 +316,7 @@ impl Reader {
         if self.draft.id.is_none() {
             self.draft.set_id(whole["id"].as_str());
         }
-        // The whole reply again: what no event has completed is taken from here.
+        // The whole reply again: items that no event has completed are taken from here.
         #[derive(Deserialize)]
         struct Whole<'a> {
             #[serde(borrow, default)]

@@ -12,7 +12,7 @@ use pincer_model::{
 use pincer_scripted::{Format, Script, Server};
 use serde_json::json;
 
-/// What takes longer never happens.
+/// Longer than anything takes that happens at all.
 pub(crate) const NEVER: Duration = Duration::from_secs(60);
 
 pub(crate) struct House {

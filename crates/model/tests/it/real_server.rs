@@ -1,6 +1,6 @@
 //! Replies of a real server, llama.cpp's with SmolLM2-135M, byte for byte as they were recorded.
 //!
-//! To record one again, start `interop/servers/llamacpp.py` and run the example `ask` with `--record`. What the files have in them
+//! To record one again, start `interop/servers/llamacpp.py` and run the example `ask` with `--record`. The files have things in them
 //! that the official servers never send: events of Responses without `sequence_number` and `output_index`, a `created` without a
 //! model, `completed` at the limit of tokens, OpenAI's form of errors in Anthropic's format, ids of another format.
 

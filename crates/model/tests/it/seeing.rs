@@ -1,4 +1,4 @@
-//! Looking at requests and replies: what is shown, and what never is.
+//! Looking at requests and replies: the parts that are shown, and the secrets that never are.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

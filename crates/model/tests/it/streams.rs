@@ -75,7 +75,7 @@ fn parts() -> impl Strategy<Value = Vec<(u8, String, Value)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// What a format cannot carry: thoughts that nothing follows, and in Chat Completions the order of text and calls.
+    /// Two things are lost on the way: thoughts that nothing follows, and in Chat Completions the order of text and calls.
     #[test]
     fn any_reply_survives_the_way_in_and_out_again(parts in parts(), cuts in 1..40_usize) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

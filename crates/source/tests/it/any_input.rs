@@ -1,4 +1,4 @@
-//! Whatever comes in, an answer comes out: no panic, the same lines, and a position inside of the text.
+//! Any text comes in, and an answer comes out: no panic, the same lines, and a position inside of the text.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use pincer_source::{Language, Position, SourceError, prepare};

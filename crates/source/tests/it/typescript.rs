@@ -3,7 +3,7 @@
 
 use pincer_source::{Language, SourceError, prepare};
 
-/// What is erased keeps its position. `·` stands for a space in `expected`.
+/// Erased text keeps its position. `·` stands for a space in `expected`.
 fn check_erased(source: &str, expected: &str) {
     let prepared = prepare(source, Language::TypeScript).unwrap_or_else(|error| panic!("{source}: {error}"));
     assert_eq!(prepared.text, expected.replace('·', " "), "{source}");

@@ -1,7 +1,7 @@
 //! `pincer bench model`: streams of models, from the socket to our events, in all three formats; and OpenAI's own client on the
 //! same streams in the same run.
 //!
-//! What is measured for memory and processor time runs in a process of its own, with the server in another, so that neither
+//! The client that is measured for memory and processor time runs in a process of its own, with the server in another, so that neither
 //! counts for the other.
 
 mod client;
@@ -114,7 +114,7 @@ struct Many {
     peak_bytes_per_stream: usize,
 }
 
-/// What a client prints: ours, and the peer's.
+/// The report of a client: ours, and the peer's.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Consumed {
