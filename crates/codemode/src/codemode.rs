@@ -210,7 +210,7 @@ impl CodeMode {
         driving: impl Future<Output = Driven> + Send + 'static,
     ) -> CodeModeResult {
         let mode = self.clone();
-        let lifetime = scope.settings.snapshot_lifetime;
+        let (lifetime, is_agents) = (scope.settings.snapshot_lifetime, scope.agent_run().is_some());
         let result = tell.subscribe();
         self.watch_over();
         let span = tracing::debug_span!("run", run = %id, session = %scope.context.session);
@@ -220,7 +220,11 @@ impl CodeMode {
             let (result, after) = driving.await;
             std::mem::forget(entry);
             match after {
-                After::Parked(pending_calls) => {
+                After::Parked(mut pending_calls) => {
+                    if is_agents {
+                        // The agent continues it once the answers are there: nothing is waited for here.
+                        pending_calls.drop_unbegun();
+                    }
                     mode.sweep_within(lifetime + Duration::from_millis(1));
                     if pending_calls.any_here() {
                         let guard = mode.guard(id.clone(), abort.clone());

@@ -133,6 +133,12 @@ impl UpdateSink for Teller {
         let _ = self.tell.send(Note::Asked(self.id, approval.clone()));
     }
 
+    fn asked_caller(&self) {
+        self.asked.store(true, Ordering::SeqCst);
+        self.keep(None);
+        let _ = self.tell.send(Note::AskedCaller(self.id));
+    }
+
     fn needs_checkpoint(&self) {
         let _ = self.tell.send(Note::NeedsCheckpoint);
     }

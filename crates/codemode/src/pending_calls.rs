@@ -49,6 +49,8 @@ pub(crate) struct StoredCall {
 pub(crate) enum Note {
     Asked(RequestId, ApprovalId),
     Begun(RequestId),
+    /// The caller of the agent's run is to make it.
+    AskedCaller(RequestId),
     /// Its tool has asked its caller for something, or has its answer.
     Asking(RequestId, bool),
     /// A person is to be asked about it: the program must be stored first.
@@ -86,6 +88,8 @@ struct PendingCall {
     whereabouts: Whereabouts,
     /// Its tool waits for whoever called it.
     asking: bool,
+    /// The caller of the agent's run is to make it.
+    for_caller: bool,
 }
 
 /// The calls of one run that have not settled.
@@ -136,14 +140,16 @@ impl PendingCalls {
     /// Takes a call that is to be made here.
     pub(crate) fn queue(&mut self, call: StoredCall) {
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, PendingCall { call, whereabouts: Whereabouts::Queue, asking: false });
+        self.calls
+            .insert(call.id, PendingCall { call, whereabouts: Whereabouts::Queue, asking: false, for_caller: false });
     }
 
     /// Takes a call that another process makes. Whoever had to be asked about it has been.
     pub(crate) fn watch(&mut self, call: StoredCall, owner: OwnerId) {
         let call = StoredCall { approval: None, ..call };
         self.text_bytes += call.input.as_str().len();
-        self.calls.insert(call.id, PendingCall { call, whereabouts: Whereabouts::Elsewhere(owner), asking: false });
+        let whereabouts = Whereabouts::Elsewhere(owner);
+        self.calls.insert(call.id, PendingCall { call, whereabouts, asking: false, for_caller: false });
     }
 
     /// Whether a call that may change something waits, and is not part of a checkpoint whose next number this is.
@@ -252,8 +258,14 @@ impl PendingCalls {
                 self.calls.get_mut(&id)?.call.approval = Some(approval);
                 None
             }
+            Note::AskedCaller(id) => {
+                let pending = self.calls.get_mut(&id)?;
+                (pending.call.approval, pending.for_caller) = (None, true);
+                None
+            }
             Note::Begun(id) => {
-                self.calls.get_mut(&id)?.call.approval = None;
+                let pending = self.calls.get_mut(&id)?;
+                (pending.call.approval, pending.for_caller) = (None, false);
                 None
             }
             Note::Asking(id, asking) => {
@@ -296,7 +308,7 @@ impl PendingCalls {
 
     /// Whether nothing goes on before a person has answered.
     pub(crate) fn only_people_can_help(&self) -> bool {
-        let asked = |pending: &PendingCall| pending.call.approval.is_some() || pending.asking;
+        let asked = |pending: &PendingCall| pending.call.approval.is_some() || pending.asking || pending.for_caller;
         let waits = |pending: &PendingCall| asked(pending) || matches!(pending.whereabouts, Whereabouts::Queue);
         self.calls.values().any(asked) && self.calls.values().all(waits) && !self.can_start()
     }
@@ -360,8 +372,9 @@ impl PendingCalls {
 
     /// As the model sees them.
     pub(crate) fn pending(&self) -> Vec<PendingToolCall> {
-        let shown = |PendingCall { call, whereabouts, .. }: &PendingCall| {
+        let shown = |PendingCall { call, whereabouts, for_caller, .. }: &PendingCall| {
             let state = match whereabouts {
+                _ if *for_caller => PendingState::Client,
                 _ if call.approval.is_some() => PendingState::Approval,
                 Whereabouts::Queue => PendingState::Queued,
                 Whereabouts::Here { .. } | Whereabouts::Elsewhere(_) => PendingState::Running,

@@ -135,6 +135,8 @@ pub enum PendingState {
     Running,
     /// A person is asked.
     Approval,
+    /// The caller of the agent's run is to make it.
+    Client,
     /// It begins when others have ended.
     Queued,
 }
@@ -145,6 +147,7 @@ impl PendingState {
         match self {
             Self::Running => "running",
             Self::Approval => "approval",
+            Self::Client => "client",
             Self::Queued => "queued",
         }
     }

@@ -134,7 +134,7 @@ impl Driver {
             id: self.record.id.clone(),
             session: session.clone(),
             user: user.clone(),
-            agent_run: self.scope.agent_run.clone(),
+            agent_run: self.scope.agent_run().map(str::to_owned),
             created_at: self.shared.now(),
             key: key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(self.known.stored()),
@@ -305,7 +305,10 @@ impl Driver {
         let (next, image) = (self.record.next_seq, self.shared.engine.image_hash().0.into());
         let settings = &self.scope.settings;
         let room = settings.room;
-        let expires_at = Some(frontier.at + settings.snapshot_lifetime.as_millis() as Millis);
+        // A person may take days to answer, and the agent whose program it is ends it with its own run.
+        let is_kept = self.scope.agent_run().is_some() && self.pending_calls.only_people_can_help();
+        let lifetime = settings.snapshot_lifetime.as_millis() as Millis;
+        let expires_at = (!is_kept).then_some(frontier.at + lifetime);
         let size = bytes.len();
         let checkpoint = Checkpoint { next, cell: CellPart::Full { image, bytes }, detail };
         let park = Park { checkpoint, result: told, expires_at, room };

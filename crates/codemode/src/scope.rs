@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pincer_store::Run;
+use pincer_store::{AgentRunId, Run};
 use pincer_tools::{Context, UpdateSink};
 use tokio_util::sync::CancellationToken;
 
@@ -21,8 +21,6 @@ pub struct RunScope {
     /// program while it runs, or while a call of it goes on here. One that is suspended without any is data, and is ended by
     /// [`CodeMode::abort`](crate::CodeMode::abort).
     pub context: Context,
-    /// The run of an agent, if the program is part of one. Only that may continue it.
-    pub agent_run: Option<String>,
     /// Whether somebody is there to answer questions.
     pub people: People,
     /// Whom tools ask that want something of their caller. It is told which questions the program waits for, also more than once.
@@ -49,7 +47,12 @@ impl RunScope {
     /// For a program that is part of no agent's run, with nobody there.
     pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context) -> Self {
         let (listener, left) = (Arc::new(()), CancellationToken::new());
-        Self { tools, settings, context, agent_run: None, people: People::Absent, listener, left }
+        Self { tools, settings, context, people: People::Absent, listener, left }
+    }
+
+    /// The run of an agent that the program is part of, if it is part of one. Only that may continue it.
+    pub(crate) fn agent_run(&self) -> Option<&str> {
+        self.context.agent_run.as_ref().map(AgentRunId::as_str)
     }
 
     /// The same for another user.
@@ -65,7 +68,9 @@ impl RunScope {
             () if run.session != self.context.session => {
                 Some("code mode run belongs to a different session: continue it in the one that began it.")
             }
-            () if run.agent_run != self.agent_run => Some("code mode run belongs to a different agent run."),
+            () if run.agent_run.as_deref() != self.agent_run() => {
+                Some("code mode run belongs to a different agent run.")
+            }
             () => None,
         }
     }

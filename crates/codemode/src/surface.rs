@@ -175,7 +175,7 @@ pub fn result_schema() -> Value {
             "id": { "type": "string" },
             "method": { "type": "string" },
             "toolId": { "type": "string" },
-            "state": { "type": "string", "enum": ["running", "approval", "queued"] },
+            "state": { "type": "string", "enum": ["running", "approval", "client", "queued"] },
             "since": { "type": "integer" },
             "approvalId": { "type": "string" },
         },

@@ -203,7 +203,7 @@ impl CodeMode {
             id: record.id.clone(),
             session: session.clone(),
             user: user.clone(),
-            agent_run: scope.agent_run.clone(),
+            agent_run: scope.agent_run().map(str::to_owned),
             created_at: self.shared.now(),
             key: record.key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(scope.tools.known().stored()),

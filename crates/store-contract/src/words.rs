@@ -51,6 +51,8 @@ pub fn effect(seq: u32) -> NewCall {
         repeat: Repeat::Unknown,
         cover: Cover::Checkpoint,
         permission: Permission::Free,
+        line: Some(seq + 1),
+        at: i64::from(seq),
     }
 }
 

@@ -1,18 +1,19 @@
 //! Questions in rows.
 
 use pincer_store::{
-    Approval, ApprovalId, ApprovalState, Approvals, Asked, Decision, Grant, Millis, NewApproval, Reply, Resolution,
-    RunId, Safety, StoreError,
+    Approval, ApprovalId, ApprovalState, Approvals, Asked, Decision, Grant, Millis, NewApproval, Permission, Reply,
+    Resolution, RunId, Safety, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::SqliteStore;
 use crate::grants::put;
+use crate::journal::spend;
 use crate::rows::{id, optional_id, state};
 use crate::store::Refused;
 
 const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at, seq, \
-                       fingerprint, user";
+                       fingerprint, user, used";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
@@ -29,6 +30,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
         seq: row.get(10)?,
         fingerprint: row.get(11)?,
         user: row.get(12)?,
+        is_used: row.get(13)?,
     })
 }
 
@@ -152,6 +154,20 @@ impl Approvals for SqliteStore {
                 "UPDATE approval SET used = 1 WHERE id = ?1 AND state IN ('allowed', 'denied', 'expired') AND used = 0";
             Ok(connection.execute(take, [id.as_str()])? == 1)
         })
+    }
+
+    fn questions_of(&self, run: &RunId) -> Reply<Vec<Approval>> {
+        self.look_up(|connection| {
+            let query = format!(
+                "SELECT {COLUMNS} FROM approval WHERE run = ?1 AND state <> 'cancelled' ORDER BY created_at, id"
+            );
+            Ok(connection.prepare_cached(&query)?.query_map([run.as_str()], read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool> {
+        let run = run.clone();
+        self.transaction(Safety::Power, 0, move |connection| spend(connection, &run, seq, &permission))
     }
 
     fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>> {

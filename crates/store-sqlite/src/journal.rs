@@ -15,13 +15,13 @@ use crate::{SqliteStore, approvals, grants};
 
 /// Notes a call, if the run is that of the fence, has not ended, and the call is covered, need not be, or has nothing to retire.
 const DISPATCH: &str = "
-    INSERT INTO call (run, seq, tool, input, repeat, state, owner)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 FROM run
+    INSERT INTO call (run, seq, tool, input, repeat, state, owner, line, dispatched_at)
+    SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?11, ?12 FROM run
     WHERE id = ?1 AND fence = ?8 AND state IN ('running', 'waiting') AND (?9 OR ?2 < coalesce(
         (SELECT next FROM delta WHERE delta.run = run.id ORDER BY number DESC LIMIT 1),
         (SELECT next FROM snapshot WHERE snapshot.run = run.id), 0)
         OR (?10 AND state = 'running' AND NOT EXISTS (SELECT 1 FROM snapshot WHERE snapshot.run = run.id)))
-    ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input
+    ON CONFLICT DO UPDATE SET owner = excluded.owner, input = excluded.input, dispatched_at = excluded.dispatched_at
     WHERE call.state = excluded.state AND call.tool = excluded.tool";
 /// The place is counted inside the statement: two processes may settle calls of one run at once.
 const SETTLE: &str = "
@@ -29,7 +29,7 @@ const SETTLE: &str = "
         (SELECT max(other.settled) FROM call AS other WHERE other.run = call.run AND other.settled IS NOT NULL), 0)
     WHERE run = ?1 AND seq = ?2 AND owner = ?3 AND outcome IS NULL";
 
-const COLUMNS: &str = "seq, tool, input, repeat, state, owner, outcome, settled, settled_at";
+const COLUMNS: &str = "seq, tool, input, repeat, state, owner, outcome, settled, settled_at, line, dispatched_at";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
     Ok(Call {
@@ -42,6 +42,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Call> {
         outcome: row.get(6)?,
         settled: row.get(7)?,
         settled_at: row.get(8)?,
+        line: row.get(9)?,
+        dispatched_at: row.get(10)?,
     })
 }
 
@@ -65,14 +67,18 @@ fn retire(connection: &Connection, run: &RunId) -> rusqlite::Result<()> {
 
 /// Uses up what allows a call.
 fn permit(connection: &Connection, run: &RunId, call: &NewCall) -> Result<(), Refused> {
-    let permitted = match &call.permission {
+    let refused = || StoreError::NotPermitted { tool: call.tool.clone() };
+    if spend(connection, run, call.seq, &call.permission)? { Ok(()) } else { Err(refused().into()) }
+}
+
+/// Uses up a permission; `false` if it is gone.
+pub(crate) fn spend(connection: &Connection, run: &RunId, seq: u32, permission: &Permission) -> Result<bool, Refused> {
+    Ok(match permission {
         Permission::Free => true,
-        Permission::Answer(approval) => approvals::use_for(connection, approval, run, call.seq)?,
+        Permission::Answer(approval) => approvals::use_for(connection, approval, run, seq)?,
         Permission::Counted(grant) => grants::count_down(connection, grant, run)?,
         Permission::Standing(grants) => grants::are_there(connection, grants)?,
-    };
-    let refused = || StoreError::NotPermitted { tool: call.tool.clone() };
-    if permitted { Ok(()) } else { Err(refused().into()) }
+    })
 }
 
 /// Reads the calls of a run, in their order.
@@ -89,10 +95,10 @@ fn dispatch(
     owner: &OwnerId,
     call: &NewCall,
 ) -> Result<(), Refused> {
-    let NewCall { seq, tool, input, repeat, cover, permission } = call;
+    let NewCall { seq, tool, input, repeat, cover, permission, line, at } = call;
     let (state, repeat) = (CallState::Dispatched.as_str(), repeat.as_str());
     let row = |uncovered: bool, retire: bool| {
-        (run.as_str(), *seq, tool, &**input, repeat, state, owner.as_str(), fence.0, uncovered, retire)
+        (run.as_str(), *seq, tool, &**input, repeat, state, owner.as_str(), fence.0, uncovered, retire, line, at)
     };
     if *permission == Permission::Free {
         let row = row(*cover == Cover::None, *cover == Cover::Retire);

@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod agent_runs;
 mod approvals;
 mod backup;
 mod changes;
@@ -46,6 +47,7 @@ mod readers;
 mod room;
 mod rows;
 mod runs;
+mod sessions;
 mod snapshots;
 mod store;
 mod sync;

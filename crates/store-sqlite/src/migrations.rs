@@ -223,6 +223,93 @@ pub(crate) const STEPS: &[&str] = &[
     ALTER TABLE standing_grant ADD COLUMN user TEXT;
     UPDATE approval SET user = (SELECT caller FROM run WHERE run.id = approval.run);
     ",
+    // 8: sessions and the runs of agents.
+    "
+    CREATE TABLE session (
+        number        INTEGER PRIMARY KEY,
+        id            TEXT NOT NULL UNIQUE,
+        user          TEXT NOT NULL,
+        key           TEXT NOT NULL,
+        is_current    INTEGER NOT NULL,
+        agent         TEXT,
+        label         TEXT,
+        parent        TEXT,
+        created_at    INTEGER NOT NULL,
+        interacted_at INTEGER NOT NULL,
+        updated_at    INTEGER NOT NULL,
+        ended         TEXT,
+        leaf          INTEGER,
+        context_from  INTEGER NOT NULL DEFAULT 1,
+        entries       INTEGER NOT NULL DEFAULT 0,
+        settings      TEXT NOT NULL DEFAULT '{}',
+        input         INTEGER NOT NULL DEFAULT 0,
+        output        INTEGER NOT NULL DEFAULT 0,
+        cache_read    INTEGER NOT NULL DEFAULT 0,
+        cache_write   INTEGER NOT NULL DEFAULT 0,
+        runs          INTEGER NOT NULL DEFAULT 0,
+        compactions   INTEGER NOT NULL DEFAULT 0,
+        active        TEXT,
+        owner         TEXT,
+        fence         INTEGER NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX session_current ON session (user, key) WHERE is_current = 1;
+    CREATE INDEX session_updated ON session (updated_at, id);
+
+    CREATE TABLE entry (
+        session  INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        id       TEXT NOT NULL,
+        parent   INTEGER,
+        kind     TEXT NOT NULL,
+        run      TEXT,
+        call     TEXT,
+        at       INTEGER NOT NULL,
+        body     TEXT NOT NULL,
+        events   TEXT,
+        PRIMARY KEY (session, position)
+    ) STRICT;
+
+    CREATE TABLE agent_run (
+        id          TEXT PRIMARY KEY,
+        user        TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        session     INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+        key         TEXT,
+        digest      BLOB NOT NULL,
+        state       TEXT NOT NULL,
+        rank        INTEGER NOT NULL,
+        created_at  INTEGER NOT NULL,
+        started_at  INTEGER,
+        ended_at    INTEGER,
+        generation  INTEGER NOT NULL DEFAULT 0,
+        last_event  INTEGER NOT NULL DEFAULT 0,
+        first_entry INTEGER,
+        is_stopped  INTEGER NOT NULL DEFAULT 0,
+        request     TEXT NOT NULL,
+        detail      TEXT,
+        result      TEXT,
+        merged_into TEXT
+    ) STRICT;
+    CREATE UNIQUE INDEX agent_run_key ON agent_run (user, session_key, key) WHERE key IS NOT NULL;
+    CREATE INDEX agent_run_open ON agent_run (user, session_key) WHERE ended_at IS NULL;
+    CREATE INDEX agent_run_unmentioned ON agent_run (user, session_key) WHERE state = 'summarized' AND merged_into IS NULL;
+    CREATE INDEX agent_run_session ON agent_run (session);
+
+    CREATE TABLE client_call (
+        number     INTEGER PRIMARY KEY,
+        id         TEXT NOT NULL,
+        run        TEXT NOT NULL REFERENCES agent_run (id) ON DELETE CASCADE,
+        name       TEXT NOT NULL,
+        arguments  TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        result     TEXT,
+        UNIQUE (run, id)
+    ) STRICT;
+
+    ALTER TABLE call ADD COLUMN line INTEGER;
+    ALTER TABLE call ADD COLUMN dispatched_at INTEGER;
+    CREATE INDEX run_agent ON run (agent_run) WHERE agent_run IS NOT NULL AND ended_at IS NULL;
+    ",
 ];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Domain types in rows: ids and states are stored as texts.
 
-use pincer_store::{ApprovalState, CallState, Repeat, RunState};
+use pincer_store::{AgentRunState, ApprovalState, CallState, EntryKind, Repeat, RunState};
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, Type};
 
@@ -45,6 +45,18 @@ impl State for Repeat {
 }
 
 impl State for ApprovalState {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for EntryKind {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for AgentRunState {
     fn of(word: &str) -> Option<Self> {
         Self::from_word(word)
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pincer_store::{
-    Checkpoint, Claim, Fence, Millis, NewRun, Reply, Run, RunId, RunKey, RunState, Runs, Safety, SessionKey,
-    StoreError, ToolSet,
+    AgentRunId, Checkpoint, Claim, Fence, Millis, NewRun, Reply, Run, RunId, RunKey, RunState, Runs, Safety,
+    SessionKey, StoreError, ToolSet,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
@@ -154,6 +154,14 @@ impl Runs for SqliteStore {
 
     fn runs(&self, session: Option<&SessionKey>) -> Reply<Vec<Run>> {
         self.runs_where("?1 IS NULL OR session = ?1 ORDER BY id", session)
+    }
+
+    fn runs_of_agent(&self, agent_run: &AgentRunId) -> Reply<Vec<RunId>> {
+        self.look_up(|connection| {
+            let query = "SELECT id FROM run WHERE agent_run = ?1 AND ended_at IS NULL ORDER BY id";
+            let mut query = connection.prepare_cached(query)?;
+            Ok(query.query_map([agent_run.as_str()], |row| id(row, 0))?.collect::<rusqlite::Result<_>>()?)
+        })
     }
 
     fn running(&self) -> Reply<Vec<Run>> {

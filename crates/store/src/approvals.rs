@@ -95,6 +95,8 @@ pub struct Approval {
     pub created_at: Millis,
     /// When it expires, if it does.
     pub expires_at: Option<Millis>,
+    /// Whether its answer was used: the call it allowed may have been made.
+    pub is_used: bool,
 }
 
 /// The call that a question is looked for.
@@ -157,6 +159,10 @@ pub trait Approvals {
     fn standing_question(&self, asked: Asked, now: Millis) -> Reply<Option<Approval>>;
     /// Uses the answer to a question that belongs to no run, yes or no. Only the first use counts: `false` for every other.
     fn use_answer(&self, id: &ApprovalId) -> Reply<bool>;
+    /// Returns the questions of the calls of a run that were not withdrawn, oldest first.
+    fn questions_of(&self, run: &RunId) -> Reply<Vec<Approval>>;
+    /// Uses up what allows a call that the journal does not note, on the disk before it is made. `false` if it is gone.
+    fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool>;
     /// Closes the questions whose time is over, and returns their ids.
     fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>>;
 }

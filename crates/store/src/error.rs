@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::{ApprovalId, Millis, RunId, SessionKey, Share};
+use crate::{ApprovalId, Millis, RunId, SessionId, SessionKey, Share};
 
 /// Why a store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -35,6 +35,14 @@ pub enum StoreError {
     Fenced {
         /// The run.
         run: RunId,
+    },
+    /// Another process writes to the session, or it was reset or deleted.
+    #[error(
+        "another process writes to the session {session} now, or it was reset or deleted: what this process did was not stored"
+    )]
+    SessionFenced {
+        /// The session.
+        session: SessionId,
     },
     /// As many runs wait as may.
     #[error(
@@ -81,6 +89,11 @@ impl StoreError {
     /// Returns the error for a run that is not there.
     pub fn no_run(id: &RunId) -> Self {
         Self::Missing { what: "run", id: id.to_string() }
+    }
+
+    /// Returns the error for a session that is not there.
+    pub fn no_session(id: &SessionId) -> Self {
+        Self::Missing { what: "session", id: id.to_string() }
     }
 
     /// Returns the error for a question that is not there.

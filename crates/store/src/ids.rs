@@ -96,6 +96,12 @@ ids! {
     GrantId;
     /// Names a process that shares the store.
     OwnerId;
+    /// Names a session for good: the key may mean another one later.
+    SessionId;
+    /// Names an entry of a session.
+    EntryId;
+    /// Names a run of an agent: `ar_` and a UUID that begins with the time.
+    AgentRunId;
 }
 
 #[cfg(test)]

@@ -60,6 +60,10 @@ pub struct NewCall {
     pub cover: Cover,
     /// Its permission.
     pub permission: Permission,
+    /// The line of the program that asks for it.
+    pub line: Option<u32>,
+    /// The time.
+    pub at: Millis,
 }
 
 /// A call as it is stored.
@@ -83,6 +87,10 @@ pub struct Call {
     pub settled: Option<i64>,
     /// When it settled.
     pub settled_at: Option<Millis>,
+    /// The line of the program that asked for it. Calls of earlier versions have none.
+    pub line: Option<u32>,
+    /// When it was last handed to its tool.
+    pub dispatched_at: Option<Millis>,
 }
 
 /// The bytes that a call takes in a store beside its input and outcome.

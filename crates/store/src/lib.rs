@@ -1,5 +1,5 @@
-//! What must survive the process: runs and their snapshots, the journal of nested calls, approvals and grants, and
-//! idempotency keys.
+//! What must survive the process: runs and their snapshots, the journal of nested calls, approvals and grants, idempotency keys,
+//! sessions with their transcripts, and the runs of agents.
 //!
 //! Each concern is a small trait, so that another database can stand behind it with the same tests; `pincer-store-sqlite` is the
 //! one there is. A method is one transaction. It returns a [`Reply`]: a future whose work goes on when it is dropped, and which
@@ -19,8 +19,10 @@
 //! }
 //! ```
 
+mod agent_runs;
 mod approvals;
 mod changes;
+mod client_calls;
 mod clock;
 mod error;
 mod grants;
@@ -33,16 +35,21 @@ mod reply;
 mod room;
 mod runs;
 mod safety;
+mod sessions;
 mod snapshots;
 mod states;
 mod upkeep;
 
+pub use agent_runs::{
+    Accepted, AgentRun, AgentRunState, AgentRuns, NewAgentRun, QueueLimit, RunChange, Stopped, WhenFull,
+};
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
 pub use changes::{ChangeWatch, Changes};
+pub use client_calls::{ClientCall, ClientCalls};
 pub use clock::{Clock, Millis};
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use grants::{Grant, GrantKind, Grants};
-pub use ids::{ApprovalId, CallId, GrantId, OwnerId, RunId, SessionKey};
+pub use ids::{AgentRunId, ApprovalId, CallId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
 pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
 pub use leases::Leases;
@@ -51,12 +58,30 @@ pub use reply::{Reply, block_on};
 pub use room::{Room, Share};
 pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunState, Runs, ToolSet};
 pub use safety::Safety;
+pub use sessions::{
+    Attach, Committed, Entry, EntryKind, EntryPage, NewEntry, NewSession, Session, SessionCommit, SessionPage,
+    Sessions, Totals,
+};
 pub use snapshots::{CellPart, Checkpoint, Park, Resumption, Snapshot, Snapshots};
 pub use upkeep::Upkeep;
 
 /// Everything that a store does.
 pub trait Store:
-    Runs + Listings + Upkeep + Snapshots + Journal + Approvals + Grants + IdempotencyKeys + Clock + Changes + Send + Sync
+    Runs
+    + Listings
+    + Upkeep
+    + Snapshots
+    + Journal
+    + Approvals
+    + Grants
+    + IdempotencyKeys
+    + Sessions
+    + AgentRuns
+    + ClientCalls
+    + Clock
+    + Changes
+    + Send
+    + Sync
 {
 }
 
@@ -69,6 +94,9 @@ impl<T> Store for T where
         + Approvals
         + Grants
         + IdempotencyKeys
+        + Sessions
+        + AgentRuns
+        + ClientCalls
         + Clock
         + Changes
         + Send

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::states::words;
-use crate::{Checkpoint, Millis, OwnerId, Reply, RunId, Safety, SessionKey};
+use crate::{AgentRunId, Checkpoint, Millis, OwnerId, Reply, RunId, Safety, SessionKey};
 
 /// Proves that its holder owns a run. Each claim gets a higher one; with an old one nothing can be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +137,8 @@ pub trait Runs {
     fn run_with_key(&self, user: &str, session: &SessionKey, key: &str) -> Reply<Option<Run>>;
     /// Returns all runs of a session, or of all sessions, oldest first. There may be many: see [`Listings`](crate::Listings).
     fn runs(&self, session: Option<&SessionKey>) -> Reply<Vec<Run>>;
+    /// Returns the runs that are part of an agent's run and have not ended.
+    fn runs_of_agent(&self, agent_run: &AgentRunId) -> Reply<Vec<RunId>>;
     /// Returns all runs that are driven, or were when their process died.
     fn running(&self) -> Reply<Vec<Run>>;
     /// Lets a running run wait whose owner is gone or gives it up, if it has a snapshot; `false` if it has none.

@@ -113,6 +113,7 @@ mod tests {
 
     fn asked(tool: &str, request: &str) -> ApprovalRequest {
         ApprovalRequest::of(&Approval {
+            is_used: false,
             id: "ap_1".into(),
             run: None,
             session: "s".into(),

@@ -17,9 +17,9 @@ use crate::telling::Teller;
 use crate::{Answer, Call, Context, ErrorCode, EventKind, Fingerprint, UpdateSink};
 
 /// The time between two look-ups of a question that another process may have answered.
-const LOOK_AGAIN: Duration = Duration::from_millis(250);
+pub(crate) const LOOK_AGAIN: Duration = Duration::from_millis(250);
 /// How often it is looked up if nothing tells of a change.
-const LOOK_ANYWAY: Duration = Duration::from_secs(5);
+pub(crate) const LOOK_ANYWAY: Duration = Duration::from_secs(5);
 
 /// A question to a person.
 pub(crate) struct Question<'a> {
@@ -51,7 +51,7 @@ impl Door {
         let store_failed =
             |error: StoreError| Failed::before(ErrorCode::Store, format!("no person could be asked: {error}"));
         let tool = question.tool.clone();
-        let run = context.run.as_ref().map(|run| run.id().clone());
+        let run = context.known_run();
         let is_bound = run.is_some();
         let keys = question.standing.keys(&tool);
         let granting = Granting { keys, fingerprint: question.fingerprint, user: context.user.clone(), run };
@@ -99,7 +99,12 @@ impl Door {
 
     /// Waits until the program is stored up to this call: a question that a person has seen must outlive this process together
     /// with what asked it.
-    async fn stored_up_to(&self, seq: u32, context: &Context, updates: &dyn UpdateSink) -> Result<(), Failed> {
+    pub(crate) async fn stored_up_to(
+        &self,
+        seq: u32,
+        context: &Context,
+        updates: &dyn UpdateSink,
+    ) -> Result<(), Failed> {
         let Some(run) = context.run.as_ref().filter(|run| !run.covers(seq)) else { return Ok(()) };
         updates.needs_checkpoint();
         tokio::select! {
@@ -113,8 +118,8 @@ impl Door {
 
     /// Returns whether this very call has its answer. Then it does not use up what that answer grants to the next ones.
     async fn is_answered(&self, of: &Question<'_>, context: &Context) -> Result<bool, StoreError> {
-        let Some(run) = &context.run else { return Ok(false) };
-        let asked = asked(of, context, Some((run.id().clone(), of.call.seq)));
+        let Some(run) = context.known_run() else { return Ok(false) };
+        let asked = asked(of, context, Some((run, of.call.seq)));
         let standing = self.store().standing_question(asked, self.store().now()).await?;
         Ok(standing.is_some_and(|question| question.state != ApprovalState::Pending))
     }
@@ -127,7 +132,7 @@ impl Door {
         teller: &Teller<'_>,
     ) -> Result<ApprovalId, StoreError> {
         let _asking = self.asking.lock().await;
-        let call = context.run.as_ref().map(|run| (run.id().clone(), of.call.seq));
+        let call = context.known_run().map(|run| (run, of.call.seq));
         let asked = asked(of, context, call.clone());
         if let Some(standing) = self.store().standing_question(asked, self.store().now()).await? {
             teller.tell(EventKind::ApprovalRequested { approval: standing.id.clone() });

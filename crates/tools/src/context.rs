@@ -1,6 +1,6 @@
 //! For whom a tool is called.
 
-use pincer_store::{CallId, SessionKey};
+use pincer_store::{AgentRunId, CallId, RunId, SessionKey};
 use tokio_util::sync::CancellationToken;
 
 use crate::RunOwner;
@@ -21,6 +21,8 @@ pub struct Context {
     pub channel: Option<String>,
     /// The run, if the call belongs to one: its calls are journalled.
     pub run: Option<RunOwner>,
+    /// The run of an agent, if the call is part of one. Without a program around it, the call is known by its number in there.
+    pub agent_run: Option<AgentRunId>,
     /// The call within which this one is made.
     pub parent_call: Option<CallId>,
     /// Whether the session is sandboxed.
@@ -29,6 +31,14 @@ pub struct Context {
     pub abort: CancellationToken,
     /// What the door keeps of the calls further up. A fresh context has [`Nesting::default`].
     pub nesting: Nesting,
+}
+
+impl Context {
+    /// Returns the run by which the store knows a call and the questions about it: that of its program, or of its agent.
+    pub(crate) fn known_run(&self) -> Option<RunId> {
+        let of_program = self.run.as_ref().map(|run| run.id().clone());
+        of_program.or_else(|| self.agent_run.as_ref().map(|run| run.as_str().into()))
+    }
 }
 
 /// What the door keeps of the calls within which a call is made.

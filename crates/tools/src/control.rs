@@ -109,7 +109,7 @@ impl Door {
     /// Tells that a question of a control call waits for an answer.
     pub fn tell_asked(&self, call: &CallId, approval: &ApprovalId, context: &Context) {
         let entry = Arc::new(Entry::new(ToolId::control("exec"), ""));
-        let teller = Teller { door: self, call: call.clone(), entry, context: context.clone() };
+        let teller = Teller { door: self, call: call.clone(), entry, context: context.clone(), line: None };
         teller.tell(EventKind::ApprovalRequested { approval: approval.clone() });
     }
 

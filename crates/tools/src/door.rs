@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::{Entry, Flags};
 use pincer_json::{Json, Payload};
-use pincer_store::{Approvals, CallId, Changes, Clock, Grants, Journal, Permission, RunId};
+use pincer_store::{Approvals, CallId, Changes, ClientCalls, Clock, Grants, Journal, Permission, RunId};
 use serde_json::Value;
 use tokio::sync::{Mutex, Notify};
 use tracing::Instrument;
@@ -22,8 +22,8 @@ use crate::telling::{Teller, TellingSink};
 use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
-    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Namespace, Outcome,
-    Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
+    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Maker, Namespace,
+    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
 };
 
 /// How much is logged of the name of a tool.
@@ -32,8 +32,8 @@ const MOST_LOGGED: usize = 200;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// What the door needs of a store.
-pub trait DoorStore: Journal + Approvals + Grants + Clock + Changes + Send + Sync {}
-impl<T: Journal + Approvals + Grants + Clock + Changes + Send + Sync> DoorStore for T {}
+pub trait DoorStore: Journal + Approvals + Grants + ClientCalls + Clock + Changes + Send + Sync {}
+impl<T: Journal + Approvals + Grants + ClientCalls + Clock + Changes + Send + Sync> DoorStore for T {}
 
 /// A call to be made.
 #[derive(Clone, Debug, Default)]
@@ -223,7 +223,8 @@ impl Door {
             }
             Payload::Value(value) => (None, Ok(value)),
         };
-        let teller = Teller { door: self, call: call.id.clone(), entry: Arc::clone(&entry), context: context.clone() };
+        let (id, line) = (call.id.clone(), call.line);
+        let teller = Teller { door: self, call: id, entry: Arc::clone(&entry), context: context.clone(), line };
         let shown = |value: &Value| match self.parts.events.wants_values() {
             true => self.parts.redactor.redact(value),
             false => Value::Null,
@@ -277,7 +278,7 @@ impl Door {
         let id = entry.id.to_string();
         // It was in the catalog when the run began.
         let unknown = || Failed::before(ErrorCode::UnknownTool, format!("Unknown tool: {id}. It has been taken back."));
-        let registered = registry.tool(&id).ok_or_else(unknown)?;
+        let registered = scope.client(&id).or_else(|| registry.tool(&id).map(|tool| &**tool)).ok_or_else(unknown)?;
         if call.fingerprint.is_some_and(|known| known != registered.fingerprint()) {
             let message = format!(
                 "{id} has changed since this program began: it takes another input or is of another kind now. Look at it again, \
@@ -304,11 +305,15 @@ impl Door {
         });
         // From before it is noted until what came of it is: what is noted and not made here is made by nobody.
         let _making = context.run.as_ref().map(|run| self.under_way.begin(run.id(), call.seq));
+        let mut from_caller = None;
         let _turn = loop {
             let allowed = match &question {
                 Some(question) => self.approve(question, context, teller, &*updates).await?,
                 None => Permission::Free,
             };
+            if registered.tool.made_by() == Maker::Caller && from_caller.is_none() {
+                from_caller = Some(self.ask_caller(call, &input, entry, context, &*updates).await?);
+            }
             let turn = if entry.flags.sequential { Some(self.turn(scope, context).await?) } else { None };
             if context.abort.is_cancelled() || !updates.may_dispatch() {
                 return Err(Failed::before(ErrorCode::Aborted, "the call was aborted before it started"));
@@ -332,6 +337,7 @@ impl Door {
             updates,
         });
         let result = match input.into_value() {
+            Ok(_) if let Some(result) = from_caller => result,
             Ok(input) => self.run(registered, entry, input, &call.id, context, updates).await,
             // It could be read a moment ago.
             Err(error) => Err(Failed::before(ErrorCode::InvalidInput, format!("the input cannot be read: {error}"))),

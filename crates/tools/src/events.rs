@@ -25,6 +25,9 @@ pub struct Event {
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// The line of the program that asks for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
     /// Its number among the events of its run, from 1, in this process. One that is missing was missed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seq: Option<u64>,

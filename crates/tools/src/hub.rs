@@ -246,6 +246,7 @@ mod tests {
             session: "s".into(),
             sender: None,
             run: run.map(|run| run.id().clone()),
+            line: None,
             seq: None,
             what: EventKind::Start { input: Value::Null },
         }

@@ -40,7 +40,7 @@ impl Door {
         input: impl FnOnce() -> Arc<String>,
         permission: &Permission,
     ) -> Result<(), NotDispatched> {
-        let Some(run) = context.run.clone() else { return Ok(()) };
+        let Some(run) = context.run.clone() else { return self.spend(context, call, permission).await };
         let flags = call.flags.unwrap_or(entry.flags);
         let (cover, safety) = match flags.read_only {
             true => (Cover::None, Safety::Process),
@@ -50,13 +50,24 @@ impl Door {
         run.journaled(input.len());
         let proof = run.proof().await;
         let permission = permission.clone();
-        let noted = NewCall { seq, tool, input, repeat: repeat(flags), cover, permission };
+        let (line, at) = (call.line, self.store().now());
+        let noted = NewCall { seq, tool, input, repeat: repeat(flags), cover, permission, line, at };
         let noted = self.store().dispatch(run.id(), *proof, run.owner(), noted, safety).await;
         drop(proof);
         if noted.is_ok() && safety == Safety::Power {
             run.synced();
         }
         noted.map_err(not_dispatched)
+    }
+
+    /// Uses up the permission of a call without a program around it. Its agent has noted the call already.
+    async fn spend(&self, context: &Context, call: &Call, permission: &Permission) -> Result<(), NotDispatched> {
+        let Some(run) = context.known_run().filter(|_| *permission != Permission::Free) else { return Ok(()) };
+        match self.store().spend(&run, call.seq, permission.clone()).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(NotDispatched::NotPermitted),
+            Err(error) => Err(not_dispatched(error)),
+        }
     }
 
     /// Stores what came of a call before anybody sees it. While the store cannot take it, it stays here.

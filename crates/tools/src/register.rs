@@ -1,26 +1,47 @@
 //! What a door is made of, and the tools of one run.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Entry, Policy};
 use tokio::sync::Mutex;
 
+use crate::client::{ClientTool, ClientToolError};
 use crate::door::{Door, DoorStore, Parts};
 use crate::hooks::{Hook, Observer};
-use crate::registry::{RegisterError, Registry};
+use crate::registry::{RegisterError, Registered, Registry};
 use crate::{ApprovalRule, EventSink, Plugin, Redactor, Tool};
 
 /// The tools of one run: those of the catalog that its policy admits. Sequential ones run one at a time in here.
 pub struct RunCatalog {
     pub(crate) view: Catalog,
+    /// The tools that the caller of this run executes.
+    clients: HashMap<String, Registered>,
     pub(crate) sequential: Mutex<()>,
 }
 
 impl RunCatalog {
     /// What `policy` leaves of `catalog`.
     pub fn new(catalog: &Catalog, policy: &Policy) -> Self {
-        Self { view: policy.apply(catalog), sequential: Mutex::new(()) }
+        Self { view: policy.apply(catalog), clients: HashMap::new(), sequential: Mutex::new(()) }
+    }
+
+    /// What `policy` leaves of `catalog` and of the tools that the caller of the run executes itself. No other run has those.
+    pub fn with_clients(catalog: &Catalog, policy: &Policy, clients: Vec<Entry>) -> Result<Self, ClientToolError> {
+        let all = catalog.iter().cloned().chain(clients.iter().cloned().map(Arc::new));
+        let all = Catalog::new(all.collect::<Vec<_>>()).map_err(|error| ClientToolError::Taken(error.to_string()))?;
+        let registered = clients.into_iter().map(|entry| {
+            let id = entry.id.to_string();
+            Ok((id, Registered::new(entry, Arc::new(ClientTool))?))
+        });
+        let clients = registered.collect::<Result<_, RegisterError>>()?;
+        Ok(Self { view: policy.apply(&all), clients, sequential: Mutex::new(()) })
+    }
+
+    /// Returns a tool that the caller of the run executes.
+    pub(crate) fn client(&self, id: &str) -> Option<&Registered> {
+        self.clients.get(id)
     }
 
     /// The tools in it.

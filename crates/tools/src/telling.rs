@@ -14,6 +14,8 @@ pub(crate) struct Teller<'a> {
     pub call: CallId,
     pub entry: Arc<Entry>,
     pub context: Context,
+    /// The line of the program that asks for it.
+    pub line: Option<u32>,
 }
 
 impl Teller<'_> {
@@ -29,6 +31,7 @@ impl Teller<'_> {
             session: self.context.session.clone(),
             sender: self.context.sender.clone(),
             run: self.context.run.as_ref().map(|run| run.id().clone()),
+            line: self.line,
             seq: None,
             what,
         }

@@ -21,10 +21,24 @@ pub trait Tool: Send + Sync {
     /// dropped. A tool that has its value as text returns the text.
     fn call(&self, call: ToolCall) -> BoxFuture<'_, Result<Payload, ToolError>>;
 
+    /// Returns where the tool is executed.
+    fn made_by(&self) -> Maker {
+        Maker::Door
+    }
+
     /// How long it may take. `None` leaves it to the caller's abort.
     fn timeout(&self) -> Option<Duration> {
         Some(Duration::from_secs(120))
     }
+}
+
+/// The part that executes a tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Maker {
+    /// The door, by [`Tool::call`].
+    Door,
+    /// The caller of an agent's run: its result is waited for in the store.
+    Caller,
 }
 
 /// One call, as the tool sees it.
@@ -46,6 +60,9 @@ pub trait UpdateSink: Send + Sync {
 
     /// A person is asked whether the call may be made. This is the question's id.
     fn asked(&self, _approval: &ApprovalId) {}
+
+    /// The caller of the agent's run is asked to make the call itself.
+    fn asked_caller(&self) {}
 
     /// The call is about to be dispatched. `false` withdraws it: the caller has given it up.
     fn may_dispatch(&self) -> bool {

@@ -25,7 +25,16 @@ async fn status_list_and_history_are_what_the_store_has() {
     let safety = Safety::Process;
     for (seq, input) in [input, "{}".into(), "{}".into()].into_iter().enumerate() {
         let (tool, repeat, cover) = ("openclaw:core:read".into(), Repeat::Pure, Cover::None);
-        let call = NewCall { seq: seq as u32, tool, input: input.into(), repeat, cover, permission: Permission::Free };
+        let call = NewCall {
+            seq: seq as u32,
+            tool,
+            input: input.into(),
+            repeat,
+            cover,
+            permission: Permission::Free,
+            line: None,
+            at: 0,
+        };
         store.dispatch(&id, fence, &owner, call, safety).await.unwrap();
     }
     store.settle(&id, &owner, 0, Arc::new("{\"ok\": 1}".into()), 1, safety).await.unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pincer_catalog::{Catalog, Flags, Policy};
 use pincer_codemode::{CodeMode, CodeModeStore, RunScope, RunTools, Settings};
-use pincer_store::{Call, Grants, Repeat, RunId};
+use pincer_store::{Call, ClientCalls, Grants, Repeat, RunId};
 use pincer_store_sqlite::FileLeases;
 use pincer_tools::{ApprovalRule, Context, Door, FnTool, Matcher, RuleDecision, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
@@ -128,7 +128,7 @@ impl Site {
     /// changes nothing.
     pub(crate) fn mode<S>(&self, store: &Arc<S>, leases: FileLeases) -> (CodeMode, Arc<Door>)
     where
-        S: CodeModeStore + Grants + 'static,
+        S: CodeModeStore + Grants + ClientCalls + 'static,
     {
         let (looks, again) =
             (Flags { read_only: true, ..Flags::default() }, Flags { idempotent: true, ..Flags::default() });

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_store::{
-    Approval, ApprovalId, Approvals, Asked, Call, ChangeWatch, Changes, Checkpoint, Claim, Clock, Decision, Fence,
-    Grant, GrantId, Grants, Journal, Listings, Millis, NewApproval, NewCall, NewRun, OwnerId, Page, Park, Prune, Reply,
-    Resolution, Resumption, Room, Run, RunId, RunOverview, RunState, Runs, Safety, SessionCount, SessionKey, Snapshot,
-    Snapshots, Standing, ToolSet, Upkeep,
+    AgentRunId, Approval, ApprovalId, Approvals, Asked, Call, ChangeWatch, Changes, Checkpoint, Claim, ClientCall,
+    ClientCalls, Clock, Decision, Fence, Grant, GrantId, Grants, Journal, Listings, Millis, NewApproval, NewCall,
+    NewRun, OwnerId, Page, Park, Permission, Prune, Reply, Resolution, Resumption, Room, Run, RunId, RunOverview,
+    RunState, Runs, Safety, SessionCount, SessionKey, Snapshot, Snapshots, Standing, ToolSet, Upkeep,
 };
 
 use super::FaultyStore;
@@ -47,6 +47,11 @@ impl<S: Runs + Send + Sync + 'static> Runs for FaultyStore<S> {
     fn runs(&self, session: Option<&SessionKey>) -> Reply<Vec<Run>> {
         let session = session.cloned();
         self.read("runs", move |store| store.runs(session.as_ref()))
+    }
+
+    fn runs_of_agent(&self, agent_run: &AgentRunId) -> Reply<Vec<RunId>> {
+        let agent_run = agent_run.clone();
+        self.read("runs_of_agent", move |store| store.runs_of_agent(&agent_run))
     }
 
     fn running(&self) -> Reply<Vec<Run>> {
@@ -279,6 +284,16 @@ impl<S: Approvals + Send + Sync + 'static> Approvals for FaultyStore<S> {
         self.commit(("use_answer", None, Safety::Process), none, move |store| store.use_answer(&id))
     }
 
+    fn questions_of(&self, run: &RunId) -> Reply<Vec<Approval>> {
+        let run = run.clone();
+        self.read("questions_of", move |store| store.questions_of(&run))
+    }
+
+    fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool> {
+        let run = run.clone();
+        self.commit(("spend", Some(run.clone()), Safety::Power), none, move |store| store.spend(&run, seq, permission))
+    }
+
     fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>> {
         // A call that waits for an answer looks again and again.
         self.keep_house("expire_approvals", move |store| store.expire_approvals(now))
@@ -320,5 +335,21 @@ impl<S: Clock> Clock for FaultyStore<S> {
 impl<S: Changes> Changes for FaultyStore<S> {
     fn watch(&self, within: Duration) -> Box<dyn ChangeWatch> {
         self.inner().watch(within)
+    }
+}
+
+impl<S: ClientCalls + Send + Sync + 'static> ClientCalls for FaultyStore<S> {
+    fn ask_client(&self, call: ClientCall) -> Reply<ClientCall> {
+        self.commit(("ask_client", None, Safety::Power), none, move |store| store.ask_client(call))
+    }
+
+    fn answer_client(&self, run: &AgentRunId, id: &str, result: Arc<str>) -> Reply<bool> {
+        let (run, id) = (run.clone(), id.to_owned());
+        self.commit(("answer_client", None, Safety::Power), none, move |store| store.answer_client(&run, &id, result))
+    }
+
+    fn client_calls(&self, run: &AgentRunId) -> Reply<Vec<ClientCall>> {
+        let run = run.clone();
+        self.read("client_calls", move |store| store.client_calls(&run))
     }
 }

@@ -1,0 +1,416 @@
+//! Sessions and their entries in rows.
+
+use pincer_store::{
+    Attach, Committed, Entry, EntryPage, Fence, Millis, NewEntry, NewSession, OwnerId, Reply, Safety, Session,
+    SessionCommit, SessionId, SessionKey, SessionPage, Sessions, StoreError, Totals,
+};
+use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+
+use crate::SqliteStore;
+use crate::agent_runs::change_run;
+use crate::rows::{id, optional_id, state};
+use crate::store::Refused;
+
+const COLUMNS: &str = "id, user, key, is_current, agent, label, parent, created_at, interacted_at, updated_at, ended, leaf, \
+                       context_from, entries, settings, input, output, cache_read, cache_write, runs, compactions, active, owner, fence";
+const ENTRY: &str = "position, id, parent, kind, run, call, body, events, at";
+/// The most entries that one search looks at, so that a large store answers in time.
+const MOST_SEARCHED: u32 = 200_000;
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
+    Ok(Session {
+        id: id(row, 0)?,
+        user: row.get(1)?,
+        key: id(row, 2)?,
+        is_current: row.get(3)?,
+        agent: row.get(4)?,
+        label: row.get(5)?,
+        parent: optional_id(row, 6)?,
+        created_at: row.get(7)?,
+        interacted_at: row.get(8)?,
+        updated_at: row.get(9)?,
+        ended: row.get(10)?,
+        leaf: row.get(11)?,
+        context_from: row.get(12)?,
+        entries: row.get(13)?,
+        settings: row.get(14)?,
+        totals: Totals {
+            input: row.get(15)?,
+            output: row.get(16)?,
+            cache_read: row.get(17)?,
+            cache_write: row.get(18)?,
+            runs: row.get(19)?,
+            compactions: row.get(20)?,
+        },
+        active: optional_id(row, 21)?,
+        owner: optional_id(row, 22)?,
+        fence: Fence(row.get(23)?),
+    })
+}
+
+fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        position: row.get(0)?,
+        id: id(row, 1)?,
+        parent: row.get(2)?,
+        kind: state(row, 3)?,
+        run: optional_id(row, 4)?,
+        call: row.get(5)?,
+        body: row.get(6)?,
+        events: row.get(7)?,
+        at: row.get(8)?,
+    })
+}
+
+fn find(connection: &Connection, id: &SessionId) -> Result<Session, Refused> {
+    let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
+    let found = connection.prepare_cached(&query)?.query_row([id.as_str()], read).optional()?;
+    found.ok_or_else(|| StoreError::no_session(id).into())
+}
+
+/// Returns the session that a key means now.
+pub(crate) fn current(connection: &Connection, user: &str, key: &SessionKey) -> rusqlite::Result<Option<Session>> {
+    let query = format!("SELECT {COLUMNS} FROM session WHERE user = ?1 AND key = ?2 AND is_current = 1");
+    connection.prepare_cached(&query)?.query_row((user, key.as_str()), read).optional()
+}
+
+/// Stores a session without entries.
+pub(crate) fn create(connection: &Connection, new: &NewSession) -> Result<(), Refused> {
+    let insert =
+        "INSERT INTO session (id, user, key, is_current, agent, label, parent, created_at, interacted_at, updated_at, fence)
+         VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?7, ?7, 1) ON CONFLICT DO NOTHING";
+    let NewSession { id, user, key, agent, label, parent, created_at } = new;
+    let parent = parent.as_ref().map(SessionId::as_str);
+    let row = (id.as_str(), user, key.as_str(), agent, label, parent, created_at);
+    match connection.prepare_cached(insert)?.execute(row)? {
+        0 => Err(StoreError::Exists { what: "session", id: key.to_string() }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// A session that is written to, as far as a commit needs it.
+struct Written {
+    number: i64,
+    leaf: Option<u32>,
+    entries: u32,
+}
+
+/// Fails unless the session is current and `fence` is its writer's.
+fn check(connection: &Connection, id: &SessionId, fence: Fence) -> Result<Written, Refused> {
+    let query = "SELECT number, leaf, entries, fence, is_current FROM session WHERE id = ?1";
+    let read = |row: &Row<'_>| {
+        let written = Written { number: row.get(0)?, leaf: row.get(1)?, entries: row.get(2)? };
+        Ok((written, Fence(row.get(3)?), row.get::<_, bool>(4)?))
+    };
+    match connection.prepare_cached(query)?.query_row([id.as_str()], read).optional()? {
+        Some((written, found, true)) if found == fence => Ok(written),
+        Some(_) => Err(StoreError::SessionFenced { session: id.clone() }.into()),
+        None => Err(StoreError::no_session(id).into()),
+    }
+}
+
+fn insert(connection: &Connection, written: &mut Written, new: &NewEntry) -> rusqlite::Result<()> {
+    written.entries += 1;
+    let (parent, is_leaf) = match new.attach {
+        Attach::Leaf => (written.leaf, true),
+        Attach::Beside(parent) => (Some(parent), false),
+        Attach::Under(parent) => (parent, true),
+    };
+    let insert = "INSERT INTO entry (session, position, id, parent, kind, run, call, body, events, at)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+    connection.prepare_cached(insert)?.execute(params![
+        written.number,
+        written.entries,
+        new.id.as_str(),
+        parent,
+        new.kind.as_str(),
+        new.run.as_ref().map(|run| run.as_str()),
+        new.call,
+        &*new.body,
+        new.events.as_deref(),
+        new.at,
+    ])?;
+    if is_leaf {
+        written.leaf = Some(written.entries);
+    }
+    Ok(())
+}
+
+fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) -> Result<Committed, Refused> {
+    let first = written.entries + 1;
+    commit.entries.iter().try_for_each(|entry| insert(connection, &mut written, entry))?;
+    for change in &commit.runs {
+        change_run(connection, written.number, change, first, commit.now)?;
+    }
+    let Totals { input, output, cache_read, cache_write, runs, compactions } = commit.totals;
+    let update = "UPDATE session SET leaf = ?2, entries = ?3, updated_at = max(updated_at, ?4), settings = coalesce(?5, settings),
+                  context_from = coalesce(?6, context_from), interacted_at = max(interacted_at, coalesce(?7, interacted_at)),
+                  input = input + ?8, output = output + ?9, cache_read = cache_read + ?10, cache_write = cache_write + ?11,
+                  runs = runs + ?12, compactions = compactions + ?13, owner = CASE WHEN ?14 THEN NULL ELSE owner END
+                  WHERE number = ?1";
+    connection.prepare_cached(update)?.execute(params![
+        written.number,
+        written.leaf,
+        written.entries,
+        commit.now,
+        commit.settings.as_deref(),
+        commit.context_from,
+        commit.interacted_at,
+        input,
+        output,
+        cache_read,
+        cache_write,
+        runs,
+        compactions,
+        commit.release,
+    ])?;
+    Ok(Committed { first, leaf: written.leaf })
+}
+
+fn bytes(commit: &SessionCommit) -> usize {
+    commit.entries.iter().map(|entry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len())).sum()
+}
+
+/// Returns the positions of the branch that ends with an entry, from the first on.
+fn branch(connection: &Connection, number: i64, at: u32) -> rusqlite::Result<Vec<u32>> {
+    let query = "WITH RECURSIVE branch (position, parent) AS (
+            SELECT position, parent FROM entry WHERE session = ?1 AND position = ?2
+            UNION ALL
+            SELECT entry.position, entry.parent FROM entry JOIN branch ON entry.session = ?1 AND entry.position = branch.parent
+            WHERE branch.parent < branch.position)
+        SELECT position FROM branch ORDER BY position";
+    connection.prepare_cached(query)?.query_map((number, at), |row| row.get(0))?.collect()
+}
+
+fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {
+    let query = "SELECT number FROM session WHERE id = ?1";
+    let found = connection.prepare_cached(query)?.query_row([id.as_str()], |row| row.get(0)).optional()?;
+    found.ok_or_else(|| StoreError::no_session(id).into())
+}
+
+impl Sessions for SqliteStore {
+    fn create_session(&self, session: NewSession) -> Reply<Session> {
+        self.transaction(Safety::Power, 0, move |connection| {
+            create(connection, &session)?;
+            find(connection, &session.id)
+        })
+    }
+
+    fn current_session(&self, user: &str, key: &SessionKey) -> Reply<Option<Session>> {
+        self.look_up(|connection| Ok(current(connection, user, key)?))
+    }
+
+    fn session(&self, id: &SessionId) -> Reply<Session> {
+        self.look_up(|connection| find(connection, id))
+    }
+
+    fn session_page(&self, page: SessionPage) -> Reply<Vec<Session>> {
+        self.read(move |connection| {
+            let query = format!(
+                "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR user = ?1) AND (?2 IS NULL OR key = ?2)
+                 AND (?3 OR is_current = 1) AND (?4 IS NULL OR (updated_at, id) < (?4, ?5))
+                 ORDER BY updated_at DESC, id DESC LIMIT ?6"
+            );
+            let (at, before) = page.before.as_ref().map_or((None, None), |(at, id)| (Some(*at), Some(id.as_str())));
+            let key = page.key.as_ref().map(SessionKey::as_str);
+            let of = (&page.user, key, page.with_ended, at, before, page.limit);
+            Ok(connection.prepare_cached(&query)?.query_map(of, read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn claim_session(&self, id: &SessionId, seen: Fence, owner: &OwnerId, commit: SessionCommit) -> Reply<Fence> {
+        if let Err(error) = self.check_there() {
+            return Reply::ready(Err(error.into()));
+        }
+        let (id, owner) = (id.clone(), owner.clone());
+        self.transaction(Safety::Process, bytes(&commit), move |connection| {
+            let written = check(connection, &id, seen)?;
+            let take = "UPDATE session SET owner = ?2, fence = ?3 WHERE number = ?1";
+            connection.prepare_cached(take)?.execute((written.number, owner.as_str(), seen.0 + 1))?;
+            apply(connection, written, &commit)?;
+            Ok(Fence(seen.0 + 1))
+        })
+    }
+
+    fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed> {
+        let id = id.clone();
+        self.transaction(safety, bytes(&commit), move |connection| {
+            let written = check(connection, &id, fence)?;
+            apply(connection, written, &commit)
+        })
+    }
+
+    fn reset_session(
+        &self,
+        id: &SessionId,
+        fence: Fence,
+        next: SessionId,
+        reason: &str,
+        now: Millis,
+    ) -> Reply<Session> {
+        let (id, reason) = (id.clone(), reason.to_owned());
+        self.transaction(Safety::Power, 0, move |connection| {
+            let written = check(connection, &id, fence)?;
+            let owner = "SELECT owner FROM session WHERE number = ?1";
+            let owner: Option<String> =
+                connection.prepare_cached(owner)?.query_row([written.number], |row| row.get(0))?;
+            let end = "UPDATE session SET is_current = 0, ended = ?2, owner = NULL, active = NULL, updated_at = ?3
+                       WHERE number = ?1";
+            connection.prepare_cached(end)?.execute((written.number, &reason, now))?;
+            let begin =
+                "INSERT INTO session (id, user, key, is_current, agent, label, parent, created_at, interacted_at,
+                            updated_at, fence, owner, settings)
+                         SELECT ?2, user, key, 1, agent, label, id, ?3, ?3, ?3, fence + 1, ?4, settings FROM session
+                         WHERE number = ?1";
+            connection.prepare_cached(begin)?.execute((written.number, next.as_str(), now, owner))?;
+            let session = find(connection, &next)?;
+            let moved = "UPDATE agent_run SET session = ?2 WHERE session = ?1 AND state = 'queued'";
+            connection.prepare_cached(moved)?.execute((written.number, number(connection, &next)?))?;
+            Ok(session)
+        })
+    }
+
+    fn fork_session(&self, source: &SessionId, at: u32, new: NewSession) -> Reply<Session> {
+        let source = source.clone();
+        // Much may be copied.
+        self.transaction(Safety::Power, usize::MAX, move |connection| {
+            let from = find(connection, &source)?;
+            let from_number = number(connection, &source)?;
+            let positions = branch(connection, from_number, at)?;
+            if positions.is_empty() {
+                return Err(StoreError::Missing { what: "entry", id: format!("{source}/{at}") }.into());
+            }
+            create(connection, &new)?;
+            let to = number(connection, &new.id)?;
+            let copy = "INSERT INTO entry (session, position, id, parent, kind, run, call, body, at)
+                        SELECT ?3, ?4, id, ?5, kind, run, call, body, at FROM entry WHERE session = ?1 AND position = ?2";
+            let mut copy = connection.prepare_cached(copy)?;
+            let nested = "SELECT position, parent FROM entry WHERE session = ?1 AND kind = 'nested_call' ORDER BY position";
+            let nested: Vec<(u32, u32)> = connection
+                .prepare_cached(nested)?
+                .query_map([from_number], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect::<rusqlite::Result<_>>()?;
+            let (mut last, mut context_from) = (0, 1);
+            let mut parent = None;
+            for position in positions {
+                last += 1;
+                copy.execute((from_number, position, to, last, parent))?;
+                parent = Some(last);
+                let of = last;
+                if position <= from.context_from {
+                    context_from = of;
+                }
+                let begin = nested.partition_point(|(child, _)| *child < position);
+                for (child, _) in nested[begin..].iter().filter(|(_, of)| *of == position) {
+                    last += 1;
+                    copy.execute((from_number, *child, to, last, Some(of)))?;
+                }
+            }
+            let settle = "UPDATE session SET entries = ?2, leaf = ?3, context_from = ?4, settings = ?5 WHERE number = ?1";
+            connection.execute(settle, (to, last, parent, context_from, &from.settings))?;
+            find(connection, &new.id)
+        })
+    }
+
+    fn rename_session(&self, id: &SessionId, label: Option<&str>, now: Millis) -> Reply<()> {
+        let (id, label) = (id.clone(), label.map(str::to_owned));
+        self.transaction(Safety::Power, 0, move |connection| {
+            let rename = "UPDATE session SET label = ?2, updated_at = ?3 WHERE id = ?1";
+            match connection.execute(rename, (id.as_str(), &label, now))? {
+                0 => Err(StoreError::no_session(&id).into()),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn delete_session(&self, id: &SessionId, fence: Fence) -> Reply<()> {
+        let id = id.clone();
+        self.transaction(Safety::Power, usize::MAX, move |connection| {
+            let session = find(connection, &id)?;
+            if session.fence != fence {
+                return Err(StoreError::SessionFenced { session: id.clone() }.into());
+            }
+            connection.execute("DELETE FROM session WHERE id = ?1", [id.as_str()])?;
+            Ok(())
+        })
+    }
+
+    fn context(&self, id: &SessionId) -> Reply<Vec<Entry>> {
+        let id = id.clone();
+        self.read(move |connection| {
+            let session = find(connection, &id)?;
+            let number = number(connection, &id)?;
+            let query = format!(
+                "SELECT {ENTRY} FROM entry WHERE session = ?1 AND position >= ?2 AND kind <> 'nested_call' ORDER BY position DESC"
+            );
+            let mut query = connection.prepare_cached(&query)?;
+            let mut rows = query.query((number, session.context_from))?;
+            let (mut wanted, mut branch) = (session.leaf, Vec::new());
+            while let (Some(position), Some(row)) = (wanted, rows.next()?) {
+                if row.get::<_, u32>(0)? == position {
+                    let entry = read_entry(row)?;
+                    wanted = entry.parent;
+                    branch.push(entry);
+                }
+            }
+            branch.reverse();
+            Ok(branch)
+        })
+    }
+
+    fn entries(&self, id: &SessionId, page: EntryPage) -> Reply<Vec<Entry>> {
+        let id = id.clone();
+        self.read(move |connection| {
+            let number = number(connection, &id)?;
+            let query =
+                format!("SELECT {ENTRY} FROM entry WHERE session = ?1 AND position > ?2 ORDER BY position LIMIT ?3");
+            let found = (number, page.after, page.limit);
+            Ok(connection.prepare_cached(&query)?.query_map(found, read_entry)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn entry_named(&self, id: &SessionId, beginning: &str) -> Reply<Option<Entry>> {
+        let (id, beginning) = (id.clone(), beginning.to_owned());
+        self.read(move |connection| {
+            let number = number(connection, &id)?;
+            let query = format!(
+                "SELECT {ENTRY} FROM entry WHERE session = ?1 AND substr(id, 1, length(?2)) = ?2 ORDER BY length(id) LIMIT 2"
+            );
+            let mut query = connection.prepare_cached(&query)?;
+            let found = query.query_map((number, &beginning), read_entry)?.collect::<rusqlite::Result<Vec<_>>>()?;
+            let is_one = found.len() == 1 || found.first().is_some_and(|entry| entry.id == beginning.as_str());
+            Ok(found.into_iter().next().filter(|_| is_one))
+        })
+    }
+
+    fn search_entries(&self, user: Option<&str>, words: Vec<String>, limit: u32) -> Reply<Vec<(SessionId, Entry)>> {
+        let user = user.map(str::to_owned);
+        self.read(move |connection| {
+            // Bodies are JSON: a quote or a backslash stands there with another one.
+            let words = words.iter().map(|word| word.to_lowercase().replace('\\', "\\\\").replace('"', "\\\""));
+            let words: Vec<String> = words.collect();
+            let holds = (0..words.len()).map(|number| format!("instr(lower(found.body), ?{}) > 0", number + 3));
+            let query = format!(
+                "SELECT {ENTRY}, (SELECT id FROM session WHERE session.number = found.session) FROM (
+                    SELECT entry.* FROM entry JOIN session ON session.number = entry.session
+                    WHERE (?1 IS NULL OR session.user = ?1) ORDER BY entry.at DESC, entry.rowid DESC LIMIT {MOST_SEARCHED}
+                 ) AS found WHERE {} LIMIT ?2",
+                holds.chain(["1".to_owned()]).collect::<Vec<_>>().join(" AND ")
+            );
+            let read = |row: &Row<'_>| Ok((id(row, 9)?, read_entry(row)?));
+            let first: [&dyn ToSql; 2] = [&user, &limit];
+            let values = first.into_iter().chain(words.iter().map(|word| word as &dyn ToSql));
+            let mut query = connection.prepare(&query)?;
+            Ok(query.query_map(params_from_iter(values), read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn forget_sessions(&self, updated_before: Millis) -> Reply<usize> {
+        self.transaction(Safety::Process, usize::MAX, move |connection| {
+            let forget = "DELETE FROM session WHERE number IN (
+                SELECT number FROM session WHERE updated_at < ?1 AND owner IS NULL AND active IS NULL AND NOT EXISTS (
+                    SELECT 1 FROM agent_run WHERE agent_run.session = session.number AND ended_at IS NULL) LIMIT 100)";
+            Ok(connection.execute(forget, [updated_before])?)
+        })
+    }
+}

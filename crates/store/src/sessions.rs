@@ -1,0 +1,277 @@
+//! Sessions: conversations of users, kept as trees of entries, each with one writer at a time.
+//!
+//! A writer proves its right with a [`Fence`], which is checked inside every commit. A session is found by its user and key; a
+//! reset begins another session under the same key, and the one before stays readable under its id.
+
+use std::sync::Arc;
+
+use crate::states::words;
+use crate::{AgentRunId, EntryId, Fence, Millis, OwnerId, Reply, RunChange, Safety, SessionId, SessionKey};
+
+/// A session as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// The user whose session it is.
+    pub user: String,
+    /// The key under which the user finds it.
+    pub key: SessionKey,
+    /// Whether it is the one that the key means now.
+    pub is_current: bool,
+    /// The agent.
+    pub agent: Option<String>,
+    /// The name that a person gave it.
+    pub label: Option<String>,
+    /// The session that it was forked from, or that it follows.
+    pub parent: Option<SessionId>,
+    /// When it began.
+    pub created_at: Millis,
+    /// When its user last sent something.
+    pub interacted_at: Millis,
+    /// When something was last stored in it.
+    pub updated_at: Millis,
+    /// Why it is no longer current.
+    pub ended: Option<String>,
+    /// The last entry of the branch in use.
+    pub leaf: Option<u32>,
+    /// The first entry that is part of what a model is sent.
+    pub context_from: u32,
+    /// The number of entries.
+    pub entries: u32,
+    /// Settings that its user changed, as JSON.
+    pub settings: String,
+    /// Its figures.
+    pub totals: Totals,
+    /// The run that has the session: it runs, or waits for a person.
+    pub active: Option<AgentRunId>,
+    /// The process that writes to it.
+    pub owner: Option<OwnerId>,
+    /// The proof of that process.
+    pub fence: Fence,
+}
+
+/// Figures of a session, or what a commit adds to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Tokens that were sent, without what the provider had cached.
+    pub input: i64,
+    /// Tokens that models wrote.
+    pub output: i64,
+    /// Tokens read from a provider's cache.
+    pub cache_read: i64,
+    /// Tokens written to a provider's cache.
+    pub cache_write: i64,
+    /// Runs that have begun.
+    pub runs: i64,
+    /// Compactions.
+    pub compactions: i64,
+}
+
+/// The kind of an entry. The words are those of the exchange format, but for `nested_call`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// A message of the user, the model or a tool.
+    Message,
+    /// A message that the system adds to what the model is sent.
+    CustomMessage,
+    /// A note that no model is sent.
+    Custom,
+    /// A summary in place of the entries before it.
+    Compaction,
+    /// A summary of a branch that was left.
+    BranchSummary,
+    /// Another model is asked from here on.
+    ModelChange,
+    /// The model thinks more or less from here on.
+    ThinkingLevelChange,
+    /// A name for an entry.
+    Label,
+    /// A name for the session.
+    SessionInfo,
+    /// What came before is no longer sent.
+    Reset,
+    /// A call that a program made, as a child of the reply whose call ran the program.
+    NestedCall,
+}
+
+words!(EntryKind {
+    Message = "message",
+    CustomMessage = "custom_message",
+    Custom = "custom",
+    Compaction = "compaction",
+    BranchSummary = "branch_summary",
+    ModelChange = "model_change",
+    ThinkingLevelChange = "thinking_level_change",
+    Label = "label",
+    SessionInfo = "session_info",
+    Reset = "reset",
+    NestedCall = "nested_call",
+});
+
+/// Where a new entry is attached to the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attach {
+    /// To the leaf of the branch in use, whose leaf it becomes.
+    Leaf,
+    /// To this entry. The branch in use stays as it is.
+    Beside(u32),
+    /// To this entry, or to none, as the leaf from now on. For entries that are copied as they are.
+    Under(Option<u32>),
+}
+
+/// An entry to be stored.
+#[derive(Clone, Debug)]
+pub struct NewEntry {
+    /// Its id, unique in the session.
+    pub id: EntryId,
+    /// Where it is attached.
+    pub attach: Attach,
+    /// Its kind.
+    pub kind: EntryKind,
+    /// The run that it is part of.
+    pub run: Option<AgentRunId>,
+    /// The call that it is the result of, or a child of.
+    pub call: Option<String>,
+    /// The members of its kind, as a JSON object.
+    pub body: Arc<str>,
+    /// The events that are stored with it, as JSON.
+    pub events: Option<Arc<str>>,
+    /// Its time.
+    pub at: Millis,
+}
+
+/// An entry as it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its position in the session, from 1.
+    pub position: u32,
+    /// Its id.
+    pub id: EntryId,
+    /// The position of its parent.
+    pub parent: Option<u32>,
+    /// Its kind.
+    pub kind: EntryKind,
+    /// The run that it is part of.
+    pub run: Option<AgentRunId>,
+    /// The call that it is the result of, or a child of.
+    pub call: Option<String>,
+    /// The members of its kind, as a JSON object.
+    pub body: String,
+    /// The events that are stored with it, as JSON.
+    pub events: Option<String>,
+    /// Its time.
+    pub at: Millis,
+}
+
+/// All that is stored of a session in one step.
+#[derive(Clone, Debug, Default)]
+pub struct SessionCommit {
+    /// New entries, in their order.
+    pub entries: Vec<NewEntry>,
+    /// The first entry that a model is sent from now on.
+    pub context_from: Option<u32>,
+    /// The settings from now on, as JSON.
+    pub settings: Option<Arc<str>>,
+    /// The amounts that are added to the figures.
+    pub totals: Totals,
+    /// When the user sent something, if this is because of that.
+    pub interacted_at: Option<Millis>,
+    /// Changes of runs.
+    pub runs: Vec<RunChange>,
+    /// Whether the writer gives the session up.
+    pub release: bool,
+    /// The time.
+    pub now: Millis,
+}
+
+/// What came of a commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The position of the first new entry.
+    pub first: u32,
+    /// The last entry of the branch in use.
+    pub leaf: Option<u32>,
+}
+
+/// A session to be made as a whole.
+#[derive(Clone, Debug)]
+pub struct NewSession {
+    /// Its id.
+    pub id: SessionId,
+    /// The user.
+    pub user: String,
+    /// The key.
+    pub key: SessionKey,
+    /// The agent.
+    pub agent: Option<String>,
+    /// Its name.
+    pub label: Option<String>,
+    /// The session that it comes from.
+    pub parent: Option<SessionId>,
+    /// When it began.
+    pub created_at: Millis,
+}
+
+/// The sessions that are listed, the latest first.
+#[derive(Clone, Debug, Default)]
+pub struct SessionPage {
+    /// Only those of this user.
+    pub user: Option<String>,
+    /// Only those of this key, and with it those before a reset.
+    pub key: Option<SessionKey>,
+    /// Those that a reset has left behind, too.
+    pub with_ended: bool,
+    /// Only those that changed before this one did.
+    pub before: Option<(Millis, SessionId)>,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Entries of a session.
+#[derive(Clone, Copy, Debug)]
+pub struct EntryPage {
+    /// Only those after this position.
+    pub after: u32,
+    /// How many at most.
+    pub limit: u32,
+}
+
+/// Sessions and their entries.
+pub trait Sessions {
+    /// Stores a session without entries. Fails with [`StoreError::Exists`](crate::StoreError::Exists) if the key has one.
+    fn create_session(&self, session: NewSession) -> Reply<Session>;
+    /// Returns the session that a key means now.
+    fn current_session(&self, user: &str, key: &SessionKey) -> Reply<Option<Session>>;
+    /// Returns the session with this id.
+    fn session(&self, id: &SessionId) -> Reply<Session>;
+    /// Returns one page of sessions.
+    fn session_page(&self, page: SessionPage) -> Reply<Vec<Session>>;
+    /// Takes a session, to write to it, and stores the first commit with that. `seen` is the proof that the claimant saw.
+    ///
+    /// Fails with [`StoreError::SessionFenced`](crate::StoreError::SessionFenced) if the proof has changed or the session is no
+    /// longer current.
+    fn claim_session(&self, id: &SessionId, seen: Fence, owner: &OwnerId, commit: SessionCommit) -> Reply<Fence>;
+    /// Stores what a writer adds.
+    fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed>;
+    /// Begins another session under the same key, in the hands of the same writer, and returns it. Runs that have not begun are
+    /// part of the new one.
+    fn reset_session(&self, id: &SessionId, fence: Fence, next: SessionId, reason: &str, now: Millis)
+    -> Reply<Session>;
+    /// Makes a session of the branch that ends with an entry. The source stays as it is.
+    fn fork_session(&self, source: &SessionId, at: u32, new: NewSession) -> Reply<Session>;
+    /// Gives a session another name.
+    fn rename_session(&self, id: &SessionId, label: Option<&str>, now: Millis) -> Reply<()>;
+    /// Forgets a session with its entries and runs.
+    fn delete_session(&self, id: &SessionId, fence: Fence) -> Reply<()>;
+    /// Returns the entries of the branch in use, from the first one that a model is sent. Nested calls are no part of it.
+    fn context(&self, id: &SessionId) -> Reply<Vec<Entry>>;
+    /// Returns one page of the entries of a session, in their order.
+    fn entries(&self, id: &SessionId, page: EntryPage) -> Reply<Vec<Entry>>;
+    /// Returns the entry with this id; its beginning is enough if no other has it.
+    fn entry_named(&self, id: &SessionId, beginning: &str) -> Reply<Option<Entry>>;
+    /// Returns entries of a user's sessions that contain all these words, the latest first.
+    fn search_entries(&self, user: Option<&str>, words: Vec<String>, limit: u32) -> Reply<Vec<(SessionId, Entry)>>;
+    /// Forgets sessions that nothing was stored in since, but for those that have a writer or work; returns how many.
+    fn forget_sessions(&self, updated_before: Millis) -> Reply<usize>;
+}
