@@ -39,7 +39,7 @@ pub(crate) struct Process {
 impl Process {
     pub(crate) fn new<S>(place: &Site, store: &Arc<S>, durability: Durability) -> Self
     where
-        S: pincer_codemode::CodeModeStore + pincer_store::Grants + 'static,
+        S: pincer_codemode::CodeModeStore + pincer_store::Grants + pincer_store::ClientCalls + 'static,
     {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (mode, door) = place.mode(store, place.leases());

@@ -182,7 +182,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
     for (scope, whose) in [
         (session, "different session"),
         (scope.clone().by("you"), "different caller"),
-        (RunScope { agent_run: Some("run_1".into()), ..scope.clone() }, "different agent run"),
+        (of_agent(&scope), "different agent run"),
     ] {
         let refused = wait_for(scope, waiting["runId"].clone()).await;
         assert_eq!(code_of(&refused), "invalid_input");
@@ -190,7 +190,7 @@ async fn expired_aborted_foreign_and_unknown_runs_cannot_be_continued() {
         assert_eq!(counts(&refused), (json!(0), json!(1)));
     }
     // Bug 14: a run of an agent is not for somebody without one.
-    let agent = RunScope { agent_run: Some("run_1".into()), ..scope.clone() };
+    let agent = of_agent(&scope);
     let theirs = house.exec_in(&agent, "await yield_control(); return 1").await;
     assert!(says(&wait_for(scope.clone(), theirs["runId"].clone()).await, "different agent run"));
     assert_eq!(house.wait_in(&agent, &theirs).await["value"], 1);
@@ -368,4 +368,10 @@ async fn a_suspended_program_without_calls_is_data_and_nothing_else() {
     house.gates.open("x");
     assert_eq!(house.wait(&busy).await["value"], "x");
     assert_eq!(house.mode.runs_here(), 0);
+}
+
+/// The same caller within a run of an agent.
+fn of_agent(scope: &RunScope) -> RunScope {
+    let context = pincer_tools::Context { agent_run: Some("ar_1".into()), ..scope.context.clone() };
+    RunScope { context, ..scope.clone() }
 }

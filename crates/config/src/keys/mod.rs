@@ -9,6 +9,7 @@ mod mcp;
 mod models;
 mod plugins;
 mod secrets;
+mod session;
 mod tools;
 mod web;
 
@@ -30,6 +31,9 @@ pub use models::{
 };
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
 pub use secrets::SecretSource;
+pub use session::{
+    MessageQueue, Messages, QueueDrop, QueueMode, ResetMode, SessionKeys, SessionMaintenance, SessionReset, WriteLock,
+};
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
 pub use web::Web;
 
@@ -51,6 +55,10 @@ pub struct Config {
     pub models: Models,
     /// Several keys for one provider of models.
     pub auth: Auth,
+    /// Sessions: when they begin anew, how long they are kept, how long a writer waits for another.
+    pub session: SessionKeys,
+    /// Messages on their way to an agent.
+    pub messages: Messages,
     /// Commands that have a say in what tools do.
     pub hooks: Hooks,
     /// Which calls a person is asked about.
@@ -81,6 +89,26 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_seconds: Option<u64>,
+    /// Whether its runs tell of the tools that they use. `off` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbose_default: Option<VerboseLevel>,
+    /// How many runs go on at a time, of all agents together. Only under `defaults`. If absent, four for each processor, and at least 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub max_concurrent: Option<u32>,
+}
+
+/// Whether runs tell of the tools that they use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VerboseLevel {
+    /// They do not.
+    #[default]
+    Off,
+    /// In a line for each.
+    On,
+    /// With their results.
+    Full,
 }
 
 impl Config {

@@ -1,0 +1,30 @@
+//! Sessions of agents: what their entries hold, the one writer that each has, when one begins anew, and their exchange as JSON
+//! Lines.
+//!
+//! The crate knows nothing of models, tools or the loop that fills a session. [`Writer`] is the way to write to one: it takes the
+//! session, waits for another writer if need be, and proves its right in every commit.
+
+mod body;
+mod exchange;
+mod freshness;
+mod tree;
+mod writer;
+
+pub use body::{Block, Compaction, Custom, Message, MessageBody, NestedCall, Role, TokenUsage};
+pub use exchange::{Exported, ImportError, Imported, VERSION, export_line, header_line, import};
+pub use freshness::{Freshness, Stale};
+pub use tree::{Node, outline};
+pub use writer::{AcquireError, Reentry, SessionStore, Writer};
+
+use pincer_store::{EntryId, SessionId};
+use uuid::Uuid;
+
+/// Returns a new id for a session.
+pub fn new_session_id() -> SessionId {
+    Uuid::now_v7().to_string().into()
+}
+
+/// Returns a new id for an entry.
+pub fn new_entry_id() -> EntryId {
+    Uuid::now_v7().simple().to_string().into()
+}
