@@ -35,6 +35,7 @@ mod backup;
 mod changes;
 mod clock;
 mod error;
+mod examine;
 mod file;
 mod grants;
 mod journal;
@@ -56,5 +57,6 @@ mod worker;
 
 pub use backup::Restored;
 pub use error::SqliteError;
+pub use examine::{Examined, Integrity};
 pub use leases::FileLeases;
 pub use store::SqliteStore;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use pincer_store::{Changes, Claim, DatabaseError, Journal, Park, Room, RunState, Runs, Safety, Snapshots, StoreError};
 use pincer_store_contract::Blocking;
-use pincer_store_sqlite::{SqliteError, SqliteStore};
+use pincer_store_sqlite::{Examined, Integrity, SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -108,6 +108,46 @@ fn damaged_pages_are_reported_and_left_as_they_are() {
     let error = SqliteStore::open(&path).err().expect("refused");
     assert!(matches!(error, SqliteError::Corrupt { .. }), "{error}");
     assert_eq!(fs::read(&path).expect("read"), bytes);
+}
+
+#[test]
+fn a_look_at_a_store_tells_how_it_is_and_changes_nothing() {
+    let (_guard, path) = place();
+    assert!(matches!(SqliteStore::examine(&path), Err(SqliteError::Open { .. })));
+    assert!(!path.exists(), "nothing is made");
+    let store = open(&path);
+    made(on(&store), "a", "p");
+    let Examined { schema, known, integrity, .. } = SqliteStore::examine(&path).expect("in use");
+    assert_eq!((schema, integrity), (known, Integrity::Sound));
+    drop(store);
+    set_version(&path, known - 1);
+    let older = SqliteStore::examine(&path).expect("older");
+    assert_eq!((older.schema, SqliteStore::examine(&path).expect("as it was").schema), (known - 1, known - 1));
+    set_version(&path, 99);
+    assert!(matches!(SqliteStore::examine(&path), Err(SqliteError::Newer { found: 99, .. })));
+    fs::write(&path, "not a database, but a text that is long enough to be looked at").expect("written");
+    assert!(matches!(SqliteStore::examine(&path), Err(SqliteError::Corrupt { .. })));
+}
+
+#[test]
+fn a_look_finds_damaged_pages() {
+    let (_guard, path) = place();
+    let store = open(&path);
+    for number in 0..200 {
+        made(on(&store), &format!("run-{number}"), "p");
+    }
+    store.fold().expect("one file");
+    drop(store);
+    let mut bytes = fs::read(&path).expect("read");
+    let page = 4096;
+    assert!(bytes.len() > 8 * page);
+    // The first page has the schema: the rest is damaged.
+    bytes[page..].iter_mut().for_each(|byte| *byte ^= 0x5a);
+    fs::write(&path, bytes).expect("written");
+    match SqliteStore::examine(&path) {
+        Ok(Examined { integrity: Integrity::Damaged(_), .. }) | Err(SqliteError::Corrupt { .. }) => {}
+        other => panic!("{other:?}"),
+    }
 }
 
 #[test]
