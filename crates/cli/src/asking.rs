@@ -20,7 +20,7 @@ pub(crate) fn somebody_is_here() -> bool {
 
 /// Returns the next line that is typed. One thread reads for all questions: one that is answered elsewhere must not take the answer
 /// to the next.
-async fn next_line() -> Option<String> {
+pub(crate) async fn next_line() -> Option<String> {
     static LINES: OnceLock<Mutex<UnboundedReceiver<String>>> = OnceLock::new();
     let lines = LINES.get_or_init(|| {
         let (tell, lines) = unbounded_channel();

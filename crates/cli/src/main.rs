@@ -19,6 +19,7 @@ mod tokio_runtime;
 mod usage;
 mod usage_bench;
 mod usage_mcp;
+mod usage_setup;
 
 use std::io;
 use std::process::ExitCode;
@@ -79,6 +80,8 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     log::begin(&cli.log);
     let code = match cli.command {
+        Command::Init(arguments) => commands::init::run(&cli.locations, &arguments),
+        Command::Doctor(arguments) => commands::doctor::run(&cli.locations, &arguments),
         Command::Exec(arguments) => {
             in_worker(&arguments.cell, |worker| commands::exec::exec(&cli.locations, &arguments, worker))
         }

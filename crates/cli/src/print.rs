@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use console::StyledObject;
 pub(crate) use pincer_runtime::chain;
 use pincer_sandbox::Json;
 use pincer_tools::is_hidden;
@@ -78,6 +79,11 @@ pub(crate) fn bytes(count: usize) -> String {
     }
 }
 
+/// `1 run`, `2 runs`.
+pub(crate) fn count(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
 static UNPRINTED: AtomicBool = AtomicBool::new(false);
 
 /// The code to end with: a failure if something could not be printed.
@@ -98,6 +104,16 @@ pub(crate) fn line(text: &str) {
         }
         _ => {}
     }
+}
+
+/// Prints a word in its colour, if stdout is a terminal that shows colours, and a text behind it.
+pub(crate) fn marked(word: &StyledObject<&str>, text: &str) {
+    let stdout = io::stdout();
+    if !stdout.is_terminal() {
+        return line(&format!("{word}{text}"));
+    }
+    // As in `line`, for the text alone: the word is our own.
+    let _ = writeln!(stdout.lock(), "{word}{}", harmless(text));
 }
 
 /// Prints to stderr, if there is one: `eprintln!` would panic without.

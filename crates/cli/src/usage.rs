@@ -8,6 +8,7 @@ use tracing_subscriber::filter::Targets;
 use crate::log;
 use crate::usage_bench::BenchCommand;
 use crate::usage_mcp::McpArguments;
+use crate::usage_setup::{DoctorArguments, InitArguments};
 
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
 #[derive(Parser)]
@@ -53,6 +54,28 @@ pub(crate) enum LogFormat {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Write a config that works: find keys, local model servers and MCP clients, and choose a model
+    #[command(after_help = "\
+Examples:
+  pincer init
+  pincer init --model anthropic/NAME
+  pincer init --yes --json
+  pincer init --config ./pincer.json5 --force
+
+The config goes to pincer/pincer.json5 in the config home, or to --config. Keys stay in the environment: the file has none. On a
+terminal you are asked which model to use if there are several; nothing else is asked.
+Exit codes: 0 written, 1 failed, 2 wrong usage or there is a config already.")]
+    Init(InitArguments),
+    /// Check everything Pincer needs: config, engine, store, disk, providers, MCP servers, plugins
+    #[command(after_help = "\
+Examples:
+  pincer doctor
+  pincer doctor --offline
+  pincer doctor --json
+
+Each check is ok, warn or fail; all but ok come with a remedy. Nothing is repaired, and no secret is printed.
+Exit codes: 0 nothing fails, 1 something fails, 2 wrong usage.")]
+    Doctor(DoctorArguments),
     /// Run a JavaScript or TypeScript program that can call all tools, and print what it returns
     #[command(
         override_usage = "pincer exec [OPTIONS] <FILE | - | -e CODE>",

@@ -9,7 +9,7 @@ use pincer_store::Runs;
 use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
 use serde_json::{Value, json};
 
-use crate::print::{bytes, chain};
+use crate::print::{bytes, chain, count};
 use crate::refused::{Refused, report};
 use crate::usage::{BackupArguments, LocationArguments};
 use crate::{FAILED, WRONG_USAGE, state};
@@ -64,10 +64,6 @@ fn bring_back(from: &Path, to: &Path) -> Result<(Value, String), Refused> {
         text.push_str(&format!("\n{} {hold} again: check `pincer approvals grants`", count(grants, "grant")));
     }
     Ok((json!({ "file": from, "runs": runs, "ended": ended, "grants": grants }), text))
-}
-
-fn count(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// A file that was named wrongly is wrong usage.

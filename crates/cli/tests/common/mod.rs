@@ -24,7 +24,7 @@ while True:
     if not piece:
         break
     shown += piece
-    if not answered and shown.endswith(b"[N]o? "):
+    if not answered and shown.endswith((b"[N]o? ", b" [1]: ")):
         answered = True
         os.write(terminal, b"\x03" if answer == "^C" else answer.encode() + b"\n")
 sys.stdout.write(shown.decode(errors="replace"))
@@ -68,7 +68,18 @@ impl Home {
 
     /// The same on a terminal, where the first question is answered so: exit code, and what was shown.
     pub(crate) fn on_a_terminal(&self, answer: &str, arguments: &[&str]) -> (i32, String) {
-        let pincer = self.command(arguments);
+        self.on_a_terminal_with(&[], answer, arguments)
+    }
+
+    /// The same with more variables.
+    pub(crate) fn on_a_terminal_with(
+        &self,
+        variables: &[(&str, &str)],
+        answer: &str,
+        arguments: &[&str],
+    ) -> (i32, String) {
+        let mut pincer = self.command(arguments);
+        pincer.envs(variables.iter().copied());
         let mut python = Command::new("python3");
         python.args(["-c", ON_A_TERMINAL, answer]).arg(pincer.get_program()).args(pincer.get_args());
         python.current_dir(self.0.path()).env_clear().env("TERM", "xterm");

@@ -85,6 +85,8 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
     let page = read("docs/cli.md");
     for (command, options) in [
         (&["exec"][..], &["--json", "--timeout-ms", "-e", "--ts", "--session", "--agent", "--id"][..]),
+        (&["init"], &["--force", "--yes", "--model", "--json"]),
+        (&["doctor"], &["--offline", "--json"]),
         (&["wait"], &["--json", "--timeout-ms", "--session"]),
         (&["runs"], &["--json", "--session"]),
         (&["demo"], &[]),

@@ -9,6 +9,8 @@ mod codemode;
 mod common;
 mod config;
 mod docs;
+mod doctor;
+mod init;
 mod layers;
 mod log;
 mod mcp;

@@ -133,6 +133,20 @@ fn surroundings() -> Result<Surroundings, Stop> {
     Ok(around)
 }
 
+/// Returns the clients of this machine that have servers to import, and how many.
+pub(crate) fn importable() -> Vec<(Client, usize)> {
+    let Ok(around) = surroundings() else { return Vec::new() };
+    let mut importer = Importer::new(&around, Secrets::Keep);
+    let mut counts: BTreeMap<Client, usize> = BTreeMap::new();
+    for file in distinct(known_files(&around).into_iter().filter(ClientFile::exists).collect()) {
+        // A file that cannot be read has nothing to import; `pincer mcp import` says what is wrong with it.
+        if let (Some(client), Ok(reading)) = (file.client, importer.read(&file)) {
+            *counts.entry(client).or_default() += reading.servers.len();
+        }
+    }
+    counts.into_iter().filter(|(_, servers)| *servers > 0).collect()
+}
+
 /// The files to read: those that are named, or all that there are.
 fn wanted(arguments: &ImportArguments, around: &Surroundings) -> Result<Vec<ClientFile>, Stop> {
     let mut files = Vec::new();
@@ -165,10 +179,14 @@ fn wanted(arguments: &ImportArguments, around: &Surroundings) -> Result<Vec<Clie
             return Err(Stop(FAILED, why));
         }
     }
-    // In the home itself, the user's files are those of the project too.
+    Ok(distinct(files))
+}
+
+/// Each file once: in the home itself, the user's files are those of the project too.
+fn distinct(mut files: Vec<ClientFile>) -> Vec<ClientFile> {
     let mut known = HashSet::new();
     files.retain(|file| known.insert((file.path.clone(), file.keys.clone())));
-    Ok(files)
+    files
 }
 
 /// The config that is added to: the one in use, or the user's own.

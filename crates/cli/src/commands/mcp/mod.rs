@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use pincer_catalog::nearest;
 use pincer_config::keys::McpServer;
 
+pub(crate) use self::import::importable;
 use crate::usage::LocationArguments;
 use crate::usage_mcp::{McpArguments, McpCommand};
 

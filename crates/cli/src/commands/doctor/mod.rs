@@ -1,0 +1,152 @@
+//! `pincer doctor`: whether everything is there that Pincer needs, and what to do where it is not.
+
+mod check;
+mod machine;
+mod services;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use console::style;
+use indicatif::ProgressBar;
+use pincer_runtime::Vault;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+use self::check::{Check, Verdict};
+use self::services::Reach;
+use crate::print::{chain, count, line, marked, note};
+use crate::progress::waiting;
+use crate::usage::LocationArguments;
+use crate::usage_setup::DoctorArguments;
+use crate::{DONE, FAILED, settings, state, tokio_runtime};
+
+/// How long a check of this machine may take. The first start of the engine on a slow machine takes long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(locations: &LocationArguments, arguments: &DoctorArguments) -> u8 {
+    let tokio = match tokio_runtime::small() {
+        Ok(tokio) => tokio,
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            return FAILED;
+        }
+    };
+    let reach = if arguments.offline { Reach::Offline } else { Reach::Everything };
+    let checks = tokio.block_on(all(locations, reach));
+    // A check that took too long may still be under way: it is not waited for.
+    tokio.shutdown_background();
+    let failed = checks.iter().filter(|check| matches!(check.verdict, Verdict::Fail(_))).count();
+    if arguments.json {
+        let documents: Vec<Value> = checks.iter().map(Check::document).collect();
+        line(&json!({ "ok": failed == 0, "checks": documents }).to_string());
+    } else {
+        show(&checks, failed);
+    }
+    if failed == 0 { DONE } else { FAILED }
+}
+
+/// Checks everything at the same time.
+async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
+    let read = match reach {
+        Reach::Everything => settings::read(locations),
+        Reach::Offline => settings::read_only(locations),
+    };
+    let mut checks = vec![machine::config(&read)];
+    // With a wrong config, the rest is checked as if there were none.
+    let loaded = read.unwrap_or_default();
+    let directory = state::directory(locations);
+    let directory = directory.as_deref();
+    let watch = Watch::new();
+    let engine = bounded("engine", &watch, machine::engine);
+    let stored = {
+        let directory = directory.map(ToOwned::to_owned);
+        bounded("state", &watch, move || {
+            let (state, disk) = (machine::state(directory.as_deref()), machine::disk(directory.as_deref()));
+            state.into_iter().chain(disk).collect()
+        })
+    };
+    let kept = {
+        let (directory, loaded) = (directory.map(ToOwned::to_owned), loaded.clone());
+        bounded("plugins", &watch, move || {
+            let vault = Vault::new(directory.clone(), loaded.file.as_deref());
+            let secrets = directory.is_some().then(|| machine::secrets(&vault));
+            secrets.into_iter().chain([machine::plugins(&loaded, directory.as_deref())]).collect()
+        })
+    };
+    let models = services::models(&loaded, directory, reach, &watch);
+    let servers = services::servers(&loaded, directory, reach, &watch);
+    let (engine, stored, kept, models, servers) = tokio::join!(engine, stored, kept, models, servers);
+    watch.end();
+    checks.extend([engine, stored, kept, models, servers].into_iter().flatten());
+    checks
+}
+
+/// Does checks that block, on a thread of their own.
+async fn bounded(name: &str, watch: &Watch, work: impl FnOnce() -> Vec<Check> + Send + 'static) -> Vec<Check> {
+    match watch.during(name, timeout(PATIENCE, spawn_blocking(work))).await {
+        Ok(Ok(checks)) => checks,
+        Ok(Err(error)) => {
+            vec![Check::fail(name, format!("the check broke down: {error}"), "report this bug of Pincer")]
+        }
+        Err(_) => {
+            let message = format!("the check has not ended within {} s", PATIENCE.as_secs());
+            vec![Check::fail(name, message, "look at the load of this machine and at its disks, and try again")]
+        }
+    }
+}
+
+/// Shows on a terminal which checks are under way.
+pub(super) struct Watch {
+    line: ProgressBar,
+    running: Mutex<Vec<String>>,
+}
+
+impl Watch {
+    fn new() -> Self {
+        Self { line: waiting("checking"), running: Mutex::default() }
+    }
+
+    /// Does a check, and names it meanwhile.
+    async fn during<T>(&self, name: &str, check: impl Future<Output = T>) -> T {
+        self.change(|running| running.push(name.to_owned()));
+        let done = check.await;
+        self.change(|running| running.retain(|known| known != name));
+        done
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Vec<String>)) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut running);
+        self.line.set_message(format!("checking {}", running.join(", ")));
+    }
+
+    fn end(&self) {
+        self.line.finish_and_clear();
+    }
+}
+
+fn show(checks: &[Check], failed: usize) {
+    let width = checks.iter().map(|check| check.name.chars().count()).max().unwrap_or_default();
+    // The lines below the first are indented as far as its message.
+    let below = format!("\n{}", " ".repeat(width + 8));
+    for Check { name, verdict, message } in checks {
+        let word = style(verdict.word());
+        let word = match verdict {
+            Verdict::Ok => word.green(),
+            Verdict::Warn(_) => word.yellow(),
+            Verdict::Fail(_) => word.red(),
+        };
+        let gap = " ".repeat(6 - verdict.word().len());
+        let remedy = verdict.remedy().map_or_else(String::new, |remedy| format!("\n→ {remedy}"));
+        let text = format!("{message}{remedy}").replace('\n', &below);
+        marked(&word, &format!("{gap}{name:width$}  {text}"));
+    }
+    let warned = checks.iter().filter(|check| matches!(check.verdict, Verdict::Warn(_))).count();
+    line(&match (failed, warned) {
+        (0, 0) => "\neverything is fine".to_owned(),
+        (0, warned) => format!("\nnothing fails; {}", count(warned, "warning")),
+        (failed, warned) => format!("\n{} failed; {}", count(failed, "check"), count(warned, "warning")),
+    });
+}
