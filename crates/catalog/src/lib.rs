@@ -31,6 +31,7 @@ mod near;
 mod operation;
 mod policy;
 mod search;
+pub mod shown_names;
 mod text;
 
 pub use catalog::{Catalog, CompactEntry, DuplicateTool, LookupError};

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pincer_catalog::names::unambiguous;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, LookupError, Policy, Source, ToolId};
 use pincer_sandbox::{Global, Json, Library};
-use pincer_tools::{Context, Door, NamespaceError, RunCatalog};
+use pincer_tools::{ClientToolError, Context, Door, NamespaceError, RunCatalog};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -57,7 +57,22 @@ impl RunTools {
     /// Takes what `policy` leaves of `catalog`, and the namespaces at the door that need nothing else. `context` is for namespaces
     /// that are made for each run.
     pub fn new(door: &Door, catalog: &Catalog, policy: &Policy, context: &Context) -> Self {
-        let catalog = RunCatalog::new(catalog, policy);
+        Self::of(door, RunCatalog::new(catalog, policy), policy, context)
+    }
+
+    /// Like [`new`](Self::new), with tools that the caller of an agent's run executes itself.
+    pub fn with_clients(
+        door: &Door,
+        catalog: &Catalog,
+        policy: &Policy,
+        context: &Context,
+        clients: Vec<Entry>,
+    ) -> Result<Self, ClientToolError> {
+        let catalog = RunCatalog::with_clients(catalog, policy, clients)?;
+        Ok(Self::of(door, catalog, policy, context))
+    }
+
+    fn of(door: &Door, catalog: RunCatalog, policy: &Policy, context: &Context) -> Self {
         let own = catalog.view().narrowed(|entry| entry.id.source() != Source::Mcp);
         let ids: Vec<String> = own.iter().map(|entry| entry.id.to_string()).collect();
         let names = own.iter().map(|entry| entry.id.name()).zip(ids.iter().map(String::as_str));

@@ -1,7 +1,8 @@
 //! `exec` and `wait`, as a client calls them.
 
 use pincer_codemode::{
-    CodeModeResult, ErrorCode, ExecInput, InputError, People, Surface as CodeSurface, WaitInput, result_schema,
+    CodeModeResult, ErrorCode, ExecInput, InputError, People, Surface as CodeSurface, WaitInput, output_bytes,
+    result_schema, result_text,
 };
 use pincer_process::give_memory_back;
 use pincer_runtime::Scope;
@@ -17,7 +18,6 @@ use crate::face::Face;
 use crate::people;
 use crate::request_session::{Attendant, Ended, Nobody};
 use crate::requests::Attended;
-use crate::text::{size, text};
 
 /// The room that a larger output took is given back to the system before the answer is written.
 const LARGE_OUTPUT_BYTES: usize = 1 << 20;
@@ -123,12 +123,12 @@ fn wrong(error: &InputError) -> CodeModeResult {
 
 /// A result as clients get it: for models to read, for programs to use, and with what its references stand for.
 fn shown(result: CodeModeResult, attachments: Vec<Value>) -> CallToolResult {
-    let mut content = vec![ContentBlock::text(text(&result))];
+    let mut content = vec![ContentBlock::text(result_text(&result))];
     content.extend(attachments.into_iter().filter_map(|block| serde_json::from_value::<ContentBlock>(block).ok()));
     let mut shown = CallToolResult::success(content);
     shown.is_error = Some(matches!(result, CodeModeResult::Failed(_)));
     shown.structured_content = serde_json::to_value(&result).ok();
-    let bytes: usize = result.output().iter().map(size).sum();
+    let bytes: usize = result.output().iter().map(output_bytes).sum();
     drop(result);
     if bytes > LARGE_OUTPUT_BYTES {
         give_memory_back();

@@ -13,7 +13,6 @@ mod direct;
 mod face;
 mod http;
 mod listen;
-mod names;
 mod notices;
 mod people;
 mod progress;
@@ -22,7 +21,6 @@ mod requests;
 mod search;
 mod sessions;
 mod shown;
-mod text;
 mod upstream;
 
 pub use connection::{serve, serve_stdio};

@@ -7,7 +7,7 @@ use pincer_catalog::{Catalog, Entry, Index, Source};
 use pincer_codemode::RunTools;
 use pincer_mcp::{ListedTool, Listing, Servers};
 
-use crate::names::{is_tool, keeps, unique};
+use pincer_catalog::shown_names::{is_tool, keeps, unique};
 
 /// The tools at the door, at one moment.
 pub(crate) struct Shown {

@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use crate::connection::Connection;
 use crate::direct::error_of;
-use crate::names::{Keeps, unique};
 use crate::request_session::Ended;
+use pincer_catalog::shown_names::{Keeps, unique};
 
 /// Pages that are taken of one server.
 const MOST_PAGES: usize = 100;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_builtin::Builtin;
-use pincer_catalog::{Catalog, Source, ToolId};
+use pincer_catalog::{Catalog, Entry, Source, ToolId};
 use pincer_codemode::{CodeMode, CodeModeResult, Counters, ExecInput, Exposure, RunScope, RunTools, WaitInput, expose};
 use pincer_config::keys::CodeModeFields;
 use pincer_config::{Config, Loaded};
 use pincer_mcp::{Health, Server, Servers};
 use pincer_plugins::PluginProcess;
 use pincer_sandbox::Engine;
-use pincer_store::{ApprovalId, RunId, StoreError};
+use pincer_store::{AgentRunId, ApprovalId, RunId, Runs, StoreError};
 use pincer_store_sqlite::{FileLeases, SqliteStore};
-use pincer_tools::{Answer, Call, Door, Hub, Outcome};
+use pincer_tools::{Answer, Call, ClientToolError, Door, Hub, Outcome, UpdateSink};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
@@ -36,6 +36,7 @@ pub struct Runtime {
     loaded: Loaded,
     door: Arc<Door>,
     store: Arc<SqliteStore>,
+    leases: Arc<FileLeases>,
     servers: Arc<Servers>,
     builtin: Option<Builtin>,
     plugins: Vec<Arc<PluginProcess>>,
@@ -71,12 +72,14 @@ impl Runtime {
             door.events().observe(Arc::new(Audit::new(&state, observer.clone())));
         }
         servers.attach(&door);
+        let leases = Arc::new(FileLeases::new(state.join("owners")));
         let programs = Programs { live_cells, fields: loaded.parsed.config.code_mode(None), state };
-        let mode = engine.map(|engine| programs.mode(engine, &door, &store));
+        let mode = engine.map(|engine| programs.mode(engine, &door, &store, &leases));
         Ok(Self {
             loaded,
             door,
             store,
+            leases,
             servers: Arc::new(servers),
             builtin,
             plugins,
@@ -126,14 +129,31 @@ impl Runtime {
                 () = scope.abort().cancelled() => {}
             }
         }
+        self.call_with(scope, call, Arc::clone(scope.listener())).await
+    }
+
+    /// Like [`call`](Self::call), with a listener of this call's own. Servers are not waited for.
+    pub async fn call_with(&self, scope: &Scope, call: Call, updates: Arc<dyn UpdateSink>) -> Outcome {
         let tools = self.tools(scope);
-        self.door.call(tools.at_the_door(), &scope.context(), call, Arc::clone(scope.listener())).await
+        self.door.call(tools.at_the_door(), &scope.context(), call, updates).await
     }
 
     /// Ends a run of this scope: the program, its timers and calls, its snapshot. Returns `false` if it had ended.
     pub async fn abort(&self, scope: &Scope, run: &RunId) -> Result<bool, CodeModeResult> {
         let mode = self.mode().await.map_err(|error| RuntimeError::from(error).refused())?;
         mode.abort(&self.of_run(scope), run).await
+    }
+
+    /// Ends all programs of an agent's run that have not ended.
+    pub async fn abort_agent_run(&self, run: &AgentRunId) -> Result<(), StoreError> {
+        if self.store.runs_of_agent(run).await?.is_empty() {
+            return Ok(());
+        }
+        match self.mode().await {
+            Ok(mode) => mode.abort_agent_run(run).await.map(drop),
+            // Without an engine none of them runs here.
+            Err(_) => Ok(()),
+        }
     }
 
     /// Answers a question to a person. Returns `false` if it was settled before.
@@ -159,7 +179,16 @@ impl Runtime {
 
     /// Returns the tools of a scope as they are now. Made once for each version of the door.
     pub fn tools(&self, scope: &Scope) -> Arc<RunTools> {
-        self.views.tools(&self.door, scope)
+        match scope.client_tools() {
+            Some(tools) => Arc::clone(tools),
+            None => self.views.tools(&self.door, scope),
+        }
+    }
+
+    /// Returns the same scope with tools that the caller of an agent's run executes itself, as far as policy admits them. No other scope
+    /// has those. Its tools stay as they are now.
+    pub fn with_clients(&self, scope: Scope, clients: Vec<Entry>) -> Result<Scope, ClientToolError> {
+        self.views.with_clients(&self.door, scope, clients)
     }
 
     /// Returns all tools at the door, whatever policy says: an author of policies wants to see them.
@@ -169,7 +198,9 @@ impl Runtime {
 
     /// Returns what a model is shown of the tools of a scope.
     pub fn exposure(&self, scope: &Scope) -> Exposure {
-        expose(&self.door.entries(), scope.policy(), scope.offer(), scope.settings(), &self.tools(scope))
+        let tools = self.tools(scope);
+        let entries: Vec<_> = tools.catalog().iter().cloned().collect();
+        expose(&entries, scope.policy(), scope.offer(), scope.settings(), &tools)
     }
 
     /// Asks the servers whose tools are not known yet, for a moment, and tells of those that have not started or are down. If all
@@ -281,6 +312,11 @@ impl Runtime {
         &self.store
     }
 
+    /// Returns the processes that share the store, and this one among them.
+    pub fn leases(&self) -> &Arc<FileLeases> {
+        &self.leases
+    }
+
     /// Returns the MCP servers of the config.
     pub fn servers(&self) -> &Arc<Servers> {
         &self.servers
@@ -293,7 +329,7 @@ impl Runtime {
                 let (cells, observer) = (self.programs.live_cells, self.observer.clone());
                 let loading = tokio::task::spawn_blocking(move || load_for_code_mode(cells, &observer));
                 let engine = loading.await.map_err(EngineError::Broken)??;
-                Ok(self.programs.mode(engine, &self.door, &self.store))
+                Ok(self.programs.mode(engine, &self.door, &self.store, &self.leases))
             })
             .await
     }
@@ -309,9 +345,8 @@ impl Runtime {
 }
 
 impl Programs {
-    fn mode(&self, engine: Engine, door: &Arc<Door>, store: &Arc<SqliteStore>) -> CodeMode {
+    fn mode(&self, engine: Engine, door: &Arc<Door>, store: &Arc<SqliteStore>, leases: &Arc<FileLeases>) -> CodeMode {
         let memory = memory(&self.fields, Some(self.state.join("scratch")));
-        let leases = Arc::new(FileLeases::new(self.state.join("owners")));
-        CodeMode::within(memory, engine, self.live_cells, Arc::clone(door), store.clone(), leases)
+        CodeMode::within(memory, engine, self.live_cells, Arc::clone(door), store.clone(), leases.clone())
     }
 }

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Policy, PolicyError};
+use pincer_catalog::{Catalog, Entry, Policy, PolicyError};
 use pincer_codemode::{Offer, People, RunScope, RunTools, Settings};
 use pincer_config::Config;
-use pincer_store::{CallId, SessionKey};
-use pincer_tools::{Context, Door, UpdateSink};
+use pincer_store::{AgentRunId, CallId, SessionKey};
+use pincer_tools::{ClientToolError, Context, Door, UpdateSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{offer, program_settings};
@@ -156,6 +156,9 @@ pub struct Scope {
     view: Arc<View>,
     settings: Settings,
     parent_call: Option<CallId>,
+    agent_run: Option<AgentRunId>,
+    /// The tools, if some of them are the caller's own.
+    client_tools: Option<Arc<RunTools>>,
     people: People,
     listener: Arc<dyn UpdateSink>,
     abort: CancellationToken,
@@ -168,6 +171,8 @@ impl Scope {
             settings: view.settings.clone(),
             view,
             parent_call: None,
+            agent_run: None,
+            client_tools: None,
             people: People::Absent,
             listener: Arc::new(()),
             abort: CancellationToken::new(),
@@ -197,6 +202,18 @@ impl Scope {
     #[must_use]
     pub fn within(self, call: impl Into<CallId>) -> Self {
         Self { parent_call: Some(call.into()), ..self }
+    }
+
+    /// Sets the run of an agent that programs and calls are part of. No other run may continue them.
+    #[must_use]
+    pub fn of_agent_run(self, run: AgentRunId) -> Self {
+        Self { agent_run: Some(run), ..self }
+    }
+
+    /// Sets the token that ends what runs in this scope.
+    #[must_use]
+    pub fn ended_by(self, abort: CancellationToken) -> Self {
+        Self { abort, ..self }
     }
 
     /// Changes the settings for this scope alone.
@@ -240,13 +257,17 @@ impl Scope {
         &self.left
     }
 
+    pub(crate) fn client_tools(&self) -> Option<&Arc<RunTools>> {
+        self.client_tools.as_ref()
+    }
+
     pub(crate) fn listener(&self) -> &Arc<dyn UpdateSink> {
         &self.listener
     }
 
     pub(crate) fn context(&self) -> Context {
-        let (parent_call, abort) = (self.parent_call.clone(), self.abort.clone());
-        Context { parent_call, abort, ..self.view.request.context() }
+        let (parent_call, abort, agent_run) = (self.parent_call.clone(), self.abort.clone(), self.agent_run.clone());
+        Context { parent_call, abort, agent_run, ..self.view.request.context() }
     }
 
     /// Returns the scope as code mode takes it, for programs that may take so long.
@@ -316,6 +337,19 @@ impl Views {
                 tools
             }
         }
+    }
+
+    /// Returns a scope with tools of its caller besides.
+    pub(crate) fn with_clients(
+        &self,
+        door: &Door,
+        scope: Scope,
+        clients: Vec<Entry>,
+    ) -> Result<Scope, ClientToolError> {
+        let View { request, policy, .. } = &*scope.view;
+        let catalog = self.catalog(door, door.version());
+        let tools = RunTools::with_clients(door, &catalog, policy, &request.context(), clients)?;
+        Ok(Scope { client_tools: Some(Arc::new(tools)), ..scope })
     }
 
     /// Returns all tools at the door, whatever policy says.

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use pincer_catalog::{Entry, Operation, Source};
+use crate::{Entry, Operation, Source};
 
 /// What separates a server from its tool where the tool's own name is not enough.
 const SEPARATOR: &str = "__";
 
 /// The name of each of these things: its own if no other has it, otherwise with its owner in front. Things of ours keep their own,
 /// and nothing can pass for a thing of another owner by its name.
-pub(crate) fn unique<'a>(things: impl IntoIterator<Item = (&'a str, &'a str, Keeps)>) -> Vec<String> {
+pub fn unique<'a>(things: impl IntoIterator<Item = (&'a str, &'a str, Keeps)>) -> Vec<String> {
     let things: Vec<(&str, &str, Keeps)> = things.into_iter().collect();
     let mut count: HashMap<&str, usize> = HashMap::new();
     things.iter().for_each(|(_, name, _)| *count.entry(name).or_default() += 1);
@@ -39,7 +39,7 @@ pub(crate) fn unique<'a>(things: impl IntoIterator<Item = (&'a str, &'a str, Kee
 
 /// Whether a thing keeps its name when others have it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keeps {
+pub enum Keeps {
     /// It does.
     Own,
     /// Its owner is put in front.
@@ -47,12 +47,12 @@ pub(crate) enum Keeps {
 }
 
 /// What an entry does when others have its name.
-pub(crate) fn keeps(entry: &Entry) -> Keeps {
+pub fn keeps(entry: &Entry) -> Keeps {
     if entry.id.source() == Source::Openclaw { Keeps::Own } else { Keeps::OwnersFirst }
 }
 
 /// Whether an entry is a tool, and not something else that a server does.
-pub(crate) fn is_tool(entry: &Entry) -> bool {
+pub fn is_tool(entry: &Entry) -> bool {
     entry.id.source() != Source::Mcp || Operation::named(entry.id.name()).is_none()
 }
 

@@ -1,11 +1,13 @@
 //! A result as a model reads it best: what the program printed, then what it came to, in as few words as will do.
 
-use pincer_codemode::{CodeModeResult, Output, PendingState, Waiting};
+use pincer_sandbox::Output;
 use pincer_store::ApprovalId;
 
-/// The text of a result, written into one buffer.
-pub(crate) fn text(result: &CodeModeResult) -> String {
-    let bytes: usize = result.output().iter().map(|item| size(item) + 1).sum();
+use crate::result::{CodeModeResult, PendingState, Waiting};
+
+/// Returns a result as text for a model, written into one buffer.
+pub fn result_text(result: &CodeModeResult) -> String {
+    let bytes: usize = result.output().iter().map(|item| output_bytes(item) + 1).sum();
     let mut text = String::with_capacity(bytes);
     for item in result.output() {
         match item {
@@ -33,7 +35,7 @@ pub(crate) fn text(result: &CodeModeResult) -> String {
 }
 
 /// Returns how many bytes an item of output has.
-pub(crate) fn size(item: &Output) -> usize {
+pub fn output_bytes(item: &Output) -> usize {
     match item {
         Output::Text { text } => text.len(),
         Output::Json { value } => value.as_str().len(),
