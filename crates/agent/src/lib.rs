@@ -1,1 +1,42 @@
-//! x
+//! The agent loop: a message goes in, a model is asked, tools are called, an answer comes out.
+//!
+//! A message is in the store before it is acknowledged, and from then on it will be answered: by this process, or by the next one that
+//! looks. The next step of a run always follows from what is stored, so a process that dies costs at most the reply that was being
+//! streamed. A run that needs a person, or a call that its sender makes, becomes a row until the answer is there.
+//!
+//! The loop reaches tools through the runtime's door and models through `pincer-model`. It prints nothing.
+
+mod agent;
+mod calls;
+mod client;
+mod command;
+mod detail;
+mod driver;
+mod error;
+mod event;
+mod feed;
+mod lane;
+mod outcome;
+mod program;
+mod prompt;
+mod reader;
+mod record;
+mod reply;
+mod request;
+mod settings;
+mod slots;
+mod status;
+mod surface;
+mod transcript;
+mod turn;
+
+pub use agent::{Agent, StoppedRuns, Submitted};
+pub use error::AgentError;
+pub use event::{AgentEvent, Stream};
+pub use outcome::{
+    Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary, WaitResult,
+    WaitStatus,
+};
+pub use reader::EventReader;
+pub use request::{Attachment, ClientTool, Priority, QueueMode, Request, Verbose};
+pub use settings::{Drop, QueueSettings, SessionSettings};

@@ -11,7 +11,7 @@ use crate::error::{Error, Flaw};
 use crate::expect::Expect;
 use crate::message::{Call, ErrorForm, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
 use crate::reply::{Failure, Recorded, Reply};
-use crate::script::{MODEL, Script};
+use crate::script::{MODEL, Order, Script};
 use crate::wire::{Cut, Insert, LineEnd, Sent, Wire};
 
 /// The status of an error that names none.
@@ -22,6 +22,8 @@ const DEFAULT_ERROR: u16 = 500;
 struct ScriptFile {
     #[serde(default = "default_models")]
     models: Vec<String>,
+    #[serde(default)]
+    order: Order,
     replies: Vec<ReplyFile>,
 }
 
@@ -111,7 +113,7 @@ pub(crate) fn parse(text: &str) -> Result<Script, Error> {
         let reply = reply.into_reply();
         reply.map_err(|flaw| Error::Reply { reply: at + 1, flaw })
     });
-    Ok(Script { models: file.models, replies: replies.collect::<Result<_, _>>()? })
+    Ok(Script { models: file.models, order: file.order, replies: replies.collect::<Result<_, _>>()? })
 }
 
 impl ReplyFile {

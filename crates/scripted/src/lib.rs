@@ -40,6 +40,6 @@ pub use expect::Expect;
 pub use formats::Format;
 pub use message::{Call, ErrorForm, Fault, Message, Part, Stop, StreamError, Thinking, Usage};
 pub use reply::{Failure, Recorded, Reply};
-pub use script::Script;
+pub use script::{Order, Script};
 pub use server::Server;
 pub use wire::{Cut, Insert, LineEnd, Sent, Wire};

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use crate::error::{Error, Flaw};
 use crate::file;
 use crate::reply::Reply;
@@ -15,12 +18,25 @@ pub(crate) const MODEL: &str = "scripted";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
     pub(crate) models: Vec<String>,
+    pub(crate) order: Order,
     pub(crate) replies: Vec<Reply>,
+}
+
+/// Which reply a request gets.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Order {
+    /// The n-th request gets the n-th reply.
+    #[default]
+    Requests,
+    /// A request whose conversation has n replies gets the next one. A request that is made again gets the same reply again, and
+    /// conversations do not get in each other's way.
+    Conversation,
 }
 
 impl Default for Script {
     fn default() -> Self {
-        Self { models: vec![MODEL.to_owned()], replies: Vec::new() }
+        Self { models: vec![MODEL.to_owned()], order: Order::default(), replies: Vec::new() }
     }
 }
 
@@ -35,6 +51,13 @@ impl Script {
     #[must_use]
     pub fn models(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.models = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets which reply a request gets.
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
         self
     }
 
@@ -89,5 +112,36 @@ impl Script {
     /// Returns the reply to the n-th model request, counted from 0.
     pub(crate) fn reply_to(&self, number: usize) -> Option<&Reply> {
         self.replies.get(number).or_else(|| self.replies.last().filter(|reply| reply.repeat))
+    }
+}
+
+/// Returns how many replies a conversation has, in any format: calls and texts that follow each other are one reply.
+pub(crate) fn replies_in(body: &Value) -> usize {
+    let items = body["messages"].as_array().or_else(|| body["input"].as_array());
+    let is_reply = |item: &Value| {
+        item["role"] == "assistant" || matches!(item["type"].as_str(), Some("function_call" | "reasoning"))
+    };
+    let mut count = 0;
+    let mut was_reply = false;
+    for item in items.into_iter().flatten() {
+        let is_new = is_reply(item) && (!was_reply || body["messages"].is_array());
+        count += usize::from(is_new);
+        was_reply = is_reply(item);
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn replies_are_counted_in_every_format() {
+        let chat = json!({ "messages": [{ "role": "user" }, { "role": "assistant" }, { "role": "tool" }, { "role": "assistant" }] });
+        let responses = json!({ "input": [{ "role": "user" }, { "type": "reasoning" }, { "type": "function_call" },
+            { "type": "function_call_output" }, { "role": "assistant", "type": "message" }] });
+        assert_eq!((replies_in(&chat), replies_in(&responses), replies_in(&json!({ "input": "hello" }))), (2, 2, 0));
     }
 }

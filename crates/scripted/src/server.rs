@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::exchange::{End, Exchanges, Mark, Request, Stage};
 use crate::formats::{Ask, Format, model, models};
 use crate::message::Fault;
-use crate::script::{MODEL, Script};
+use crate::script::{MODEL, Order, Script, replies_in};
 
 /// The largest request that is read.
 const MAX_REQUEST: usize = 256 << 20;
@@ -223,7 +223,11 @@ impl Shared {
             prepared.header("x-should-retry", "false");
             prepared
         };
-        let Some(reply) = self.script.reply_to(asked) else {
+        let due = match self.script.order {
+            Order::Requests => asked,
+            Order::Conversation => replies_in(&request.body),
+        };
+        let Some(reply) = self.script.reply_to(due) else {
             let has = self.script.replies.len();
             let complaint = format!("The script has no reply to request {}: it ends after {has}.", asked + 1);
             return complain(500, "script_exhausted", complaint);

@@ -153,7 +153,13 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
             connection.prepare_cached(digest)?.query_row((known.id.as_str(), &new.digest), |row| row.get(0))?;
         return Ok(if is_same { Accepted::Same(known) } else { Accepted::Different(known.id) });
     }
-    let Some(dropped) = make_room(connection, new, new.queue)? else { return Ok(Accepted::Full) };
+    let dropped = match &new.answer {
+        Some(_) => Vec::new(),
+        None => match make_room(connection, new, new.queue)? {
+            Some(dropped) => dropped,
+            None => return Ok(Accepted::Full),
+        },
+    };
     if sessions::current(connection, &new.user, &new.session)?.is_none() {
         sessions::create(
             connection,
@@ -168,8 +174,11 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
             },
         )?;
     }
-    let insert = "INSERT INTO agent_run (id, user, session_key, session, key, digest, state, rank, created_at, request)
-                  SELECT ?1, ?2, ?3, number, ?4, ?5, 'queued', ?6, ?7, ?8 FROM session
+    let state = if new.answer.is_some() { AgentRunState::Done } else { AgentRunState::Queued };
+    let insert = "INSERT INTO agent_run (id, user, session_key, session, key, digest, state, rank, created_at, request, result,
+                    started_at, ended_at)
+                  SELECT ?1, ?2, ?3, number, ?4, ?5, ?9, ?6, ?7, ?8, ?10, iif(?10 IS NULL, NULL, ?7), iif(?10 IS NULL, NULL, ?7)
+                  FROM session
                   WHERE user = ?2 AND key = ?3 AND is_current = 1";
     connection.prepare_cached(insert)?.execute(params![
         new.id.as_str(),
@@ -180,6 +189,8 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
         new.rank,
         new.now,
         &*new.request,
+        state.as_str(),
+        new.answer.as_deref(),
     ])?;
     Ok(Accepted::New { run: find(connection, &new.id)?, dropped })
 }

@@ -1,5 +1,7 @@
 //! Sessions and their entries in rows.
 
+use std::sync::Arc;
+
 use pincer_store::{
     Attach, Committed, Entry, EntryPage, Fence, Millis, NewEntry, NewSession, OwnerId, Reply, Safety, Session,
     SessionCommit, SessionId, SessionKey, SessionPage, Sessions, StoreError, Totals,
@@ -318,6 +320,18 @@ impl Sessions for SqliteStore {
             let rename = "UPDATE session SET label = ?2, updated_at = ?3 WHERE id = ?1";
             match connection.execute(rename, (id.as_str(), &label, now))? {
                 0 => Err(StoreError::no_session(&id).into()),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    fn set_session_settings(&self, user: &str, key: &SessionKey, settings: Arc<str>, now: Millis) -> Reply<()> {
+        let (user, key) = (user.to_owned(), key.clone());
+        self.transaction(Safety::Power, 0, move |connection| {
+            let set =
+                "UPDATE session SET settings = ?3, updated_at = ?4 WHERE user = ?1 AND key = ?2 AND is_current = 1";
+            match connection.execute(set, (&user, key.as_str(), &*settings, now))? {
+                0 => Err(StoreError::Missing { what: "session", id: key.to_string() }.into()),
                 _ => Ok(()),
             }
         })

@@ -74,6 +74,8 @@ pub struct NewAgentRun {
     pub rank: i64,
     /// The message and how it is to be handled, as JSON.
     pub request: Arc<str>,
+    /// The result, as JSON, if no model is needed for it: then it has ended when it is stored.
+    pub answer: Option<Arc<str>>,
     /// The queue that it may have to join.
     pub queue: QueueLimit,
     /// The time.

@@ -262,6 +262,8 @@ pub trait Sessions {
     fn fork_session(&self, source: &SessionId, at: u32, new: NewSession) -> Reply<Session>;
     /// Gives a session another name.
     fn rename_session(&self, id: &SessionId, label: Option<&str>, now: Millis) -> Reply<()>;
+    /// Sets the settings of the session that a key means now, as JSON. They are no part of the transcript, so no writer is needed.
+    fn set_session_settings(&self, user: &str, key: &SessionKey, settings: Arc<str>, now: Millis) -> Reply<()>;
     /// Forgets a session with its entries and runs.
     fn delete_session(&self, id: &SessionId, fence: Fence) -> Reply<()>;
     /// Returns the entries of the branch in use, from the first one that a model is sent. Nested calls are no part of it.

@@ -1,0 +1,442 @@
+//! Makes the calls of a reply: those that may be made at once together, sequential ones in their order. Each result is stored as soon
+//! as it is there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use pincer_catalog::Flags;
+use pincer_model::{Content, Image};
+use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
+use pincer_tools::{Call, CallError, Effect, Outcome, UpdateSink};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::event::{Happening, shortened, shown};
+use crate::lane::{Lost, Step};
+use crate::record::{self, CallResult};
+use crate::surface::Meaning;
+use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
+use crate::turn::{Turn, Waits};
+
+/// The result of a call that gives way to a message.
+const SKIPPED: &str = "Skipped to process an incoming message.";
+/// The most bytes of a result that a model is sent.
+const MOST_RESULT: usize = 256 << 10;
+
+/// What came of making a call.
+pub(crate) enum CallEnd {
+    Settled(CallResult, Vec<NewEntry>),
+    Waits(Waits),
+}
+
+impl CallEnd {
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self::Settled(CallResult::error(text), Vec::new())
+    }
+}
+
+/// A call, and what is done about it.
+struct Planned {
+    open: OpenCall,
+    seq: u32,
+    /// It is not made: this is told instead.
+    told: Option<CallResult>,
+}
+
+impl Turn {
+    /// Makes the calls of a reply that have no result. Returns what the run waits for, if it waits.
+    pub(crate) async fn make_calls(&self, open: OpenCalls, is_recovered: bool) -> Result<Option<Waits>, Lost> {
+        let reply = open.reply;
+        let planned = self.planned(open, is_recovered).await?;
+        let (in_order, at_once): (Vec<Planned>, Vec<Planned>) =
+            planned.into_iter().partition(|planned| self.is_sequential(&planned.open.call.name));
+        let mut together: FuturesUnordered<_> =
+            at_once.into_iter().map(|planned| Box::pin(self.make(planned, reply))).collect();
+        let together = async {
+            let mut waits = Vec::new();
+            while let Some(made) = together.next().await {
+                waits.extend(self.checked(made)?);
+            }
+            Ok::<_, Lost>(waits)
+        };
+        let one_by_one = async {
+            let mut waits = Vec::new();
+            for (planned, number) in in_order.into_iter().zip(0..) {
+                let gives_way = number > 0 && planned.told.is_none() && self.is_steered().await;
+                let told = if gives_way { Some(CallResult::error(SKIPPED)) } else { planned.told };
+                if self.stop.token.is_cancelled() {
+                    break;
+                }
+                let made = self.checked(Box::pin(self.make(Planned { told, ..planned }, reply)).await)?;
+                if let Some(made) = made {
+                    // What comes after it in its order waits too.
+                    waits.push(made);
+                    break;
+                }
+            }
+            Ok::<_, Lost>(waits)
+        };
+        let (together, one_by_one) = futures_util::join!(together, one_by_one);
+        let mut all: Option<Waits> = None;
+        for waits in together?.into_iter().chain(one_by_one?) {
+            let whole = all.get_or_insert_default();
+            whole.approvals.extend(waits.approvals);
+            whole.programs.extend(waits.programs);
+            whole.for_caller |= waits.for_caller;
+        }
+        Ok(all)
+    }
+
+    /// A run that was lost in one call is lost in all.
+    fn checked<T>(&self, made: Result<T, Lost>) -> Result<T, Lost> {
+        if let Err(Lost::Fenced(_)) = &made {
+            self.stop.stop(crate::turn::StopReason::Lost);
+        }
+        made
+    }
+
+    /// Decides on each call. If another process may have begun with them, one that may not be made twice is not made again.
+    async fn planned(&self, open: OpenCalls, is_recovered: bool) -> Result<Vec<Planned>, Lost> {
+        let questions = match is_recovered {
+            true => self.lane.store.questions_of(&self.run.id.as_str().into()).await.map_err(Lost::Unstored)?,
+            false => Vec::new(),
+        };
+        let mut is_first_in_order = true;
+        let mut planned = Vec::new();
+        for call in open.calls {
+            let seq = call.seq(open.reply);
+            let name = call.call.name.clone();
+            let in_order = self.is_sequential(&name);
+            // Of sequential calls only the first one can have begun.
+            let may_have_begun = is_recovered && (!in_order || is_first_in_order);
+            is_first_in_order &= !in_order;
+            let told = match self.surface.meaning(&name) {
+                _ if call.index >= MOST_CALLS => Some(CallResult::error(format!(
+                    "One reply may ask for {MOST_CALLS} calls, so this one was not made."
+                ))),
+                Some(Meaning::Tool { flags, id }) if may_have_begun && !may_repeat(*flags) && !self.is_client(id) => {
+                    let question = questions.iter().rfind(|question| question.seq == Some(seq));
+                    let has_not_begun = question.is_some_and(|question| !question.is_used);
+                    (!has_not_begun).then(|| {
+                        CallResult::error(format!(
+                            "{name} was interrupted; it may or may not have run. Check before you retry."
+                        ))
+                    })
+                }
+                _ => None,
+            };
+            planned.push(Planned { open: call, seq, told });
+        }
+        Ok(planned)
+    }
+
+    fn is_client(&self, id: &str) -> bool {
+        id.starts_with("client:")
+    }
+
+    fn is_sequential(&self, name: &str) -> bool {
+        match self.surface.meaning(name) {
+            Some(Meaning::Exec | Meaning::Wait) => true,
+            Some(Meaning::Tool { flags, .. }) => flags.sequential,
+            None => false,
+        }
+    }
+
+    /// Returns whether a call of a tool may change something.
+    pub(crate) fn may_change(&self, name: &str) -> bool {
+        match self.surface.meaning(name) {
+            // Programs have checkpoints of their own before they change something.
+            Some(Meaning::Exec | Meaning::Wait) | None => false,
+            Some(Meaning::Tool { flags, .. }) => !flags.read_only,
+        }
+    }
+
+    /// Makes a call and stores its result. Returns what it waits for, if it waits.
+    async fn make(&self, planned: Planned, reply: u32) -> Result<Option<Waits>, Lost> {
+        let Planned { open, seq, told } = planned;
+        let name = &open.call.name;
+        let arguments: Value = open.call.arguments.to().unwrap_or_default();
+        let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
+        self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
+        let end = match (told, self.surface.meaning(name)) {
+            (Some(told), _) => CallEnd::Settled(told, Vec::new()),
+            (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply)).await,
+            (None, Some(Meaning::Wait)) => Box::pin(self.wait(&open, reply)).await,
+            (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id.clone())).await,
+            (None, None) => CallEnd::error(self.unknown(name)),
+        };
+        match end {
+            CallEnd::Waits(waits) => Ok(Some(waits)),
+            CallEnd::Settled(result, children) => {
+                self.settle(&open, result, children).await?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known = self.surface.tools.iter().map(|tool| tool.name.as_str());
+        let near = pincer_catalog::nearest(name, known.map(|name| (name.to_owned(), name.to_owned())), 3);
+        let near = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
+        format!("There is no tool {}.{near}", shortened(name, 100))
+    }
+
+    /// Stores the result of a call.
+    async fn settle(&self, open: &OpenCall, result: CallResult, children: Vec<NewEntry>) -> Result<(), Lost> {
+        let now = self.lane.store.now();
+        let result = CallResult { content: fitted(result.content), ..result };
+        let message = record::result(&open.call.id, &open.call.name, &result, now);
+        let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
+        entry.call = Some(open.id.clone());
+        let happening = Happening::tool(json!({
+            "phase": "result",
+            "name": open.call.name,
+            "toolCallId": open.id,
+            "isError": result.is_error,
+            "result": record::shown_result(&message),
+        }));
+        self.state().detail.spent.nested_calls += children.len() as u32;
+        let detail = Some(self.state().detail.to_json().into());
+        let entries = std::iter::once(entry).chain(children).collect();
+        let step = Step { entries, happenings: vec![happening], detail, ..Step::default() };
+        // What was done is stored even if the run is to stop.
+        self.lane.commit(step, &self.agent.closing).await?;
+        self.state().transcript.push(0, message);
+        Ok(())
+    }
+
+    /// Calls a tool at the door.
+    async fn direct(&self, open: &OpenCall, seq: u32, tool: String) -> CallEnd {
+        let sink = Arc::new(CallSink::new(self.lane_parts(), open));
+        let call = Call {
+            id: open.id.as_str().into(),
+            seq,
+            tool,
+            input: open.call.arguments.clone().into(),
+            ..Call::default()
+        };
+        let mut calling = Box::pin(self.agent.runtime.call_with(&self.scope, call, sink.clone()));
+        loop {
+            tokio::select! {
+                biased;
+                outcome = &mut calling => return CallEnd::Settled(content_of(outcome), Vec::new()),
+                () = sink.asked.notified() => {}
+            }
+            if let Some(waits) = self.waits(&sink).await
+                && sink.give_up()
+            {
+                return CallEnd::Waits(waits);
+            }
+        }
+    }
+
+    /// Returns what a call waits for. A question that has its answer is not waited for: the news of it is on its way.
+    async fn waits(&self, sink: &CallSink) -> Option<Waits> {
+        if sink.for_caller.load(Ordering::SeqCst) {
+            return Some(Waits { for_caller: true, ..Waits::default() });
+        }
+        let id = sink.approval.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()?;
+        let approval = self.lane.store.approval(&id).await.ok()?;
+        let is_open = approval.state == ApprovalState::Pending;
+        is_open.then(|| Waits { approvals: vec![id], ..Waits::default() })
+    }
+
+    pub(crate) fn lane_parts(&self) -> LaneParts {
+        LaneParts { feed: Arc::clone(&self.lane.feed), store: Arc::clone(&self.lane.store) }
+    }
+
+    /// Returns the entry of a call that a program made.
+    pub(crate) fn child(&self, reply: u32, call: &OpenCall, body: String) -> NewEntry {
+        let entry = self.lane.entry(EntryKind::NestedCall, body);
+        NewEntry { attach: Attach::Beside(reply), call: Some(call.id.clone()), ..entry }
+    }
+}
+
+/// What a listener tells events with.
+#[derive(Clone)]
+pub(crate) struct LaneParts {
+    pub feed: Arc<crate::feed::Feed>,
+    pub store: Arc<pincer_store_sqlite::SqliteStore>,
+}
+
+impl LaneParts {
+    pub(crate) fn tell(&self, happening: Happening) {
+        self.feed.tell(happening, self.store.now());
+    }
+}
+
+/// Listens to one call at the door.
+struct CallSink {
+    parts: LaneParts,
+    call: String,
+    name: String,
+    /// Moves on once: by the call that is dispatched, or by the run that gives it up.
+    progress: AtomicU8,
+    asked: Notify,
+    approval: std::sync::Mutex<Option<ApprovalId>>,
+    for_caller: AtomicBool,
+}
+
+const QUEUED: u8 = 0;
+const BEGUN: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+impl CallSink {
+    fn new(parts: LaneParts, open: &OpenCall) -> Self {
+        Self {
+            parts,
+            call: open.id.clone(),
+            name: open.call.name.clone(),
+            progress: AtomicU8::new(QUEUED),
+            asked: Notify::new(),
+            approval: std::sync::Mutex::default(),
+            for_caller: AtomicBool::new(false),
+        }
+    }
+
+    fn change(&self, from: u8, to: u8) -> bool {
+        self.progress.compare_exchange(from, to, Ordering::SeqCst, Ordering::SeqCst).is_ok()
+    }
+
+    /// Gives the call up, unless it has begun.
+    fn give_up(&self) -> bool {
+        self.change(QUEUED, GIVEN_UP)
+    }
+}
+
+impl UpdateSink for CallSink {
+    fn update(&self, update: Value) {
+        let partial = shown(&update);
+        let data = json!({ "phase": "update", "name": self.name, "toolCallId": self.call, "partialResult": partial });
+        self.parts.tell(Happening::tool(data));
+    }
+
+    fn asked(&self, approval: &ApprovalId) {
+        *self.approval.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(approval.clone());
+        self.asked.notify_one();
+    }
+
+    fn asked_caller(&self) {
+        self.for_caller.store(true, Ordering::SeqCst);
+        self.asked.notify_one();
+    }
+
+    fn may_dispatch(&self) -> bool {
+        self.change(QUEUED, BEGUN)
+    }
+
+    fn not_dispatched(&self) {
+        self.change(BEGUN, QUEUED);
+    }
+}
+
+fn may_repeat(flags: Flags) -> bool {
+    flags.read_only || flags.idempotent || flags.claims_read_only
+}
+
+/// Returns what a model is told of an outcome.
+fn content_of(outcome: Outcome) -> CallResult {
+    let duration = outcome.duration.as_millis() as u64;
+    let effect = outcome.effect;
+    let result = match outcome.value() {
+        Ok(value) => of_value(&value),
+        Err(error) => of_error(&error, effect),
+    };
+    CallResult { details: Some(json!({ "durationMs": duration })), ..result }
+}
+
+fn of_error(error: &CallError, effect: Effect) -> CallResult {
+    let hint = match effect {
+        Effect::Unknown => " It may or may not have had an effect: check before you retry.",
+        Effect::None | Effect::Done => "",
+    };
+    CallResult::error(format!("{}{hint}", error.message))
+}
+
+/// Returns a value as content: the parts of an MCP result as they are, a text as it is, everything else as JSON.
+pub(crate) fn of_value(value: &Value) -> CallResult {
+    if let Value::String(text) = value {
+        return CallResult::text(text.clone());
+    }
+    let parts = value.get("content").and_then(Value::as_array);
+    let is_mcp = |parts: &&Vec<Value>| {
+        !parts.is_empty() && parts.iter().all(|part| part.get("type").is_some_and(Value::is_string))
+    };
+    let Some(parts) = parts.filter(is_mcp) else {
+        return CallResult::text(value.to_string());
+    };
+    let text = |part: &Value, name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+    let content = parts.iter().map(|part| match text(part, "type").as_deref() {
+        Some("text") => Content::Text(text(part, "text").unwrap_or_default()),
+        Some("image") => match (text(part, "data"), text(part, "mimeType")) {
+            (Some(base64), Some(media_type)) => Content::Image(Image::Data { media_type, base64 }),
+            _ => Content::Text(part.to_string()),
+        },
+        _ => Content::Text(shown(part).to_string()),
+    });
+    let is_error = value.get("isError").and_then(Value::as_bool).unwrap_or_default();
+    CallResult { content: content.collect(), is_error, details: None }
+}
+
+/// Cuts a result to the size that a model is sent: the beginning and the end stay.
+fn fitted(content: Vec<Content>) -> Vec<Content> {
+    let mut left = MOST_RESULT;
+    let fit = |content: Content| match content {
+        Content::Text(text) if text.len() > left => {
+            let text = middle_cut(&text, left);
+            left = 0;
+            Content::Text(text)
+        }
+        Content::Text(text) => {
+            left -= text.len();
+            Content::Text(text)
+        }
+        image => image,
+    };
+    content.into_iter().map(fit).collect()
+}
+
+fn middle_cut(text: &str, bytes: usize) -> String {
+    let (mut head, mut tail) = (bytes * 3 / 4, text.len() - bytes / 4);
+    while !text.is_char_boundary(head) {
+        head -= 1;
+    }
+    while !text.is_char_boundary(tail) {
+        tail += 1;
+    }
+    format!(
+        "{}\n\n[… {} of {} bytes left out here: ask for less, or read it in parts …]\n\n{}",
+        &text[..head],
+        tail - head,
+        text.len(),
+        &text[tail..]
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_result_keeps_its_beginning_and_its_end() {
+        let text = format!("begin{}ä{}end", "x".repeat(300_000), "y".repeat(300_000));
+        let fitted = fitted(vec![Content::Text(text), Content::Text("more".into())]);
+        let Content::Text(first) = &fitted[0] else { panic!() };
+        assert!(first.len() < MOST_RESULT + 200 && first.starts_with("beginx") && first.ends_with("yend"));
+        assert!(first.contains("left out here"));
+    }
+
+    #[test]
+    fn results_of_servers_keep_their_parts() {
+        let result = of_value(&json!({
+            "content": [{ "type": "text", "text": "a" }, { "type": "image", "data": "AA", "mimeType": "image/png" }],
+            "isError": true,
+        }));
+        assert!(result.is_error && result.content.len() == 2);
+        assert!(matches!(&result.content[1], Content::Image(_)));
+        assert_eq!(of_value(&json!("plain")).content, [Content::Text("plain".into())]);
+        assert_eq!(of_value(&json!({ "content": [] })).content, [Content::Text("{\"content\":[]}".into())]);
+    }
+}

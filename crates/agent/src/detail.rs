@@ -1,0 +1,57 @@
+//! What the next worker of a run must know, beyond the transcript.
+
+use pincer_codemode::Output;
+use pincer_store::{ApprovalId, Millis, RunId};
+use serde::{Deserialize, Serialize};
+
+/// What the next worker of a run must know.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Detail {
+    /// The questions that it waits for.
+    pub approvals: Vec<ApprovalId>,
+    /// The calls that its sender is to make.
+    pub client_calls: Vec<String>,
+    /// The programs that are suspended in it.
+    pub programs: Vec<Parked>,
+    /// Since when it waits.
+    pub waiting_since: Option<Millis>,
+    /// How long it has waited before.
+    pub paused_ms: Millis,
+    /// What it took up to now.
+    pub spent: Spent,
+}
+
+/// Figures of a run that other workers have had before.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Spent {
+    pub model_calls: u32,
+    pub tool_calls: u32,
+    pub nested_calls: u32,
+    pub input: u64,
+    pub output: u64,
+    pub cache_read: u64,
+    pub cache_write: u64,
+}
+
+/// A program that is suspended for a person within a call.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Parked {
+    /// The number of the call.
+    pub seq: u32,
+    pub program: RunId,
+    /// What the program printed before.
+    pub output: Vec<Output>,
+}
+
+impl Detail {
+    pub(crate) fn parse(text: Option<&str>) -> Self {
+        text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_else(|_| "{}".into())
+    }
+}

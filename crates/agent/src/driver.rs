@@ -1,0 +1,483 @@
+//! Works on one session: takes it when it is free, and takes its runs one after the other to their ends.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pincer_runtime::{Principal, ScopeRequest};
+use pincer_sessions::{Message as Stored, Role, new_session_id};
+use pincer_store::{
+    AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, Entry, EntryKind,
+    EntryPage, Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
+};
+use serde_json::{Value, json};
+
+use crate::agent::Inner;
+use crate::detail::Detail;
+use crate::error::AgentError;
+use crate::event::{Happening, Stream, shortened};
+use crate::feed::Feed;
+use crate::lane::{Lane, entry, note};
+use crate::outcome::{Payload, RunOutcome, Status, Summary};
+use crate::record;
+use crate::request::{QueueMode, Request};
+use crate::settings::{SessionSettings, freshness, run_timeout, verbose};
+use crate::surface::Surface;
+use crate::transcript::Transcript;
+use crate::turn::{Left, StopReason, StopSign, Turn, TurnState};
+
+/// How soon news of another process are noticed.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// How often it is looked whether the process that has the session is alive: its death changes nothing in the store.
+const LOOK_ALIVE: Duration = Duration::from_millis(250);
+/// How often it is looked anyway.
+const LOOK_ANYWAY: Duration = Duration::from_secs(2);
+/// How soon it is tried again when the store does not answer.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// The words before messages that were left out of a full queue.
+const LEFT_OUT: &str =
+    "While you were busy, more messages came than could wait. These were left out; each is shortened:";
+
+/// What is to be done with a session.
+enum Work {
+    /// Nothing: all its runs have ended.
+    Nothing,
+    /// Nothing now: another process has it, or a person must answer first. Looked at again at the latest after this.
+    Later(Duration),
+    /// This run goes on.
+    GoOn(Box<AgentRun>, Session),
+    /// These runs begin as one. The second list was left out of the queue.
+    Begin(Vec<AgentRun>, Vec<AgentRun>, Session),
+}
+
+/// Works on a session until all its runs have ended.
+pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
+    let wake = agent.wake(&user, &key);
+    let mut changes = agent.store.watch(LOOK_AGAIN);
+    loop {
+        // Before looking, so that nothing in between is missed.
+        let woken = wake.notified();
+        let pause = match next_work(&agent, &user, &key).await {
+            Ok(Work::Nothing) => {
+                if agent.leave(&user, &key) {
+                    return;
+                }
+                continue;
+            }
+            Ok(Work::Later(pause)) => pause,
+            Ok(Work::GoOn(run, session)) => Box::pin(go_on(&agent, *run, session)).await.unwrap_or(TRY_AGAIN),
+            Ok(Work::Begin(runs, left_out, session)) => {
+                Box::pin(begin(&agent, runs, left_out, session)).await.unwrap_or(TRY_AGAIN)
+            }
+            Err(error) => {
+                tracing::warn!(session = %key, "the session cannot be worked on and is tried again: {error}");
+                TRY_AGAIN
+            }
+        };
+        if agent.closing.is_cancelled() {
+            agent.abandon(&user, &key);
+            return;
+        }
+        if pause.is_zero() {
+            continue;
+        }
+        tokio::select! {
+            () = agent.closing.cancelled() => {}
+            () = woken => {}
+            () = changes.changed() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, StoreError> {
+    let store = &agent.store;
+    let mut open = store.open_runs(user, key).await?;
+    let left_out: Vec<AgentRun> = open.extract_if(.., |run| run.state == AgentRunState::Summarized).collect();
+    if open.is_empty() {
+        return Ok(Work::Nothing);
+    }
+    let Some(session) = store.current_session(user, key).await? else { return Ok(Work::Nothing) };
+    if let Some(owner) = &session.owner
+        && owner != agent.leases.own()
+        && agent.leases.is_alive(owner).await?
+    {
+        return Ok(Work::Later(LOOK_ALIVE));
+    }
+    // An owner of this process that is not at work is a command that changes the session.
+    if session.owner.as_ref() == Some(agent.leases.own()) && agent.is_written(&session.id) {
+        return Ok(Work::Later(LOOK_ALIVE));
+    }
+    let active = open.iter().find(|run| Some(&run.id) == session.active.as_ref());
+    if let Some(active) = active.or_else(|| open.iter().find(|run| run.state != AgentRunState::Queued)) {
+        let is_due = active.state == AgentRunState::Running || active.is_stopped || is_answered(agent, active).await?;
+        return Ok(if is_due { Work::GoOn(Box::new(active.clone()), session) } else { Work::Later(LOOK_ANYWAY) });
+    }
+    let Some(first) = open.first() else { return Ok(Work::Nothing) };
+    let request = Request::parse(&first.request).unwrap_or_default();
+    let collects = request.queue == Some(QueueMode::Collect);
+    let is_alike = |run: &AgentRun| {
+        Request::parse(&run.request)
+            .is_ok_and(|other| other.queue == Some(QueueMode::Collect) && other.channel == request.channel)
+    };
+    let together: Vec<AgentRun> = match collects {
+        true => open.iter().take_while(|run| is_alike(run)).cloned().collect(),
+        false => vec![first.clone()],
+    };
+    if let (Some(quiet), Some(last)) = (request.debounce_ms, together.last()) {
+        let quiet_at = last.created_at + i64::try_from(quiet).unwrap_or(i64::MAX);
+        let left = quiet_at - store.now();
+        if left > 0 {
+            return Ok(Work::Later(Duration::from_millis(u64::try_from(left).unwrap_or(0))));
+        }
+    }
+    Ok(Work::Begin(together, left_out, session))
+}
+
+/// Returns whether a run that waits can go on: a question has its answer, or a call of its sender a result.
+pub(crate) async fn is_answered(agent: &Inner, run: &AgentRun) -> Result<bool, StoreError> {
+    let detail = Detail::parse(run.detail.as_deref());
+    for id in &detail.approvals {
+        let is_open = match agent.store.approval(id).await {
+            Ok(approval) if approval.expires_at.is_some_and(|at| at <= agent.store.now()) => false,
+            Ok(approval) => approval.state == ApprovalState::Pending,
+            Err(StoreError::Missing { .. }) => false,
+            Err(error) => return Err(error),
+        };
+        if !is_open {
+            return Ok(true);
+        }
+    }
+    let calls = agent.store.client_calls(&run.id).await?;
+    Ok(calls.iter().any(|call| call.result.is_some() && detail.client_calls.contains(&call.id)))
+}
+
+/// Begins a run with one message, or several.
+async fn begin(
+    agent: &Arc<Inner>,
+    runs: Vec<AgentRun>,
+    left_out: Vec<AgentRun>,
+    mut session: Session,
+) -> Result<Duration, StoreError> {
+    let store = &agent.store;
+    let Some(first) = runs.first().cloned() else { return Ok(Duration::ZERO) };
+    let request = Request::parse(&first.request).unwrap_or_default();
+    let _slot = agent.slots.take(request.priority).await;
+    let own = agent.leases.hold().await?;
+    if let Some(stale) = freshness(agent.runtime.config()).stale(&session, store.now()) {
+        let now = SessionCommit { now: store.now(), ..SessionCommit::default() };
+        let fence = match store.claim_session(&session.id, session.fence, &own, now).await {
+            Ok(fence) => fence,
+            Err(StoreError::SessionFenced { .. }) => return Ok(Duration::ZERO),
+            Err(error) => return Err(error),
+        };
+        session = store.reset_session(&session.id, fence, new_session_id(), stale.as_str(), store.now()).await?;
+    }
+    let now = store.now();
+    let feed = Arc::new(Feed::new(first.id.clone(), first.session_key.clone(), first.generation + 1, first.last_event));
+    let prepared = feed.prepare(vec![Happening::lifecycle(started(agent, &request, &session, now))], now);
+    let mut entries = Vec::new();
+    if !left_out.is_empty() {
+        entries.push(entry(&first.id, EntryKind::CustomMessage, summary(&left_out), now));
+    }
+    for run in &runs {
+        let request = Request::parse(&run.request).unwrap_or_default();
+        let body = record::user(&request, run.created_at).to_body();
+        entries.push(entry(&run.id, EntryKind::Message, body, now));
+    }
+    if let Some(first) = entries.first_mut() {
+        first.events = Some(Arc::clone(&prepared.stored));
+    }
+    let lead = RunChange {
+        generation: Some(first.generation + 1),
+        last_event: Some(prepared.last),
+        ..RunChange::new(first.id.clone(), AgentRunState::Running)
+    };
+    let merged = |run: &AgentRun, state| RunChange {
+        merged_into: Some(first.id.clone()),
+        ..RunChange::new(run.id.clone(), state)
+    };
+    let others = runs.iter().skip(1).map(|run| merged(run, AgentRunState::Merged));
+    let told = left_out.iter().map(|run| merged(run, AgentRunState::Summarized));
+    let commit = SessionCommit {
+        entries,
+        runs: std::iter::once(lead).chain(others).chain(told).collect(),
+        totals: Totals { runs: 1, ..Totals::default() },
+        interacted_at: Some(first.created_at),
+        now,
+        ..SessionCommit::default()
+    };
+    let fence = match store.claim_session(&session.id, session.fence, &own, commit).await {
+        Ok(fence) => fence,
+        // Another process was faster.
+        Err(StoreError::SessionFenced { .. } | StoreError::Missing { .. }) => return Ok(Duration::ZERO),
+        Err(error) => return Err(error),
+    };
+    feed.committed(prepared);
+    let run = store.agent_run(&first.id).await?;
+    let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
+    Ok(Box::pin(work(agent, run, request, lane, session, false)).await)
+}
+
+/// Returns what is told when a run begins: its settings, each by its own word, its session's, its agent's, or that for all.
+fn started(agent: &Inner, request: &Request, session: &Session, now: Millis) -> Value {
+    let settings = SessionSettings::parse(&session.settings);
+    let id = request.agent.as_deref().or(session.agent.as_deref());
+    let model = request.model.clone().or(settings.model).or_else(|| agent.models.names(id).into_iter().next());
+    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(id));
+    let verbose = request.verbose.or(settings.verbose).unwrap_or_else(|| verbose(agent.runtime.config(), id));
+    json!({
+        "phase": "start",
+        "startedAt": now,
+        "model": model,
+        "thinking": thinking.name(),
+        "verbose": verbose,
+        "trace": settings.trace.unwrap_or_default(),
+    })
+}
+
+/// Goes on with a run that waits and can go on, or whose process is gone.
+async fn go_on(agent: &Arc<Inner>, run: AgentRun, session: Session) -> Result<Duration, StoreError> {
+    let store = &agent.store;
+    let request = Request::parse(&run.request).unwrap_or_default();
+    let _slot = agent.slots.take(request.priority).await;
+    let own = agent.leases.hold().await?;
+    let (was_waiting, now) = (run.state == AgentRunState::Waiting, store.now());
+    let generation = run.generation + 1;
+    let feed = Arc::new(Feed::new(run.id.clone(), run.session_key.clone(), generation, run.last_event));
+    let mut detail = Detail::parse(run.detail.as_deref());
+    let (happenings, data) = resumed(agent, &detail, was_waiting).await?;
+    if let Some(since) = detail.waiting_since.take() {
+        detail.paused_ms += (now - since).max(0);
+    }
+    let prepared = feed.prepare(happenings, now);
+    let kind = if was_waiting { "pincer.resumed" } else { "pincer.taken-over" };
+    let mut entry = note(&run.id, kind, &data, now);
+    entry.events = Some(Arc::clone(&prepared.stored));
+    let change = RunChange {
+        generation: Some(generation),
+        last_event: Some(prepared.last),
+        detail: Some(detail.to_json().into()),
+        ..RunChange::new(run.id.clone(), AgentRunState::Running)
+    };
+    let commit = SessionCommit { entries: vec![entry], runs: vec![change], now, ..SessionCommit::default() };
+    let fence = match store.claim_session(&session.id, session.fence, &own, commit).await {
+        Ok(fence) => fence,
+        Err(StoreError::SessionFenced { .. } | StoreError::Missing { .. }) => return Ok(Duration::ZERO),
+        Err(error) => return Err(error),
+    };
+    feed.committed(prepared);
+    let run = store.agent_run(&run.id).await?;
+    let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
+    Ok(Box::pin(work(agent, run, request, lane, session, !was_waiting)).await)
+}
+
+/// Returns what is told when a run goes on.
+async fn resumed(agent: &Inner, detail: &Detail, was_waiting: bool) -> Result<(Vec<Happening>, Value), StoreError> {
+    if !was_waiting {
+        let data = json!({ "phase": "taken-over" });
+        let void = Happening::new(Stream::Assistant, json!({ "text": "", "delta": "", "replace": true }));
+        return Ok((vec![Happening::lifecycle(data.clone()), void], data));
+    }
+    let (mut happenings, mut answers) = (Vec::new(), Vec::new());
+    for id in &detail.approvals {
+        let Ok(approval) = agent.store.approval(id).await else { continue };
+        if approval.state == ApprovalState::Pending {
+            continue;
+        }
+        let status = approval.state.as_str();
+        let data =
+            json!({ "phase": "resolved", "kind": "tool", "status": status, "approvalId": id, "tool": approval.tool });
+        happenings.push(Happening::new(Stream::Approval, data));
+        answers.push(json!({ "approvalId": id, "tool": approval.tool, "status": status, "by": approval.decided_by }));
+    }
+    let phase = if detail.approvals.is_empty() { "client-resolved" } else { "approval-resolved" };
+    happenings.push(Happening::lifecycle(json!({ "phase": phase, "approvals": detail.approvals })));
+    Ok((happenings, json!({ "phase": phase, "answers": answers })))
+}
+
+/// Works on a run that this process has taken. Returns how soon the session is looked at again.
+async fn work(
+    agent: &Arc<Inner>,
+    run: AgentRun,
+    request: Request,
+    lane: Lane,
+    session: Session,
+    is_recovered: bool,
+) -> Duration {
+    let stop = StopSign::default();
+    if run.is_stopped {
+        stop.stop(StopReason::Asked);
+    }
+    let id = run.id.clone();
+    let _live = agent.live(&id, &lane.feed, &stop);
+    let turn = match prepared(agent, run.clone(), &request, &session, is_recovered, &stop).await {
+        Ok(prepared) => prepared.turn(agent, run, request, lane, stop.clone(), is_recovered),
+        Err(error) => {
+            fail(&run, &request, &lane, &error, agent).await;
+            return Duration::ZERO;
+        }
+    };
+    let limit = run_timeout(agent.runtime.config(), turn.request.agent.as_deref(), turn.request.timeout_seconds);
+    let paused = turn.state().detail.paused_ms;
+    let spent = turn.run.started_at.map_or(0, |at| turn.lane.store.now() - at - paused);
+    let left = limit.saturating_sub(Duration::from_millis(u64::try_from(spent).unwrap_or(0)));
+    let mut turn = turn;
+    turn.plan.deadline = Some(Instant::now() + left);
+    let left_as = tokio::select! {
+        biased;
+        left_as = turn.work() => left_as,
+        () = agent.closing.cancelled() => {
+            stop.stop(StopReason::Lost);
+            Left::Lost
+        }
+        () = async {
+            tokio::time::sleep(left).await;
+            stop.stop(StopReason::TimedOut);
+            std::future::pending::<()>().await;
+        } => Left::Lost,
+    };
+    match left_as {
+        Left::Ended | Left::Waiting => Duration::ZERO,
+        Left::Lost => TRY_AGAIN,
+    }
+}
+
+/// All that a run needs, besides what is stored of it.
+struct Prepared {
+    scope: pincer_runtime::Scope,
+    surface: Surface,
+    plan: pincer_model::Plan,
+    thinking: pincer_model::Level,
+    system: Vec<String>,
+    state: TurnState,
+}
+
+impl Prepared {
+    fn turn(
+        self,
+        agent: &Arc<Inner>,
+        run: AgentRun,
+        request: Request,
+        lane: Lane,
+        stop: StopSign,
+        is_recovered: bool,
+    ) -> Turn {
+        let Self { scope, surface, plan, thinking, system, state } = self;
+        let agent = Arc::clone(agent);
+        let state = std::sync::Mutex::new(state);
+        Turn { agent, run, request, lane, scope, surface, plan, thinking, system, stop, is_recovered, state }
+    }
+}
+
+async fn prepared(
+    agent: &Arc<Inner>,
+    run: AgentRun,
+    request: &Request,
+    session: &Session,
+    is_recovered: bool,
+    stop: &StopSign,
+) -> Result<Prepared, AgentError> {
+    let settings = SessionSettings::parse(&session.settings);
+    let agent_id = request.agent.as_deref().or(session.agent.as_deref());
+    agent.check_agent(agent_id)?;
+    let named = request.model.as_ref().or(settings.model.as_ref());
+    let mut plan = match named {
+        Some(name) => {
+            let mut plan = pincer_model::Plan::new(agent.models.target(name)?);
+            // The fallbacks of the agent hold for a model of one's own choice too.
+            if let Ok(usual) = agent.models.plan(agent_id) {
+                plan.targets.extend(usual.targets.into_iter().skip(1));
+                plan.idle = usual.idle;
+            }
+            plan
+        }
+        None => agent.models.plan(agent_id)?,
+    };
+    plan.session = Some(session.id.to_string());
+    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(agent_id));
+    let target = plan.targets.first();
+    let mut principal = Principal::new(run.user.clone()).known_as(request.sender.clone());
+    if let Some(channel) = &request.channel {
+        principal = principal.over(channel);
+    }
+    let scope_request = ScopeRequest {
+        agent: agent_id.map(str::to_owned),
+        provider: target.map(|target| target.provider.id.clone()),
+        model: target.map(|target| target.model.id.clone()),
+        ..ScopeRequest::new(principal, run.session_key.clone())
+    };
+    agent.runtime.know_servers(None).await;
+    let scope = agent.runtime.scope(&scope_request)?;
+    let scope = scope.of_agent_run(run.id.clone()).ended_by(stop.token.clone());
+    let scope = match request.client_tools.is_empty() {
+        true => scope,
+        false => agent.runtime.with_clients(scope, crate::client::entries(&request.client_tools)?)?,
+    };
+    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&agent.runtime, &scope) };
+    let entries = agent.store.context(&session.id).await?;
+    let transcript = Transcript::read(&entries).map_err(AgentError::Command)?;
+    let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
+    let texts = entries.iter().filter(is_own).filter_map(|entry| {
+        let message = Stored::parse(&entry.body).ok().filter(|message| message.role == Role::Assistant)?;
+        Some(message.text()).filter(|text| !text.trim().is_empty())
+    });
+    let state = TurnState {
+        transcript,
+        texts: texts.collect(),
+        detail: Detail::parse(run.detail.as_deref()),
+        nested: if is_recovered || run.detail.is_some() {
+            nested(agent, &run, session).await?
+        } else {
+            Default::default()
+        },
+        ..TurnState::default()
+    };
+    let system = crate::prompt::system(request, &surface);
+    Ok(Prepared { scope, surface, plan, thinking, system, state })
+}
+
+/// Returns the nested calls of a run that the transcript has.
+async fn nested(
+    agent: &Inner,
+    run: &AgentRun,
+    session: &Session,
+) -> Result<std::collections::HashSet<(String, u32)>, StoreError> {
+    let after = run.first_entry.unwrap_or(1).saturating_sub(1);
+    let entries = agent.store.entries(&session.id, EntryPage { after, limit: u32::MAX }).await?;
+    let nested = entries.iter().filter(|entry| entry.kind == EntryKind::NestedCall).filter_map(|entry| {
+        let call: pincer_sessions::NestedCall = serde_json::from_str(&entry.body).ok()?;
+        Some((call.program, call.seq))
+    });
+    Ok(nested.collect())
+}
+
+/// Ends a run that cannot begin.
+async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
+    let told = pincer_runtime::chain(error);
+    let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
+    outcome.error = Some(told.clone());
+    outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
+    let now = lane.store.now();
+    let step = crate::lane::Step {
+        entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
+        happenings: vec![Happening::lifecycle(json!({ "phase": "error", "error": told, "endedAt": now }))],
+        state: Some(AgentRunState::Failed),
+        result: Some(outcome.to_json().into()),
+        release: true,
+        synced: true,
+        ..crate::lane::Step::default()
+    };
+    if let Err(lost) = lane.commit(step, &agent.closing).await {
+        tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
+    }
+}
+
+/// Returns the body of a message that tells of those that were left out.
+fn summary(left_out: &[AgentRun]) -> String {
+    let lines = left_out.iter().map(|run| {
+        let request = Request::parse(&run.request).unwrap_or_default();
+        format!("- {}", shortened(&request.message.replace('\n', " "), 160))
+    });
+    let text = std::iter::once(LEFT_OUT.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
+    json!({ "customType": "pincer.left-out", "content": text, "display": true }).to_string()
+}

@@ -1,0 +1,140 @@
+//! A session in the hands of a run: every commit proves the fence, and the events of the run are stored with it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_sessions::new_entry_id;
+use pincer_store::{
+    AgentRunId, AgentRunState, Attach, Clock, Committed, EntryKind, Fence, NewEntry, RunChange, Safety, SessionCommit,
+    SessionId, Sessions, StoreError, Totals,
+};
+use pincer_store_sqlite::SqliteStore;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::event::Happening;
+use crate::feed::Feed;
+
+/// How soon a commit that the store did not take is tried again, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A session in the hands of a run.
+pub(crate) struct Lane {
+    pub store: Arc<SqliteStore>,
+    pub session: SessionId,
+    pub fence: Fence,
+    pub run: AgentRunId,
+    pub feed: Arc<Feed>,
+}
+
+/// What a run stores in one step.
+#[derive(Default)]
+pub(crate) struct Step {
+    pub entries: Vec<NewEntry>,
+    pub happenings: Vec<Happening>,
+    pub totals: Totals,
+    /// How the run stands from now on, if that changes.
+    pub state: Option<AgentRunState>,
+    pub detail: Option<Arc<str>>,
+    pub result: Option<Arc<str>>,
+    /// Changes of other runs.
+    pub others: Vec<RunChange>,
+    pub release: bool,
+    pub synced: bool,
+}
+
+/// The run is no longer in the hands of this process.
+#[derive(Debug)]
+pub(crate) enum Lost {
+    /// Another process has it, or the session is gone.
+    Fenced(StoreError),
+    /// The store took nothing until the run was stopped.
+    Unstored(StoreError),
+}
+
+impl Lane {
+    /// Returns an entry of this run at the end of the branch.
+    pub(crate) fn entry(&self, kind: EntryKind, body: String) -> NewEntry {
+        entry(&self.run, kind, body, self.store.now())
+    }
+
+    /// Returns a note that no model is sent.
+    pub(crate) fn note(&self, kind: &str, data: &Value) -> NewEntry {
+        note(&self.run, kind, data, self.store.now())
+    }
+
+    /// Stores a step, and tries until the store takes it or `stop` says that it has been long enough. Its events are passed on once
+    /// it is stored.
+    pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
+        let _turn = self.feed.turn().await;
+        let now = self.store.now();
+        let Step { mut entries, happenings, totals, state, detail, result, others, release, synced } = step;
+        let prepared = self.feed.prepare(happenings, now);
+        if let Some(first) = entries.first_mut() {
+            first.events = Some(Arc::clone(&prepared.stored));
+        }
+        let change = RunChange {
+            last_event: Some(prepared.last),
+            detail,
+            result,
+            ..RunChange::new(self.run.clone(), state.unwrap_or(AgentRunState::Running))
+        };
+        let id = entries.first().map(|entry| entry.id.clone());
+        let runs = others.into_iter().chain([change]).collect();
+        let commit = SessionCommit { entries, totals, runs, release, now, ..SessionCommit::default() };
+        let safety = if synced { Safety::Power } else { Safety::Process };
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let is_last = stop.is_cancelled();
+            let error = match self.store.commit_session(&self.session, self.fence, commit.clone(), safety).await {
+                Ok(committed) => {
+                    self.feed.committed(prepared);
+                    return Ok(committed);
+                }
+                Err(error) => error,
+            };
+            if let (true, Some(id)) = (error.may_be_stored(), &id)
+                && let Ok(Some(entry)) = self.store.entry_named(&self.session, id.as_str()).await
+            {
+                self.feed.committed(prepared);
+                return Ok(Committed { first: entry.position, leaf: Some(entry.position) });
+            }
+            match &error {
+                StoreError::SessionFenced { .. } | StoreError::Missing { .. } => {
+                    self.feed.failed();
+                    return Err(Lost::Fenced(error));
+                }
+                _ if is_last => {
+                    self.feed.failed();
+                    return Err(Lost::Unstored(error));
+                }
+                _ => tracing::warn!(run = %self.run, "a step could not be stored and is tried again: {error}"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Returns an entry of a run at the end of the branch.
+pub(crate) fn entry(run: &AgentRunId, kind: EntryKind, body: String, at: pincer_store::Millis) -> NewEntry {
+    NewEntry {
+        id: new_entry_id(),
+        attach: Attach::Leaf,
+        kind,
+        run: Some(run.clone()),
+        call: None,
+        body: body.into(),
+        events: None,
+        at,
+    }
+}
+
+/// Returns a note of a run that no model is sent.
+pub(crate) fn note(run: &AgentRunId, kind: &str, data: &Value, at: pincer_store::Millis) -> NewEntry {
+    entry(run, EntryKind::Custom, json!({ "customType": kind, "data": data }).to_string(), at)
+}

@@ -1,0 +1,312 @@
+//! Runs and continues programs for a model. One that waits for a person suspends the run of the agent: the model never hears of it.
+
+use pincer_codemode::{
+    CodeModeResult, Completed, ExecInput, Failed, InputError, Output, PendingState, WaitInput, Waiting, result_text,
+};
+use pincer_json::Json;
+use pincer_model::{Content, Image};
+use pincer_sessions::NestedCall;
+use pincer_store::{ApprovalState, Approvals, CallState, Journal, NewEntry, RunId, RunState, Runs};
+use pincer_tools::{Event, EventKind, Filter, Subscription, Told, recorded};
+use serde_json::{Value, json};
+
+use crate::calls::{CallEnd, LaneParts};
+use crate::detail::Parked;
+use crate::event::{Happening, shortened, shown};
+use crate::record::CallResult;
+use crate::transcript::OpenCall;
+use crate::turn::{Turn, Waits};
+
+/// The most bytes of an input or an output of a nested call in the transcript.
+const MOST_KEPT: usize = 8 << 10;
+
+impl Turn {
+    /// Runs a program, or goes on with the one that this call has begun.
+    pub(crate) async fn exec(&self, open: &OpenCall, seq: u32, reply: u32) -> CallEnd {
+        let arguments: Value = open.call.arguments.to().unwrap_or_default();
+        let input = match ExecInput::parse(&arguments) {
+            Ok(input) => input,
+            Err(error) => return CallEnd::error(of_input(&error)),
+        };
+        // Under the same key, a program that was begun before is not begun again.
+        let key = format!("{}/{seq}", self.run.id);
+        let scope = self.scope.clone().within(open.id.as_str());
+        let mut listening = self.listening(open);
+        let parked = self.state().detail.programs.iter().find(|parked| parked.seq == seq).cloned();
+        let (mut output, first) = match parked {
+            Some(Parked { program, output, .. }) => (output, Err(program)),
+            None => (Vec::new(), Ok(input.with_key(Some(key.clone())))),
+        };
+        let driving = async {
+            let result = match first {
+                Ok(input) => Box::pin(self.agent.runtime.exec(&scope, input)).await,
+                Err(run_id) => Box::pin(self.agent.runtime.wait(&scope, &WaitInput { run_id })).await,
+            };
+            self.past_people(&scope, result, seq, &mut output).await
+        };
+        let ended = listening.during(driving).await;
+        match ended {
+            Ended::Waits(waits) => CallEnd::Waits(waits),
+            Ended::Result(result) => {
+                let (user, session) = (self.run.user.as_str(), &self.run.session_key);
+                let run = self.lane.store.run_with_key(user, session, &key).await.ok().flatten();
+                self.settled(with_output(*result, output), run.map(|run| run.id), open, reply).await
+            }
+        }
+    }
+
+    /// Continues a program that is suspended, for a model that asks for it.
+    pub(crate) async fn wait(&self, open: &OpenCall, reply: u32) -> CallEnd {
+        let arguments: Value = open.call.arguments.to().unwrap_or_default();
+        let input = match WaitInput::parse(&arguments) {
+            Ok(input) => input,
+            Err(error) => return CallEnd::error(of_input(&error)),
+        };
+        let seq = open.seq(reply);
+        let scope = self.scope.clone().within(open.id.as_str());
+        let mut listening = self.listening(open);
+        let program = input.run_id.clone();
+        let parked = self.state().detail.programs.iter().find(|parked| parked.seq == seq).cloned();
+        let mut output = parked.map(|parked| parked.output).unwrap_or_default();
+        let driving = async {
+            let result = match self.untold(&program).await {
+                Some(result) if self.is_recovered => result,
+                _ => self.agent.runtime.wait(&scope, &input).await,
+            };
+            self.past_people(&scope, result, seq, &mut output).await
+        };
+        match listening.during(driving).await {
+            Ended::Waits(waits) => CallEnd::Waits(waits),
+            Ended::Result(result) => self.settled(with_output(*result, output), Some(program), open, reply).await,
+        }
+    }
+
+    /// Returns the result of a program that is suspended, if the model was not told of it: the process that had it died before.
+    async fn untold(&self, program: &RunId) -> Option<CodeModeResult> {
+        let run = self.lane.store.run(program).await.ok()?;
+        let is_own = run.agent_run.as_deref() == Some(self.run.id.as_str());
+        if run.state != RunState::Waiting || !is_own {
+            return None;
+        }
+        let result = CodeModeResult::parse(&self.lane.store.run_result(program).await.ok()??).ok()?;
+        let text = result_text(&result);
+        let is_told = self.state().transcript.was_told(&text);
+        (!is_told).then_some(result)
+    }
+
+    /// Goes on with a program for as long as a person is asked and something else goes on beside that. When nothing is left but
+    /// questions, the run waits.
+    async fn past_people(
+        &self,
+        scope: &pincer_runtime::Scope,
+        mut result: CodeModeResult,
+        seq: u32,
+        output: &mut Vec<Output>,
+    ) -> Ended {
+        loop {
+            let CodeModeResult::Waiting(waiting) = result else { return Ended::Result(Box::new(result)) };
+            let is_outside = |state: PendingState| matches!(state, PendingState::Approval | PendingState::Client);
+            let asks = waiting.pending_tool_calls.iter().any(|call| is_outside(call.state));
+            if !asks || self.stop.token.is_cancelled() {
+                return Ended::Result(Box::new(CodeModeResult::Waiting(waiting)));
+            }
+            let goes_on = waiting.pending_tool_calls.iter().any(|call| call.state == PendingState::Running);
+            let Waiting { run_id, pending_tool_calls, output: printed, .. } = waiting;
+            output.extend(printed);
+            let approvals: Vec<_> = pending_tool_calls.iter().filter_map(|call| call.approval_id.clone()).collect();
+            let for_caller = pending_tool_calls.iter().any(|call| call.state == PendingState::Client);
+            if !goes_on && !self.is_answered(&approvals).await {
+                let programs = vec![Parked { seq, program: run_id, output: std::mem::take(output) }];
+                return Ended::Waits(Waits { approvals, for_caller, programs });
+            }
+            result = Box::pin(self.agent.runtime.wait(scope, &WaitInput { run_id })).await;
+        }
+    }
+
+    /// Returns whether one of these questions has its answer.
+    async fn is_answered(&self, approvals: &[pincer_store::ApprovalId]) -> bool {
+        for id in approvals {
+            if self.lane.store.approval(id).await.is_ok_and(|approval| approval.state != ApprovalState::Pending) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Returns what the model is told of a program, with the calls that it made.
+    async fn settled(&self, result: CodeModeResult, program: Option<RunId>, open: &OpenCall, reply: u32) -> CallEnd {
+        let mut content = vec![Content::Text(result_text(&result))];
+        match self.agent.runtime.attachments(&self.scope, &result).await {
+            Ok(blocks) => content.extend(blocks.iter().filter_map(image)),
+            Err(error) => tracing::warn!(run = %self.run.id, "attachments of a program cannot be read: {error}"),
+        }
+        let status = match &result {
+            CodeModeResult::Completed(_) => "completed",
+            CodeModeResult::Waiting(_) => "waiting",
+            CodeModeResult::Failed(_) => "failed",
+        };
+        let details = json!({ "status": status, "program": program, "telemetry": result.telemetry() });
+        let is_error = matches!(result, CodeModeResult::Failed(_));
+        let children = match &program {
+            Some(program) => self.children(program, open, reply).await,
+            None => Vec::new(),
+        };
+        CallEnd::Settled(CallResult { content, is_error, details: Some(details) }, children)
+    }
+
+    /// Returns the calls of a program that the transcript does not have, as entries.
+    async fn children(&self, program: &RunId, open: &OpenCall, reply: u32) -> Vec<NewEntry> {
+        let calls = match self.lane.store.calls(program).await {
+            Ok(calls) => calls,
+            Err(error) => {
+                tracing::warn!(run = %self.run.id, "calls of a program cannot be read: {error}");
+                return Vec::new();
+            }
+        };
+        let mut children = Vec::new();
+        for call in calls.into_iter().filter(|call| call.state == CallState::Settled) {
+            if !self.state().nested.insert((program.to_string(), call.seq)) {
+                continue;
+            }
+            let (output, error) = match call.outcome.as_deref().map(recorded) {
+                Some(Ok((Ok(value), _))) => (Some(kept(value.as_str())), None),
+                Some(Ok((Err(error), _))) => (None, Some(shortened(&error.message, MOST_KEPT))),
+                Some(Err(_)) | None => (None, None),
+            };
+            let duration_ms = call.settled_at.zip(call.dispatched_at).map(|(end, start)| (end - start).max(0));
+            let nested = NestedCall {
+                program: program.to_string(),
+                seq: call.seq,
+                tool: call.tool,
+                line: call.line,
+                input: kept(&call.input),
+                output,
+                error,
+                duration_ms,
+            };
+            children.push(self.child(reply, open, serde_json::to_string(&nested).unwrap_or_default()));
+        }
+        children
+    }
+
+    /// Listens to the calls that a program makes.
+    fn listening(&self, open: &OpenCall) -> Listening {
+        let events = self.agent.runtime.events().subscribe(Filter::of_call(&open.id.as_str().into()).with_values());
+        Listening { events, parts: self.lane_parts(), parent: open.id.clone() }
+    }
+}
+
+enum Ended {
+    Result(Box<CodeModeResult>),
+    Waits(Waits),
+}
+
+/// Tells of the calls that a program makes while it runs.
+struct Listening {
+    events: Subscription,
+    parts: LaneParts,
+    parent: String,
+}
+
+impl Listening {
+    /// Waits for `work`, and tells what happens meanwhile.
+    async fn during<T>(&mut self, work: impl Future<Output = T>) -> T {
+        let mut work = std::pin::pin!(work);
+        let done = loop {
+            tokio::select! {
+                biased;
+                told = self.events.next() => self.tell(told),
+                done = &mut work => break done,
+            }
+        };
+        while let Some(told) = self.events.try_next() {
+            self.tell(told);
+        }
+        done
+    }
+
+    fn tell(&self, told: Told) {
+        let Told::Event(event) = told else { return };
+        if event.call.as_str() == self.parent {
+            return;
+        }
+        if let Some(data) = self.data(&event) {
+            self.parts.tell(Happening::tool(data));
+        }
+    }
+
+    fn data(&self, event: &Event) -> Option<Value> {
+        let (name, call, parent) = (&event.tool, &event.call, &self.parent);
+        Some(match &event.what {
+            EventKind::Start { input } => json!({
+                "phase": "start",
+                "name": name,
+                "toolCallId": call,
+                "parentToolCallId": parent,
+                "line": event.line,
+                "args": shown(input),
+            }),
+            EventKind::Update { update } => json!({
+                "phase": "update",
+                "name": name,
+                "toolCallId": call,
+                "parentToolCallId": parent,
+                "partialResult": shown(update),
+            }),
+            EventKind::End { output, error, duration_ms, .. } => json!({
+                "phase": "result",
+                "name": name,
+                "toolCallId": call,
+                "parentToolCallId": parent,
+                "line": event.line,
+                "isError": error.is_some(),
+                "result": output.as_ref().map(shown).or_else(|| error.as_ref().map(|error| json!(error.message))),
+                "durationMs": duration_ms,
+            }),
+            EventKind::ApprovalRequested { .. } | EventKind::ApprovalResolved { .. } => return None,
+        })
+    }
+}
+
+/// Puts what a program printed before in front of what it printed since.
+fn with_output(result: CodeModeResult, mut before: Vec<Output>) -> CodeModeResult {
+    if before.is_empty() {
+        return result;
+    }
+    let mut add = |output: Vec<Output>| {
+        before.extend(output);
+        std::mem::take(&mut before)
+    };
+    match result {
+        CodeModeResult::Completed(done) => {
+            let output = add(done.output);
+            CodeModeResult::Completed(Completed { output, ..done })
+        }
+        CodeModeResult::Waiting(waiting) => {
+            let output = add(waiting.output);
+            CodeModeResult::Waiting(Waiting { output, ..waiting })
+        }
+        CodeModeResult::Failed(failed) => {
+            let output = add(failed.output);
+            CodeModeResult::Failed(Failed { output, ..failed })
+        }
+    }
+}
+
+fn of_input(error: &InputError) -> String {
+    format!("failed (invalid_input): {error}")
+}
+
+fn image(block: &Value) -> Option<Content> {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).map(str::to_owned);
+    if text("type")? != "image" {
+        return None;
+    }
+    Some(Content::Image(Image::Data { media_type: text("mimeType")?, base64: text("data")? }))
+}
+
+/// Returns a value as it is kept in the transcript.
+fn kept(json: &str) -> Json {
+    let whole = (json.len() <= MOST_KEPT).then(|| Json::parse(json).ok()).flatten();
+    whole.unwrap_or_else(|| Json::of(&shortened(json, MOST_KEPT)).unwrap_or_else(|_| Json::null()))
+}

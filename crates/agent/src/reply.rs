@@ -1,0 +1,113 @@
+//! Asks the model, and tells its reply piece by piece.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use pincer_model::{Event, ModelError, Models, Plan, Reply, Request};
+use pincer_store::Clock;
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::event::{Happening, Stream};
+use crate::lane::Lane;
+
+/// Pieces of a reply that come within this time are told together.
+const PACE: Duration = Duration::from_millis(40);
+
+/// What came of a request to a model.
+pub(crate) enum Asked {
+    Reply(Box<Reply>),
+    Failed(ModelError),
+    /// The run was stopped. This much of the reply had been told.
+    Stopped(String),
+}
+
+/// The pieces of one kind that wait to be told.
+struct Pieces {
+    stream: Stream,
+    text: String,
+    told: usize,
+    last: Option<Instant>,
+}
+
+impl Pieces {
+    fn new(stream: Stream) -> Self {
+        Self { stream, text: String::new(), told: 0, last: None }
+    }
+
+    fn add(&mut self, piece: &str, lane: &Lane) {
+        self.text.push_str(piece);
+        if self.last.is_none_or(|last| last.elapsed() >= PACE) {
+            self.tell(lane);
+        }
+    }
+
+    /// Tells what was not told yet.
+    fn tell(&mut self, lane: &Lane) {
+        if self.told == self.text.len() {
+            return;
+        }
+        let data = json!({ "text": self.text, "delta": &self.text[self.told..] });
+        lane.feed.tell(Happening::new(self.stream, data), lane.store.now());
+        (self.told, self.last) = (self.text.len(), Some(Instant::now()));
+    }
+
+    fn is_due(&self) -> bool {
+        self.told < self.text.len()
+    }
+}
+
+/// Asks the model for a reply.
+pub(crate) async fn ask(models: &Models, plan: Plan, request: Request, lane: &Lane, stop: &CancellationToken) -> Asked {
+    let mut replying = models.ask(plan, request);
+    let (mut text, mut thoughts) = (Pieces::new(Stream::Assistant), Pieces::new(Stream::Thinking));
+    loop {
+        let is_due = text.is_due() || thoughts.is_due();
+        let event = tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                text.tell(lane);
+                return Asked::Stopped(text.text);
+            }
+            event = replying.next() => event,
+            () = tokio::time::sleep(PACE), if is_due => {
+                thoughts.tell(lane);
+                text.tell(lane);
+                continue;
+            }
+        };
+        match event {
+            Some(Ok(Event::Text(piece) | Event::Refusal(piece))) => {
+                thoughts.tell(lane);
+                text.add(&piece, lane);
+            }
+            Some(Ok(Event::Thinking(piece))) => thoughts.add(&piece, lane),
+            Some(Ok(Event::Retrying { error, after, attempt })) => {
+                tracing::info!(run = %lane.run, attempt, "the model is asked again in {after:?}: {error}");
+            }
+            Some(Ok(Event::FallingBack { error, to })) => {
+                tracing::info!(run = %lane.run, "{to} is asked instead: {error}");
+            }
+            Some(Ok(Event::Adjusted { asked, given })) => {
+                tracing::debug!(run = %lane.run, "thinks {} instead of {}", given.name(), asked.name());
+            }
+            Some(Ok(Event::Began { .. } | Event::CallBegan { .. } | Event::CallArguments { .. })) => {}
+            Some(Ok(Event::Done(reply))) => {
+                thoughts.tell(lane);
+                text.tell(lane);
+                return Asked::Reply(reply);
+            }
+            Some(Err(error)) => {
+                thoughts.tell(lane);
+                text.tell(lane);
+                return Asked::Failed(error);
+            }
+            None => return Asked::Failed(ended()),
+        }
+    }
+}
+
+fn ended() -> ModelError {
+    ModelError::new(pincer_model::ErrorKind::CutOff, "the reply ended without an end")
+}

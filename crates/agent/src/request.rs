@@ -1,0 +1,186 @@
+//! A message to an agent, as it is accepted and stored.
+
+use pincer_model::Level;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// A message to an agent, and how it is to be handled. This is stored: another process may have to answer it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Request {
+    /// The text.
+    pub message: String,
+    /// Pictures that go with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<Attachment>,
+    /// The agent's id in the config.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The model for this run, as `provider/model`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How much the model is to think in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Level>,
+    /// Whether this run tells of the tools that it uses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verbose: Option<Verbose>,
+    /// The longest that this run may take, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
+    /// What happens to it while the session is busy. If absent, as the session or the config says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue: Option<QueueMode>,
+    /// How long the queue must have been quiet before this run begins. Set when it has to wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub debounce_ms: Option<u64>,
+    /// Whether the model gets no tools at all.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub disable_tools: bool,
+    /// Tools that the sender executes itself.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub client_tools: Vec<ClientTool>,
+    /// Text that is added to the instructions of the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extra_system_prompt: Option<String>,
+    /// The channel that it came by.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The name under which rules know the sender.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
+    /// Its priority among the runs of all sessions.
+    #[serde(skip_serializing_if = "Priority::is_normal")]
+    pub priority: Priority,
+}
+
+/// A picture that goes with a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attachment {
+    /// Such as `image/png`.
+    pub mime_type: String,
+    /// The bytes, in Base64.
+    pub data: String,
+}
+
+/// A tool that the sender of a message executes itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientTool {
+    /// Its name.
+    pub name: String,
+    /// Its purpose, in words for the model.
+    #[serde(default)]
+    pub description: String,
+    /// The JSON Schema of its input.
+    #[serde(default = "any_object", alias = "inputSchema")]
+    pub parameters: Value,
+}
+
+fn any_object() -> Value {
+    serde_json::json!({ "type": "object" })
+}
+
+/// What happens to a message for a session that is busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum QueueMode {
+    /// It joins the run that goes on, before its next request to the model.
+    #[default]
+    Steer,
+    /// It gets a run of its own, later.
+    Followup,
+    /// All that wait get one run together, later.
+    Collect,
+    /// The run that goes on is stopped, and this message comes next.
+    Interrupt,
+}
+
+/// Whether a run tells of the tools that it uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verbose {
+    /// It does not.
+    #[default]
+    Off,
+    /// In a line for each.
+    On,
+    /// With their results.
+    Full,
+}
+
+/// The order in which runs of different sessions begin when not all can go on at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Priority {
+    /// A person waits.
+    Foreground,
+    /// As usual.
+    #[default]
+    Normal,
+    /// After all others.
+    Background,
+}
+
+impl Priority {
+    fn is_normal(&self) -> bool {
+        *self == Self::Normal
+    }
+}
+
+impl QueueMode {
+    /// Returns the mode of this name. Names of earlier versions of the reference are understood.
+    pub fn named(name: &str) -> Option<Self> {
+        match name {
+            "steer" | "queue" => Some(Self::Steer),
+            "followup" | "steer-backlog" | "steer+backlog" => Some(Self::Followup),
+            "collect" => Some(Self::Collect),
+            "interrupt" => Some(Self::Interrupt),
+            _ => None,
+        }
+    }
+
+    /// Returns its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Steer => "steer",
+            Self::Followup => "followup",
+            Self::Collect => "collect",
+            Self::Interrupt => "interrupt",
+        }
+    }
+}
+
+impl Request {
+    /// Returns a message with this text.
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+
+    /// Tells the message from every other. The settings of the queue are no part of it.
+    pub(crate) fn digest(&self) -> Vec<u8> {
+        let same = Self { queue: None, debounce_ms: None, ..self.clone() };
+        let text = serde_json::to_string(&same).unwrap_or_default();
+        Sha256::digest(text.as_bytes()).to_vec()
+    }
+
+    /// Reads a stored message.
+    pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_is_no_part_of_a_message() {
+        let plain = Request::new("hello");
+        let queued = Request { queue: Some(QueueMode::Collect), debounce_ms: Some(5), ..plain.clone() };
+        assert_eq!(plain.digest(), queued.digest());
+        assert_ne!(plain.digest(), Request { model: Some("a/b".into()), ..plain }.digest());
+    }
+}

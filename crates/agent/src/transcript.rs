@@ -1,0 +1,307 @@
+//! The conversation of a session as far as a model is sent it, and the next step that it calls for.
+
+use std::collections::{HashMap, HashSet};
+
+use pincer_model::{Assistant, Content, Message, ToolCall, ToolResult};
+use pincer_sessions::{Compaction, Message as Stored};
+use pincer_store::{Entry, EntryKind};
+use serde::Deserialize;
+
+use crate::record::{Read, read};
+
+/// The text in place of a result that was never stored.
+const NO_RESULT: &str = "No result of this call was recorded.";
+/// The words before a summary.
+const SUMMARY: &str = "The conversation before this point was summarized as follows.";
+
+/// The conversation of a session.
+#[derive(Default)]
+pub(crate) struct Transcript {
+    items: Vec<Item>,
+}
+
+enum Item {
+    User(Vec<Content>),
+    Reply { position: u32, message: Assistant },
+    Result(ToolResult),
+}
+
+/// The next step of a run.
+pub(crate) enum Step {
+    /// The model is asked.
+    Ask,
+    /// Calls of the last reply are made.
+    Calls(OpenCalls),
+    /// The model has nothing more to do.
+    End,
+}
+
+/// Calls of a reply that have no result.
+pub(crate) struct OpenCalls {
+    /// The position of the reply's entry.
+    pub reply: u32,
+    pub calls: Vec<OpenCall>,
+}
+
+/// A call that has no result.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenCall {
+    pub call: ToolCall,
+    /// Its place among the calls of its reply.
+    pub index: u32,
+    /// Names it in the run: the model's own id, unless an earlier reply had the same.
+    pub id: String,
+}
+
+/// The most calls of one reply.
+pub(crate) const MOST_CALLS: u32 = 1 << 10;
+
+impl OpenCall {
+    /// Returns the number of the call in its run.
+    pub(crate) fn seq(&self, reply: u32) -> u32 {
+        reply.saturating_mul(MOST_CALLS) + self.index
+    }
+}
+
+impl Transcript {
+    /// Reads the entries of a branch.
+    pub(crate) fn read(entries: &[Entry]) -> Result<Self, String> {
+        let mut transcript = Self::default();
+        if let Some(entry) = entries.iter().rfind(|entry| entry.kind == EntryKind::Compaction) {
+            let compaction: Compaction = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
+            transcript.items.push(Item::User(vec![Content::Text(format!("{SUMMARY}\n\n{}", compaction.summary))]));
+        }
+        for entry in entries {
+            transcript.add(entry)?;
+        }
+        Ok(transcript)
+    }
+
+    /// Adds an entry at its end.
+    pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), String> {
+        #[derive(Deserialize)]
+        struct Custom {
+            content: String,
+        }
+        match entry.kind {
+            EntryKind::Message => {
+                let message = Stored::parse(&entry.body).map_err(|error| damaged(entry, &error))?;
+                self.push(entry.position, message);
+            }
+            EntryKind::CustomMessage => {
+                let message: Custom = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
+                self.items.push(Item::User(vec![Content::Text(message.content)]));
+            }
+            EntryKind::Reset => self.items.clear(),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Adds a message at its end.
+    pub(crate) fn push(&mut self, position: u32, message: Stored) {
+        match read(message) {
+            Read::Message(Message::User(content)) => self.items.push(Item::User(content)),
+            Read::Message(Message::Assistant(message)) => self.items.push(Item::Reply { position, message }),
+            Read::Result(result) => self.items.push(Item::Result(result)),
+            Read::Message(Message::Results(_)) | Read::Nothing => {}
+        }
+    }
+
+    /// Adds a text of the user, or in the user's place, at its end.
+    pub(crate) fn push_text(&mut self, text: String) {
+        self.items.push(Item::User(vec![Content::Text(text)]));
+    }
+
+    /// Returns the next step.
+    pub(crate) fn next(&self) -> Step {
+        let last = self.items.iter().enumerate().rev().find_map(|(at, item)| match item {
+            Item::Reply { position, message } => Some((at, *position, message)),
+            _ => None,
+        });
+        let Some((at, position, message)) = last else { return Step::Ask };
+        let after = &self.items[at + 1..];
+        let settled: HashSet<&str> = results(after).map(|result| result.call.as_str()).collect();
+        let asked_since = after.iter().any(|item| matches!(item, Item::User(_)));
+        let open = self.named(at, position, message);
+        let has_calls = !open.is_empty();
+        let calls: Vec<OpenCall> = open.into_iter().filter(|open| !settled.contains(open.call.id.as_str())).collect();
+        match () {
+            () if !calls.is_empty() && !asked_since => Step::Calls(OpenCalls { reply: position, calls }),
+            () if has_calls || asked_since => Step::Ask,
+            () => Step::End,
+        }
+    }
+
+    /// Returns the calls of a reply, each with a name that no call before it has.
+    fn named(&self, at: usize, position: u32, message: &Assistant) -> Vec<OpenCall> {
+        let mut before: HashSet<&str> = self.items[..at]
+            .iter()
+            .filter_map(|item| match item {
+                Item::Reply { message, .. } => Some(message.calls().map(|call| call.id.as_str())),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        let calls = message.calls().zip(0..).map(|(call, index)| {
+            let is_new = before.insert(&call.id);
+            let id = if is_new { call.id.clone() } else { format!("{}~{position}.{index}", call.id) };
+            OpenCall { call: call.clone(), index, id }
+        });
+        calls.collect()
+    }
+
+    /// Returns whether a call has this text as its result.
+    pub(crate) fn was_told(&self, text: &str) -> bool {
+        results(&self.items).any(|result| matches!(result.content.first(), Some(Content::Text(told)) if told == text))
+    }
+
+    /// Returns the conversation as a model is sent it: each call with its result, in the order of the calls.
+    pub(crate) fn messages(&self) -> Vec<Message> {
+        let mut messages = Vec::new();
+        let mut items = self.items.iter().peekable();
+        while let Some(item) = items.next() {
+            match item {
+                Item::User(content) => messages.push(Message::User(content.clone())),
+                // A result without a call: nothing that a model could read.
+                Item::Result(_) => {}
+                Item::Reply { message, .. } => {
+                    let mut found: HashMap<&str, &ToolResult> = HashMap::new();
+                    // Messages that came in between follow the results.
+                    let mut between = Vec::new();
+                    while let Some(next) = items.peek() {
+                        match next {
+                            Item::Result(result) => drop(found.entry(&result.call).or_insert(result)),
+                            Item::User(content)
+                                if message.calls().next().is_some() && found.len() < message.calls().count() =>
+                            {
+                                between.push(Message::User(content.clone()));
+                            }
+                            _ => break,
+                        }
+                        items.next();
+                    }
+                    messages.push(Message::Assistant(message.clone()));
+                    let results: Vec<ToolResult> = message
+                        .calls()
+                        .map(|call| match found.get(call.id.as_str()) {
+                            Some(result) => (*result).clone(),
+                            None => ToolResult {
+                                call: call.id.clone(),
+                                content: vec![Content::Text(NO_RESULT.into())],
+                                is_error: true,
+                            },
+                        })
+                        .collect();
+                    if !results.is_empty() {
+                        messages.push(Message::Results(results));
+                    }
+                    messages.append(&mut between);
+                }
+            }
+        }
+        messages
+    }
+}
+
+fn results(items: &[Item]) -> impl Iterator<Item = &ToolResult> {
+    items.iter().filter_map(|item| match item {
+        Item::Result(result) => Some(result),
+        _ => None,
+    })
+}
+
+fn damaged(entry: &Entry, error: &serde_json::Error) -> String {
+    format!(
+        "the transcript is damaged: entry {} ({}) cannot be read: {error}. Fork the session before it, or begin anew with /new",
+        entry.position, entry.id
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use pincer_json::Json;
+    use pincer_model::Part;
+    use pincer_sessions::{Block, Role};
+
+    use super::*;
+
+    fn user(text: &str) -> Stored {
+        Stored { role: Role::User, content: vec![Block::text(text)], ..Stored::default() }
+    }
+
+    fn reply(calls: &[&str]) -> Stored {
+        let call = |id: &&str| Block {
+            kind: "toolCall".into(),
+            id: Some((*id).to_owned()),
+            name: Some("t".into()),
+            arguments: Some(Json::empty_object()),
+            ..Block::default()
+        };
+        let text = calls.is_empty().then(|| Block::text("done"));
+        Stored {
+            role: Role::Assistant,
+            content: text.into_iter().chain(calls.iter().map(call)).collect(),
+            ..Stored::default()
+        }
+    }
+
+    fn result(call: &str) -> Stored {
+        Stored {
+            role: Role::ToolResult,
+            tool_call_id: Some(call.into()),
+            content: vec![Block::text(call)],
+            ..Stored::default()
+        }
+    }
+
+    fn of(messages: Vec<Stored>) -> Transcript {
+        let mut transcript = Transcript::default();
+        messages.into_iter().zip(1..).for_each(|(message, position)| transcript.push(position, message));
+        transcript
+    }
+
+    fn step(transcript: &Transcript) -> String {
+        match transcript.next() {
+            Step::Ask => "ask".into(),
+            Step::End => "end".into(),
+            Step::Calls(open) => {
+                let ids: Vec<&str> = open.calls.iter().map(|call| call.id.as_str()).collect();
+                format!("{}: {}", open.reply, ids.join(" "))
+            }
+        }
+    }
+
+    #[test]
+    fn the_next_step_follows_from_what_is_stored() {
+        let check = |messages: Vec<Stored>, expected: &str| assert_eq!(step(&of(messages)), expected);
+        check(vec![], "ask");
+        check(vec![user("a")], "ask");
+        check(vec![user("a"), reply(&["x", "y"])], "2: x y");
+        check(vec![user("a"), reply(&["x", "y"]), result("y")], "2: x");
+        check(vec![user("a"), reply(&["x", "y"]), result("y"), result("x")], "ask");
+        check(vec![user("a"), reply(&[])], "end");
+        check(vec![user("a"), reply(&[]), user("b")], "ask");
+        check(vec![user("a"), reply(&["x"]), user("b")], "ask");
+        check(vec![user("a"), reply(&["x"]), result("x"), reply(&["x"])], "4: x~4.0");
+    }
+
+    #[test]
+    fn a_model_can_read_it_whatever_is_missing() {
+        let messages =
+            of(vec![user("a"), reply(&["x", "y"]), user("b"), result("y"), result("z"), reply(&[])]).messages();
+        let shape: Vec<String> = messages
+            .iter()
+            .map(|message| match message {
+                Message::User(_) => "user".into(),
+                Message::Assistant(message) => {
+                    format!("reply {}", message.parts.iter().filter(|part| matches!(part, Part::Call(_))).count())
+                }
+                Message::Results(results) => {
+                    results.iter().map(|result| format!("{}{}", result.call, u8::from(result.is_error))).collect()
+                }
+            })
+            .collect();
+        assert_eq!(shape, ["user", "reply 2", "x1y0", "user", "reply 0"]);
+    }
+}

@@ -1,0 +1,8 @@
+//! The agent loop on the real store, door and engine, with a scripted model on a real socket.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod direct;
+mod programs;
+mod queue;
+mod waiting;
+mod world;

@@ -1,0 +1,102 @@
+//! Runs that wait for a person, or for their sender.
+
+use pincer_agent::{ClientTool, Request, Status, WaitStatus};
+use pincer_tools::Answer;
+use serde_json::json;
+
+use crate::world::{USER, calls, conversation, text, world};
+
+const ASK: &str = "approvals: { rules: [{ match: 'plugin:test:mark', decision: 'ask' }] }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_suspends_the_run_and_an_answer_in_another_process_sets_it_going() {
+    let world = world(&conversation(&[calls(&[("look", 1), ("mark", 2)]), text("Done.")]), ASK);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Waiting, "{outcome:?}");
+    assert_eq!(outcome.approvals.len(), 1);
+    assert_eq!(world.effects.all(), ["look 1"]);
+    let waited = world.agent.wait(USER, &run, std::time::Duration::from_millis(10)).await.unwrap();
+    assert_eq!((waited.status, waited.liveness_state), (WaitStatus::Timeout, Some("paused")));
+    world.agent.close().await;
+
+    let other = world.another();
+    assert!(other.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.unwrap());
+    other.agent.engage(USER, &other.key());
+    let outcome = other.outcome(&run).await;
+    assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Done.".to_owned()));
+    assert_eq!(world.effects.all(), ["look 1", "mark 2"]);
+    assert_eq!(world.server.requests().len(), 2, "the model was not asked in between");
+    let events = other.events(&run, 1).await;
+    let told = events.iter().filter(|event| event.stream != pincer_agent::Stream::Tool).map(|event| event.phase());
+    let phases: Vec<&str> = told.filter(|phase| !phase.is_empty()).collect();
+    assert_eq!(phases, ["start", "requested", "waiting-approval", "resolved", "approval-resolved", "end"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_question_within_a_program_suspends_the_run_and_the_model_hears_nothing_of_it() {
+    let code =
+        "const before = await tools.look({ n: 1 }); console.log('asking'); await tools.mark({ n: 2 }); return 'ok'";
+    let exec =
+        format!("{{ parts: [{{ call: {{ id: 'x', name: 'exec', arguments: {{ code: {} }} }} }}] }}", json!(code));
+    let world = world(&conversation(&[exec, text("Done.")]), &format!("tools: {{ codeMode: true }}, {ASK}"));
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Waiting, "{outcome:?}");
+    world.agent.close().await;
+    let other = world.another();
+    other.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.unwrap();
+    other.agent.engage(USER, &other.key());
+    let outcome = other.outcome(&run).await;
+    assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Done.".to_owned()), "{outcome:?}");
+    assert_eq!(world.effects.all(), ["look 1", "mark 2"]);
+    let result = &world.server.requests()[1].body["messages"][3]["content"];
+    assert_eq!(result, "asking\nok");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_wait_behind_a_question_and_stop_ends_it() {
+    let world = world(&conversation(&[calls(&[("mark", 2)]), text("Next.")]), ASK);
+    let first = world.send("Do it.").await;
+    assert_eq!(world.outcome(&first).await.status, Status::Waiting);
+    let second = world.submit(Request { queue: Some(pincer_agent::QueueMode::Followup), ..Request::new("And?") }).await;
+    let waited = world.agent.wait(USER, &second, std::time::Duration::from_millis(50)).await.unwrap();
+    assert_eq!((waited.status, waited.timeout_phase), (WaitStatus::Pending, Some("queue")));
+    world.agent.stop(USER, &first).await.unwrap();
+    let stopped = world.outcome(&first).await;
+    assert_eq!((stopped.status, stopped.stop_reason.as_deref()), (Status::Error, Some("aborted")), "{stopped:?}");
+    assert_eq!(world.outcome(&second).await.text(), "Next.");
+    assert_eq!(world.effects.all(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_of_the_sender_suspends_the_run_until_its_result_is_there() {
+    for code_mode in [false, true] {
+        let first = match code_mode {
+            false => {
+                "{ parts: [{ call: { id: 'c1', name: 'ask_user', arguments: { question: 'Which?' } } }] }".to_owned()
+            }
+            true => "{ parts: [{ call: { id: 'c1', name: 'exec', arguments: { code: \
+                     \"return 'It is ' + (await tools.ask_user({ question: 'Which?' })).answer\" } } }] }"
+                .to_owned(),
+        };
+        let world = world(&conversation(&[first, text("Thanks.")]), &format!("tools: {{ codeMode: {code_mode} }}"));
+        let tool = ClientTool {
+            name: "ask_user".into(),
+            description: "Asks.".into(),
+            parameters: json!({ "type": "object", "properties": { "question": { "type": "string" } }, "required": ["question"] }),
+        };
+        let run = world.submit(Request { client_tools: vec![tool], ..Request::new("Ask.") }).await;
+        let outcome = world.outcome(&run).await;
+        assert_eq!(outcome.status, Status::Waiting, "{outcome:?}");
+        let call = &outcome.client_calls[0];
+        assert_eq!((call.name.as_str(), &call.arguments), ("ask_user", &json!({ "question": "Which?" })));
+        world.agent.close().await;
+        let other = world.another();
+        assert!(other.agent.answer_client(USER, &run, &call.call_id, Ok(json!({ "answer": "blue" }))).await.unwrap());
+        let outcome = other.outcome(&run).await;
+        assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Thanks.".to_owned()), "{outcome:?}");
+        let result = world.server.requests()[1].body["messages"][3]["content"].as_str().unwrap().to_owned();
+        assert!(result.contains("blue"), "{result}");
+    }
+}
