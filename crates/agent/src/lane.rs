@@ -94,14 +94,16 @@ impl Lane {
                 }
                 Err(error) => error,
             };
-            if let (true, Some(id)) = (error.may_be_stored(), &id)
+            // An earlier attempt may have been stored all the same.
+            let is_there = error.may_be_stored() || matches!(error, StoreError::Exists { .. });
+            if let (true, Some(id)) = (is_there, &id)
                 && let Ok(Some(entry)) = self.store.entry_named(&self.session, id.as_str()).await
             {
                 self.feed.committed(prepared);
                 return Ok(Committed { first: entry.position, leaf: Some(entry.position) });
             }
             match &error {
-                StoreError::SessionFenced { .. } | StoreError::Missing { .. } => {
+                StoreError::SessionFenced { .. } | StoreError::Missing { .. } | StoreError::Exists { .. } => {
                     self.feed.failed();
                     return Err(Lost::Fenced(error));
                 }

@@ -17,6 +17,7 @@ mod settings;
 mod state;
 mod tokio_runtime;
 mod usage;
+mod usage_agent;
 mod usage_bench;
 mod usage_mcp;
 mod usage_setup;
@@ -88,6 +89,7 @@ fn main() -> ExitCode {
         Command::Wait(arguments) => {
             in_worker(&arguments.cell, |worker| commands::exec::wait(&cli.locations, &arguments, worker))
         }
+        Command::Agent(arguments) => commands::agent::run(&cli.locations, &arguments),
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Demo => commands::demo::run(),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),

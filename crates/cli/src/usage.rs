@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tracing_subscriber::filter::Targets;
 
 use crate::log;
+use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_mcp::McpArguments;
 use crate::usage_setup::{DoctorArguments, InitArguments};
@@ -100,6 +101,21 @@ Examples:
 An id may be shortened as long as only one run begins so.
 Exit codes: 0 completed, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted.")]
     Wait(WaitArguments),
+    /// Send a message to an agent and print its answer, or have a conversation
+    #[command(after_help = "\
+Examples:
+  pincer agent -m 'Which files here are larger than a megabyte?'
+  pincer agent                                    a conversation, line by line
+  pincer agent -m 'Go on.' --session work --model anthropic/NAME
+  pincer agent -m 'What is this?' --file photo.png
+  pincer agent --session work --continue          go on with what was interrupted or waits
+  pincer agent -m 'Book it.' --client-tools tools.json --json
+
+The message is stored before anything is done with it: whatever happens to this process, it will be answered by the next
+one that looks. Calls that need an approval are asked about here; without a terminal the run waits, and the exit code is 3.
+A message may begin with a command: /status, /new, /reset, /stop, /model, /think, /verbose, /trace, /queue, /steer.
+Exit codes: 0 answered, 1 failed, 2 wrong usage or config, 3 waiting, 130 interrupted.")]
+    Agent(Box<AgentArguments>),
     /// Look at programs, running and suspended: state, age, size, pending calls
     #[command(after_help = "\
 Examples:

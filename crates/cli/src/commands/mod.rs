@@ -1,5 +1,6 @@
 //! One module per command.
 
+pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod backup;
 pub(crate) mod bench_calls;

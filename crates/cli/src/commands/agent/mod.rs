@@ -1,0 +1,354 @@
+//! `pincer agent`: a message to an agent and its answer, or a conversation line by line.
+
+mod drawing;
+mod message;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_agent::{Agent, AgentError, AgentEvent, QueueMode, Request, RunOutcome, Status};
+use pincer_runtime::{EngineStart, ModelSetup, Principal, Runtime, RuntimeOptions};
+use pincer_store::{
+    AgentRun, AgentRunId, AgentRunState, AgentRuns, ApprovalState, Approvals, Leases, SessionKey, Sessions,
+};
+
+use crate::asking::{ask, next_line, somebody_is_here};
+use crate::interrupt::{Interrupted, Interruptions};
+use crate::opened::{options, told};
+use crate::print::{chain, line, note, streamed};
+use crate::usage::LocationArguments;
+use crate::usage_agent::AgentArguments;
+use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, state, tokio_runtime};
+
+use drawing::Drawing;
+
+/// How long a run that is stopped has to end.
+const STOPPING: Duration = Duration::from_secs(10);
+
+/// A session that this command works in.
+struct Here {
+    agent: Agent,
+    user: String,
+    key: SessionKey,
+}
+
+/// How the command draws what happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    Events,
+}
+
+pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> u8 {
+    let form = match (arguments.json, arguments.events) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Events,
+        _ => Form::Text,
+    };
+    let loaded = match settings::ready(locations) {
+        Ok(loaded) => loaded,
+        Err(code) => return code,
+    };
+    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
+    let tokio = match tokio_runtime::small() {
+        Ok(tokio) => tokio,
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            return FAILED;
+        }
+    };
+    let code = tokio.block_on(async {
+        let opened = options(locations, loaded).map_err(|error| {
+            note(&format!("error: {}", chain(&error)));
+            FAILED
+        })?;
+        let opened = RuntimeOptions { engine: EngineStart::WhenNeeded, ..opened };
+        let runtime = Arc::new(Runtime::open(opened).map_err(|error| told(&error))?);
+        if let Some(moved) = runtime.moved_workspace().filter(|_| somebody_is_here()) {
+            note(&format!("note: {moved}"));
+        }
+        let here = Here {
+            agent: Agent::new(Arc::clone(&runtime), models),
+            user: Principal::of_this_process().user().to_owned(),
+            key: arguments.session.as_str().into(),
+        };
+        let code = here.attend(arguments, form).await;
+        here.agent.close().await;
+        runtime.shutdown(Duration::ZERO).await;
+        code
+    });
+    // A question at the terminal may still wait for a line.
+    tokio.shutdown_background();
+    code.unwrap_or_else(|code| code)
+}
+
+impl Here {
+    async fn attend(&self, arguments: &AgentArguments, form: Form) -> Result<u8, u8> {
+        if arguments.goes_on {
+            return self.go_on(arguments, form).await;
+        }
+        let is_conversation = arguments.message.is_none() && arguments.files.is_empty() && somebody_is_here();
+        if is_conversation && form == Form::Text {
+            return self.converse(arguments).await;
+        }
+        let request = message::request(arguments).map_err(|error| {
+            note(&format!("error: {error}"));
+            WRONG_USAGE
+        })?;
+        let request = self.behind_what_waits(request).await;
+        let run = self.submit(request, arguments.key.clone()).await?;
+        self.follow(&run, form).await
+    }
+
+    async fn submit(&self, request: Request, id: Option<String>) -> Result<AgentRunId, u8> {
+        let submitted = self.agent.submit(&self.user, &self.key, request, id).await;
+        submitted.map(|submitted| submitted.run_id).map_err(|error| refused(&error))
+    }
+
+    /// A run that was interrupted, or waits, goes on first: the message does not become part of it.
+    async fn behind_what_waits(&self, request: Request) -> Request {
+        let runtime = self.agent.runtime();
+        let session = runtime.store().current_session(&self.user, &self.key).await.ok().flatten();
+        let Some(session) = session.filter(|session| session.active.is_some() && request.queue.is_none()) else {
+            return request;
+        };
+        let is_worked_on = match &session.owner {
+            Some(owner) => runtime.leases().is_alive(owner).await.unwrap_or(true),
+            None => false,
+        };
+        if is_worked_on { request } else { Request { queue: Some(QueueMode::Followup), ..request } }
+    }
+
+    /// Continues what was interrupted or waits.
+    async fn go_on(&self, arguments: &AgentArguments, form: Form) -> Result<u8, u8> {
+        let open = self.open_runs().await?;
+        let Some(run) = open.first() else {
+            note(&format!("error: nothing was interrupted or waits in the session {}", self.key));
+            return Err(FAILED);
+        };
+        for result in &arguments.results {
+            let (call, value) = message::result(result).map_err(|error| {
+                note(&format!("error: {error}"));
+                WRONG_USAGE
+            })?;
+            let given = self.agent.answer_client(&self.user, &run.id, &call, Ok(value)).await;
+            match given {
+                Ok(true) => {}
+                Ok(false) => note(&format!("note: the call {call} had a result before, which stays")),
+                Err(error) => return Err(refused(&error)),
+            }
+        }
+        let last = open.last().map_or_else(|| run.id.clone(), |run| run.id.clone());
+        self.agent.engage(&self.user, &self.key);
+        self.follow(&last, form).await
+    }
+
+    async fn open_runs(&self) -> Result<Vec<AgentRun>, u8> {
+        let open = self.agent.runtime().store().open_runs(&self.user, &self.key).await;
+        let open = open.map_err(|error| {
+            note(&format!("error: {}", chain(&error)));
+            FAILED
+        })?;
+        Ok(open.into_iter().filter(|run| !run.state.is_final()).collect())
+    }
+
+    /// A conversation: each line is a message.
+    async fn converse(&self, arguments: &AgentArguments) -> Result<u8, u8> {
+        note(&format!("session {}: write a message, or /status, /new, /stop, /model, /think. Ctrl-D ends.", self.key));
+        if !self.open_runs().await?.is_empty() {
+            note("something was interrupted or waits here: it goes on first");
+            self.agent.engage(&self.user, &self.key);
+            if let Some(last) = self.open_runs().await?.last() {
+                self.follow(&last.id.clone(), Form::Text).await.ok();
+            }
+        }
+        loop {
+            streamed("> ");
+            let mut interrupted = Interruptions::listen();
+            let text = tokio::select! {
+                text = next_line() => text,
+                _ = interrupted.next() => None,
+            };
+            let Some(text) = text else {
+                note("");
+                return Ok(DONE);
+            };
+            if text.trim().is_empty() {
+                continue;
+            }
+            let request = message::with_settings(Request::new(text), arguments);
+            if let Ok(run) = self.submit(request, None).await {
+                self.follow(&run, Form::Text).await.ok();
+            }
+        }
+    }
+
+    /// Stays with a run until it ends or waits for something that cannot be had here.
+    async fn follow(&self, run: &AgentRunId, form: Form) -> Result<u8, u8> {
+        let mut interrupted = Interruptions::listen();
+        let following = self.followed(run, form);
+        tokio::pin!(following);
+        let (outcome, has_shown) = tokio::select! {
+            biased;
+            by = interrupted.next() => match by {
+                Interrupted::ByPerson => {
+                    return self.stop(run, form).await;
+                }
+                Interrupted::BySystem => {
+                    note(&format!("the run is left where it is: continue it with pincer agent --session {} --continue", self.key));
+                    return Ok(WAITING);
+                }
+            },
+            outcome = &mut following => outcome?,
+        };
+        self.show(&outcome, form, has_shown);
+        Ok(code_of(&outcome))
+    }
+
+    /// Draws what happens in a run, and asks what a person must be asked. Returns what it came to, and whether that was drawn.
+    async fn followed(&self, run: &AgentRunId, form: Form) -> Result<(RunOutcome, bool), u8> {
+        let mut drawing = Drawing::new(form == Form::Text);
+        let people = form == Form::Text && somebody_is_here();
+        let failed = |error: AgentError| refused(&error);
+        // Runs before it in the queue may have to be answered first.
+        let mut reader = self.agent.events(&self.user, run, 1).await.map_err(failed)?;
+        loop {
+            let outcome = async {
+                // Its own outcome, or that of the run it waits behind.
+                tokio::select! {
+                    outcome = self.agent.outcome(&self.user, run) => outcome,
+                    outcome = self.blocked(run) => outcome,
+                }
+            };
+            tokio::pin!(outcome);
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    event = reader.next() => match event {
+                        Ok(Some(event)) => draw(&event, form, &mut drawing),
+                        Ok(None) => break outcome.await,
+                        Err(error) => return Err(refused(&error.into())),
+                    },
+                    outcome = &mut outcome => break outcome,
+                }
+            };
+            let outcome = outcome.map_err(failed)?;
+            if outcome.status != Status::Waiting {
+                while let Ok(Some(event)) = reader.next().await {
+                    draw(&event, form, &mut drawing);
+                }
+                return Ok((outcome, drawing.has_shown()));
+            }
+            // What led there is told before it is asked about.
+            while let Ok(Ok(Some(event))) = tokio::time::timeout(Duration::from_millis(50), reader.next()).await {
+                draw(&event, form, &mut drawing);
+            }
+            if !people || outcome.approvals.is_empty() {
+                return Ok((outcome, drawing.has_shown()));
+            }
+            drawing.rest();
+            for question in &outcome.approvals {
+                let runtime = self.agent.runtime();
+                if let Ok(approval) = runtime.store().approval(&question.approval_id).await
+                    && approval.state == ApprovalState::Pending
+                {
+                    ask(runtime, &approval).await;
+                }
+            }
+            self.agent.engage(&self.user, &self.key);
+        }
+    }
+
+    /// Waits until a run before this one waits for a person, while this one has not begun.
+    async fn blocked(&self, run: &AgentRunId) -> Result<RunOutcome, AgentError> {
+        loop {
+            let own = self.agent.run(&self.user, run).await?;
+            if own.state == AgentRunState::Queued {
+                let open = self.agent.runtime().store().open_runs(&self.user, &self.key).await?;
+                if let Some(first) = open.iter().find(|other| other.state == AgentRunState::Waiting) {
+                    let outcome = self.agent.outcome(&self.user, &first.id).await?;
+                    if outcome.status == Status::Waiting {
+                        return Ok(outcome);
+                    }
+                }
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    /// Stops a run because the person at the keyboard wants it.
+    async fn stop(&self, run: &AgentRunId, form: Form) -> Result<u8, u8> {
+        if let Err(error) = self.agent.stop(&self.user, run).await {
+            return Err(refused(&error));
+        }
+        match tokio::time::timeout(STOPPING, self.agent.outcome(&self.user, run)).await {
+            Ok(Ok(outcome)) => {
+                if form == Form::Text {
+                    note("\nstopped");
+                } else {
+                    self.show(&outcome, form, false);
+                }
+            }
+            Ok(Err(error)) => return Err(refused(&error)),
+            Err(_) => note("\nit is being stopped"),
+        }
+        Ok(INTERRUPTED)
+    }
+
+    fn show(&self, outcome: &RunOutcome, form: Form, has_shown: bool) {
+        if form != Form::Text {
+            line(&serde_json::to_string(outcome).unwrap_or_default());
+            return;
+        }
+        match outcome.status {
+            Status::Ok if !has_shown => line(&outcome.text()),
+            Status::Ok => {}
+            Status::Waiting => {
+                note(&format!("the run {} waits:", outcome.run_id));
+                for question in &outcome.approvals {
+                    note(&format!(
+                        "  {} needs an answer: pincer approvals allow {} (or deny)",
+                        question.tool, question.approval_id
+                    ));
+                }
+                for call in &outcome.client_calls {
+                    note(&format!("  {} {} needs a result: --result {}=JSON", call.name, call.arguments, call.call_id));
+                }
+                note(&format!("continue with: pincer agent --session {} --continue", self.key));
+            }
+            Status::Error | Status::Timeout => {
+                note(&format!("error: {}", outcome.error.as_deref().unwrap_or("it failed")));
+            }
+        }
+    }
+}
+
+fn draw(event: &AgentEvent, form: Form, drawing: &mut Drawing) {
+    match form {
+        Form::Text => drawing.event(event),
+        Form::Events => line(&serde_json::to_string(event).unwrap_or_default()),
+        Form::Json => {}
+    }
+}
+
+fn refused(error: &AgentError) -> u8 {
+    note(&format!("error: {}", chain(error)));
+    match error {
+        AgentError::Empty
+        | AgentError::TooLong { .. }
+        | AgentError::Key { .. }
+        | AgentError::NoAgent { .. }
+        | AgentError::Different { .. }
+        | AgentError::Command(_) => WRONG_USAGE,
+        _ => FAILED,
+    }
+}
+
+fn code_of(outcome: &RunOutcome) -> u8 {
+    match outcome.status {
+        Status::Ok => DONE,
+        Status::Waiting => WAITING,
+        Status::Error | Status::Timeout => FAILED,
+    }
+}
