@@ -1,5 +1,5 @@
 //! What the traits promise about questions, answers and grants.
-use pincer_store::{ApprovalState, Asked, Decision, Grant, GrantKind, NewApproval, StoreError};
+use pincer_store::{ApprovalState, Asked, Decision, Grant, GrantKind, NewApproval, Permission, StoreError};
 
 use crate::words::*;
 use crate::{Blocking, Fresh};
@@ -230,5 +230,70 @@ pub fn questions_of_earlier_versions_cover_their_call_whatever_the_tool_is_now(f
         store.ask(&NewApproval { fingerprint: None, ..question("q1") }).expect("asked");
         assert_eq!(standing(store, &asked(0), 1).as_deref(), Some("q1"));
         assert_eq!(standing(store, &Asked { fingerprint: b"changed".into(), ..asked(0) }, 1).as_deref(), Some("q1"));
+    });
+}
+
+pub fn the_questions_of_a_run_are_listed_unless_withdrawn(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let ask = |id: &str, run: Option<&str>, created_at| {
+            let new = NewApproval { run: run.map(Into::into), created_at, expires_at: Some(50), ..question(id) };
+            store.ask(&new).expect("asked");
+        };
+        for (id, created_at) in [("late", 9), ("b", 5), ("a", 5), ("denied", 2), ("withdrawn", 1)] {
+            ask(id, Some("r"), created_at);
+        }
+        ask("other", Some("r2"), 1);
+        ask("free", None, 1);
+        store.resolve("denied", Decision::Deny, &[], "me", 10).expect("answered");
+        store.resolve("a", Decision::Allow, &[], "me", 10).expect("answered");
+        store.resolve("withdrawn", Decision::Cancel, &[], "me", 10).expect("answered");
+        assert_eq!(store.questions_of("r").expect("read"), ["denied", "a", "b", "late"]);
+        store.expire_approvals(50).expect("closed");
+        assert_eq!(store.questions_of("r").expect("read"), ["denied", "a", "b", "late"]);
+        assert_eq!(store.questions_of("r2").expect("read"), ["other"]);
+        assert_eq!(store.questions_of("none").expect("read"), [""; 0]);
+    });
+}
+
+pub fn a_permission_is_spent_for_one_call(fresh: &Fresh) {
+    fresh.with_two(|one, two| {
+        for (id, decision) in [
+            ("yes", Some(Decision::Allow)),
+            ("no", Some(Decision::Deny)),
+            ("gone", Some(Decision::Cancel)),
+            ("open", None),
+        ] {
+            one.ask(&NewApproval { expires_at: None, ..question(id) }).expect("asked");
+            if let Some(decision) = decision {
+                one.resolve(id, decision, &[], "me", 1).expect("answered");
+            }
+        }
+        let spend = |run, seq, permission: &Permission| two.spend(run, seq, permission.clone()).expect("asked");
+        let answer = |id: &str| Permission::Answer(id.into());
+        assert!(spend("a", 0, &Permission::Free) && spend("a", 0, &Permission::Free));
+        for id in ["no", "gone", "open", "none"] {
+            assert!(!spend("a", 0, &answer(id)), "{id}");
+        }
+        let is_used = || one.approval("yes").expect("there").is_used;
+        assert!(!spend("a", 1, &answer("yes")) && !spend("b", 0, &answer("yes")) && !is_used());
+        assert!(spend("a", 0, &answer("yes")) && is_used());
+        assert!(!spend("a", 0, &answer("yes")), "the call may have been made");
+
+        let grant = |id: &str, kind| {
+            let (id, tool) = (id.into(), "t".into());
+            one.grant(&Grant { id, tool, fingerprint: None, user: None, kind, created_at: 0 }).expect("granted");
+        };
+        grant("two", GrantKind::Next { run: "a".into(), remaining: 2 });
+        let counted = Permission::Counted("two".into());
+        assert!(!spend("b", 0, &counted), "it is for another run");
+        let spent = [0, 1, 2].map(|seq| spend("a", seq, &counted));
+        assert_eq!((spent, one.grants().expect("read").len()), ([true, true, false], 0));
+
+        grant("one", GrantKind::Always);
+        grant("other", GrantKind::Always);
+        let both = Permission::Standing(vec!["one".into(), "other".into()]);
+        assert!(spend("a", 0, &both) && spend("b", 7, &both), "it is not used up");
+        one.revoke("other").expect("revoked");
+        assert!(!spend("a", 0, &both) && spend("a", 0, &Permission::Standing(vec!["one".into()])));
     });
 }

@@ -33,6 +33,25 @@ pub fn calls_settle_once_and_in_an_order(fresh: &Fresh) {
     });
 }
 
+pub fn a_call_keeps_its_line_and_the_time_when_it_was_last_made(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let fence = made_at(store, "a", "p1", 3);
+        let of = |seq| {
+            let call = store.call("a", seq).expect("read").expect("there");
+            (call.line, call.dispatched_at, call.settled_at)
+        };
+        dispatch(store, "a", fence, "p1", &NewCall { line: Some(40), at: 100, ..effect(0) }).expect("dispatched");
+        dispatch(store, "a", fence, "p1", &NewCall { line: None, at: 101, ..read_only(1) }).expect("dispatched");
+        assert_eq!((of(0), of(1)), ((Some(40), Some(100), None), (None, Some(101), None)));
+        // Another process makes it again.
+        let newer = taken(store, "a", "p2");
+        dispatch(store, "a", newer, "p2", &NewCall { line: Some(40), at: 200, ..effect(0) }).expect("taken over");
+        assert_eq!(of(0), (Some(40), Some(200), None));
+        assert!(settle(store, "a", "p2", 0, "1").expect("settled"));
+        assert_eq!(of(0), (Some(40), Some(200), Some(7)));
+    });
+}
+
 pub fn places_among_settled_calls_are_given_across_processes(fresh: &Fresh) {
     fresh.with_two(|one, two| {
         let fence = made_at(one, "a", "p1", 9);

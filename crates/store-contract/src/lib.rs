@@ -11,12 +11,19 @@
 #![allow(clippy::expect_used, clippy::missing_panics_doc, reason = "a test fails by panicking")]
 #![allow(missing_docs, reason = "the name of a case is what it checks")]
 
+pub mod agent_runs;
 pub mod approvals;
 mod blocking;
+mod blocking_sessions;
 pub mod calls;
+pub mod client_calls;
 pub mod listings;
 pub mod replies;
 pub mod runs;
+pub mod session_words;
+pub mod session_writers;
+pub mod sessions;
+pub mod transcripts;
 pub mod words;
 
 use pincer_store::Store;
@@ -57,6 +64,17 @@ impl Fresh {
 macro_rules! contract {
     ($fresh:expr) => {
         $crate::contract! { @cases $fresh,
+            agent_runs::a_message_is_accepted_once_per_key,
+            agent_runs::a_message_makes_its_session_once,
+            agent_runs::a_message_with_its_answer_has_ended_when_it_is_stored,
+            agent_runs::a_full_queue_does_as_it_is_told,
+            agent_runs::open_runs_are_in_the_order_in_which_they_are_due,
+            agent_runs::a_run_that_was_left_out_is_open_until_a_run_is_told_of_it,
+            agent_runs::a_run_begins_once_and_ends_once,
+            agent_runs::a_run_that_has_ended_never_changes_again,
+            agent_runs::what_a_run_was_given_goes_with_its_end,
+            agent_runs::a_run_is_stopped_at_once_only_before_it_begins,
+            agent_runs::runs_of_a_session_are_listed_the_latest_first,
             approvals::questions_are_stored_before_they_are_answered,
             approvals::the_question_of_a_call_is_found_by_its_run_and_number,
             approvals::an_answer_without_a_run_is_used_once,
@@ -64,7 +82,10 @@ macro_rules! contract {
             approvals::an_answer_and_what_it_grants_are_one_step,
             approvals::grants_hold_for_their_tool_as_it_was,
             approvals::questions_of_earlier_versions_cover_their_call_whatever_the_tool_is_now,
+            approvals::the_questions_of_a_run_are_listed_unless_withdrawn,
+            approvals::a_permission_is_spent_for_one_call,
             calls::calls_settle_once_and_in_an_order,
+            calls::a_call_keeps_its_line_and_the_time_when_it_was_last_made,
             calls::places_among_settled_calls_are_given_across_processes,
             calls::a_call_belongs_to_the_process_that_makes_it_even_when_the_run_has_another_owner,
             calls::what_came_of_a_call_is_stored_after_the_end_of_its_run_too,
@@ -76,6 +97,8 @@ macro_rules! contract {
             calls::a_counted_grant_is_used_in_the_commit_of_the_call,
             calls::a_standing_grant_must_still_be_there,
             calls::old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for,
+            client_calls::a_call_of_a_client_is_asked_once,
+            client_calls::the_first_answer_of_a_client_wins,
             listings::pages_follow_each_other_without_gaps,
             listings::runs_are_found_by_the_beginning_of_their_ids,
             listings::sessions_and_states_are_counted,
@@ -102,6 +125,30 @@ macro_rules! contract {
             runs::an_idempotency_key_belongs_to_the_request_that_came_first,
             runs::all_connections_go_by_one_clock,
             runs::a_run_of_this_boot_was_not_cut_off,
+            runs::the_open_programs_of_an_agents_run_are_listed,
+            session_writers::two_writers_never_mix_in_any_order,
+            sessions::a_key_has_one_current_session_per_user,
+            sessions::awkward_keys_are_never_mixed_up,
+            sessions::only_one_of_two_claimants_gets_a_session,
+            sessions::a_stale_writer_can_store_nothing,
+            sessions::a_commit_is_stored_as_a_whole_or_not_at_all,
+            sessions::a_release_ends_the_proof_of_its_writer,
+            sessions::figures_and_times_add_up,
+            sessions::a_reset_begins_another_session_under_the_same_key,
+            sessions::a_session_is_renamed,
+            sessions::settings_are_those_of_the_current_session,
+            sessions::a_deleted_session_takes_all_that_is_of_it_along,
+            sessions::sessions_are_listed_in_pages_without_gaps,
+            sessions::only_sessions_without_a_writer_and_work_are_forgotten,
+            transcripts::entries_are_stored_as_they_were_given,
+            transcripts::entries_are_attached_where_they_are_told,
+            transcripts::an_entry_needs_a_parent_before_it_and_an_id_of_its_own,
+            transcripts::the_context_is_the_branch_in_use_without_nested_calls,
+            transcripts::the_context_begins_where_it_is_told,
+            transcripts::a_fork_is_the_branch_that_ends_with_an_entry,
+            transcripts::a_fork_is_compacted_as_its_branch_was,
+            transcripts::entries_are_found_by_the_beginning_of_their_ids,
+            transcripts::entries_are_found_by_their_words,
         }
     };
     (@cases $fresh:expr, $($module:ident::$case:ident,)+) => {$(
@@ -119,11 +166,16 @@ mod tests {
     fn every_case_is_listed() {
         let list = include_str!("lib.rs");
         let modules = [
+            ("agent_runs", include_str!("agent_runs.rs")),
             ("approvals", include_str!("approvals.rs")),
             ("calls", include_str!("calls.rs")),
+            ("client_calls", include_str!("client_calls.rs")),
             ("listings", include_str!("listings.rs")),
             ("replies", include_str!("replies.rs")),
             ("runs", include_str!("runs.rs")),
+            ("session_writers", include_str!("session_writers.rs")),
+            ("sessions", include_str!("sessions.rs")),
+            ("transcripts", include_str!("transcripts.rs")),
         ];
         for (module, text) in modules {
             for line in text.lines().filter_map(|line| line.strip_prefix("pub fn ")) {

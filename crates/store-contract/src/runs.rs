@@ -427,3 +427,25 @@ pub fn a_run_of_this_boot_was_not_cut_off(fresh: &Fresh) {
         store.create_run(&run("empty", "s"), claim("p"), Some(&empty), SAFE).expect("nothing is too small");
     });
 }
+
+pub fn the_open_programs_of_an_agents_run_are_listed(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let begin = |id: &str, agent_run: Option<&str>| {
+            let new = NewRun { agent_run: agent_run.map(Into::into), ..run(id, "s") };
+            store.create_run(&new, claim("p"), None, SAFE).expect("made")
+        };
+        begin("d", Some("ar_1"));
+        let [done, parked, aborted] = ["c", "b", "a"].map(|id| begin(id, Some("ar_1")));
+        begin("e", Some("ar_2"));
+        begin("f", None);
+        store.park("b", parked, &park(full(0, b"x"), Some(100))).expect("parked");
+        assert_eq!(store.runs_of_agent("ar_1").expect("read"), ["a", "b", "c", "d"]);
+        finish(store, "c", done, RunState::Completed).expect("ended");
+        store.abort_run("a", 1).expect("aborted");
+        fenced(finish(store, "a", aborted, RunState::Completed));
+        assert_eq!(store.runs_of_agent("ar_1").expect("read"), ["b", "d"]);
+        assert_eq!(store.expire_runs(100).expect("swept"), ["b"]);
+        assert_eq!(store.runs_of_agent("ar_1").expect("read"), ["d"]);
+        assert_eq!(store.runs_of_agent("none").expect("read"), Vec::<RunId>::new());
+    });
+}

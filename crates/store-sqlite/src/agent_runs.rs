@@ -17,6 +17,15 @@ const COLUMNS: &str = "agent_run.id, agent_run.user, agent_run.session_key, sess
                        started_at, ended_at, generation, last_event, first_entry, is_stopped, request, detail, result, merged_into";
 const TABLES: &str = "agent_run JOIN session ON session.number = agent_run.session";
 
+/// The runs of a key that have not ended, and those that no run was told of. Each of the two has an index that holds nothing
+/// else, however many runs have ended.
+pub(crate) const OPEN: &str = "SELECT rowid FROM agent_run WHERE user = ?1 AND session_key = ?2 AND ended_at IS NULL
+    UNION ALL
+    SELECT rowid FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'summarized' AND merged_into IS NULL";
+/// The messages that wait for a session, the oldest first.
+pub(crate) const QUEUED: &str = "SELECT id FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'queued'
+    AND ended_at IS NULL ORDER BY id";
+
 fn read(row: &Row<'_>) -> rusqlite::Result<AgentRun> {
     Ok(AgentRun {
         id: id(row, 0)?,
@@ -67,12 +76,15 @@ pub(crate) fn change_run(
     now: Millis,
 ) -> Result<(), Refused> {
     let begins = change.state == AgentRunState::Running;
+    // A run that was left out of its queue has ended, and only takes the run that is told of it.
     let update = "UPDATE agent_run SET state = ?2, session = ?3, generation = coalesce(?4, generation),
                   last_event = coalesce(?5, last_event), detail = CASE WHEN ?13 THEN NULL ELSE coalesce(?6, detail) END,
                   result = coalesce(?7, result), merged_into = coalesce(?8, merged_into),
                   started_at = CASE WHEN ?9 THEN coalesce(started_at, ?10) ELSE started_at END,
                   first_entry = CASE WHEN ?9 THEN coalesce(first_entry, ?11) ELSE first_entry END,
-                  ended_at = CASE WHEN ?12 THEN ?10 END WHERE id = ?1 AND (ended_at IS NULL OR state = 'summarized')";
+                  ended_at = CASE WHEN ?12 THEN coalesce(ended_at, ?10) END
+                  WHERE id = ?1 AND (user, session_key) = (SELECT user, key FROM session WHERE number = ?3)
+                  AND (ended_at IS NULL OR state = 'summarized' AND merged_into IS NULL AND ?12 AND ?8 IS NOT NULL)";
     let is_final = change.state.is_final();
     let changed = connection.prepare_cached(update)?.execute(params![
         change.id.as_str(),
@@ -115,16 +127,24 @@ fn clear(connection: &Connection, id: &AgentRunId) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Removes the questions and grants of the runs of a session that is forgotten.
+pub(crate) fn forget_questions(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    for forget in [
+        "DELETE FROM approval WHERE run IN (SELECT id FROM agent_run WHERE session = ?1)",
+        "DELETE FROM standing_grant WHERE run IN (SELECT id FROM agent_run WHERE session = ?1)",
+    ] {
+        connection.prepare_cached(forget)?.execute([session])?;
+    }
+    Ok(())
+}
+
 /// Makes room in a queue. `None` if the new message is the one that gives way.
 fn make_room(
     connection: &Connection,
     new: &NewAgentRun,
     limit: QueueLimit,
 ) -> rusqlite::Result<Option<Vec<AgentRunId>>> {
-    let waiting =
-        "SELECT id FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'queued' AND ended_at IS NULL
-                   ORDER BY rank, id";
-    let mut waiting = connection.prepare_cached(waiting)?;
+    let mut waiting = connection.prepare_cached(QUEUED)?;
     let waiting = waiting.query_map((&new.user, new.session.as_str()), |row| id(row, 0))?;
     let waiting: Vec<AgentRunId> = waiting.collect::<rusqlite::Result<_>>()?;
     let excess = (waiting.len() + 1).saturating_sub(limit.cap.max(1) as usize);
@@ -140,6 +160,7 @@ fn make_room(
     for id in &dropped {
         let drop = "UPDATE agent_run SET state = ?2, ended_at = ?3 WHERE id = ?1";
         connection.prepare_cached(drop)?.execute((id.as_str(), state.as_str(), new.now))?;
+        clear(connection, id)?;
     }
     Ok(Some(dropped))
 }
@@ -179,8 +200,8 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
                     started_at, ended_at)
                   SELECT ?1, ?2, ?3, number, ?4, ?5, ?9, ?6, ?7, ?8, ?10, iif(?10 IS NULL, NULL, ?7), iif(?10 IS NULL, NULL, ?7)
                   FROM session
-                  WHERE user = ?2 AND key = ?3 AND is_current = 1";
-    connection.prepare_cached(insert)?.execute(params![
+                  WHERE user = ?2 AND key = ?3 AND is_current = 1 ON CONFLICT DO NOTHING";
+    let made = connection.prepare_cached(insert)?.execute(params![
         new.id.as_str(),
         new.user,
         new.session.as_str(),
@@ -192,6 +213,9 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
         state.as_str(),
         new.answer.as_deref(),
     ])?;
+    if made == 0 {
+        return Err(StoreError::Exists { what: "agent run", id: new.id.to_string() }.into());
+    }
     Ok(Accepted::New { run: find(connection, &new.id)?, dropped })
 }
 
@@ -211,9 +235,8 @@ impl AgentRuns for SqliteStore {
     fn open_runs(&self, user: &str, session: &SessionKey) -> Reply<Vec<AgentRun>> {
         self.look_up(|connection| {
             let query = format!(
-                "SELECT {COLUMNS} FROM {TABLES} WHERE agent_run.user = ?1 AND agent_run.session_key = ?2
-                 AND (ended_at IS NULL OR state = 'summarized' AND merged_into IS NULL)
-                 ORDER BY state = 'queued', rank, agent_run.id"
+                "SELECT {COLUMNS} FROM {TABLES} WHERE agent_run.rowid IN ({OPEN}) ORDER BY
+                 CASE state WHEN 'running' THEN 0 WHEN 'waiting' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, rank, agent_run.id"
             );
             let of = (user, session.as_str());
             Ok(connection.prepare_cached(&query)?.query_map(of, read)?.collect::<rusqlite::Result<_>>()?)
@@ -247,6 +270,7 @@ impl AgentRuns for SqliteStore {
                 AgentRunState::Queued => {
                     let end = "UPDATE agent_run SET state = 'aborted', ended_at = ?2, is_stopped = 1, result = ?3 WHERE id = ?1";
                     connection.execute(end, (id.as_str(), now, &*result))?;
+                    clear(connection, &id)?;
                     Ok(Stopped::Unbegun)
                 }
                 AgentRunState::Running | AgentRunState::Waiting => {
@@ -275,12 +299,14 @@ fn read_client(row: &Row<'_>) -> rusqlite::Result<ClientCall> {
 impl ClientCalls for SqliteStore {
     fn ask_client(&self, call: ClientCall) -> Reply<ClientCall> {
         self.transaction(Safety::Power, call.arguments.len(), move |connection| {
-            let insert = "INSERT INTO client_call (id, run, name, arguments, created_at) VALUES (?1, ?2, ?3, ?4, ?5)
-                          ON CONFLICT DO NOTHING";
+            // Calls go with their run: one that came after its end would stay.
+            let insert = "INSERT INTO client_call (id, run, name, arguments, created_at) SELECT ?1, ?2, ?3, ?4, ?5
+                          WHERE EXISTS (SELECT 1 FROM agent_run WHERE id = ?2 AND ended_at IS NULL) ON CONFLICT DO NOTHING";
             let ClientCall { id, run, name, arguments, created_at, .. } = &call;
             connection.prepare_cached(insert)?.execute((id, run.as_str(), name, arguments, created_at))?;
             let query = format!("SELECT {CLIENT} FROM client_call WHERE run = ?1 AND id = ?2");
-            Ok(connection.prepare_cached(&query)?.query_row((run.as_str(), id), read_client)?)
+            let stored = connection.prepare_cached(&query)?.query_row((run.as_str(), id), read_client).optional()?;
+            stored.ok_or_else(|| StoreError::Missing { what: "open agent run", id: run.to_string() }.into())
         })
     }
 

@@ -47,6 +47,13 @@ pub(crate) fn use_for(connection: &Connection, id: &ApprovalId, run: &RunId, seq
     Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
 }
 
+/// Uses a yes for a call that the journal does not note; `false` if it is none, or was used before.
+fn use_once(connection: &Connection, id: &ApprovalId, run: &RunId, seq: u32) -> rusqlite::Result<bool> {
+    let take =
+        "UPDATE approval SET used = 1 WHERE id = ?1 AND run = ?2 AND seq = ?3 AND state = 'allowed' AND used = 0";
+    Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
+}
+
 fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<ApprovalId>> {
     let mut expire = connection
         .prepare_cached("UPDATE approval SET state = ?1 WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
@@ -167,7 +174,11 @@ impl Approvals for SqliteStore {
 
     fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool> {
         let run = run.clone();
-        self.transaction(Safety::Power, 0, move |connection| spend(connection, &run, seq, &permission))
+        self.transaction(Safety::Power, 0, move |connection| match &permission {
+            // The journal has no row that would keep the call from being made twice.
+            Permission::Answer(id) => Ok(use_once(connection, id, &run, seq)?),
+            permission => spend(connection, &run, seq, permission),
+        })
     }
 
     fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>> {

@@ -3,21 +3,31 @@
 use std::sync::Arc;
 
 use pincer_store::{
-    Attach, Committed, Entry, EntryPage, Fence, Millis, NewEntry, NewSession, OwnerId, Reply, Safety, Session,
-    SessionCommit, SessionId, SessionKey, SessionPage, Sessions, StoreError, Totals,
+    Attach, Committed, Entry, EntryKind, EntryPage, Fence, Millis, NewEntry, NewSession, OwnerId, Reply, Safety,
+    Session, SessionCommit, SessionId, SessionKey, SessionPage, Sessions, StoreError, Totals,
 };
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
-use crate::agent_runs::change_run;
+use crate::agent_runs::{change_run, forget_questions};
+use crate::forks::copy_branch;
 use crate::rows::{id, optional_id, state};
+use crate::searches::search;
 use crate::store::Refused;
 
 const COLUMNS: &str = "id, user, key, is_current, agent, label, parent, created_at, interacted_at, updated_at, ended, leaf, \
                        context_from, entries, settings, input, output, cache_read, cache_write, runs, compactions, active, owner, fence";
-const ENTRY: &str = "position, id, parent, kind, run, call, body, events, at";
-/// The most entries that one search looks at, so that a large store answers in time.
-const MOST_SEARCHED: u32 = 200_000;
+pub(crate) const ENTRY: &str = "position, id, parent, kind, run, call, body, events, at";
+/// The most sessions that are forgotten in one step: other processes must not wait for long.
+const FORGOTTEN_AT_ONCE: u32 = 100;
+
+/// The entries up to the leaf from which a branch is picked, the last first. Of those that are passed over, only the position is
+/// read.
+pub(crate) const CONTEXT: &str = "SELECT position, id, parent, kind, run, call, body, events, at FROM entry
+    WHERE session = ?1 AND position BETWEEN ?2 AND ?3 ORDER BY position DESC";
+/// The first two entries whose ids come at or after a beginning: if the second does not have it, the first is the only one.
+pub(crate) const NAMED: &str = "SELECT position, id, parent, kind, run, call, body, events, at FROM entry
+    WHERE session = ?1 AND id >= ?2 ORDER BY id LIMIT 2";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
@@ -50,7 +60,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     })
 }
 
-fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(crate) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         position: row.get(0)?,
         id: id(row, 1)?,
@@ -111,16 +121,19 @@ fn check(connection: &Connection, id: &SessionId, fence: Fence) -> Result<Writte
     }
 }
 
-fn insert(connection: &Connection, written: &mut Written, new: &NewEntry) -> rusqlite::Result<()> {
-    written.entries += 1;
+fn insert(connection: &Connection, written: &mut Written, new: &NewEntry) -> Result<(), Refused> {
     let (parent, is_leaf) = match new.attach {
         Attach::Leaf => (written.leaf, true),
         Attach::Beside(parent) => (Some(parent), false),
         Attach::Under(parent) => (parent, true),
     };
+    if let Some(parent) = parent.filter(|parent| !(1..=written.entries).contains(parent)) {
+        return Err(StoreError::Missing { what: "entry", id: parent.to_string() }.into());
+    }
+    written.entries += 1;
     let insert = "INSERT INTO entry (session, position, id, parent, kind, run, call, body, events, at)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    connection.prepare_cached(insert)?.execute(params![
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT DO NOTHING";
+    let made = connection.prepare_cached(insert)?.execute(params![
         written.number,
         written.entries,
         new.id.as_str(),
@@ -132,6 +145,9 @@ fn insert(connection: &Connection, written: &mut Written, new: &NewEntry) -> rus
         new.events.as_deref(),
         new.at,
     ])?;
+    if made == 0 {
+        return Err(StoreError::Exists { what: "entry", id: new.id.to_string() }.into());
+    }
     if is_leaf {
         written.leaf = Some(written.entries);
     }
@@ -140,7 +156,9 @@ fn insert(connection: &Connection, written: &mut Written, new: &NewEntry) -> rus
 
 fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) -> Result<Committed, Refused> {
     let first = written.entries + 1;
-    commit.entries.iter().try_for_each(|entry| insert(connection, &mut written, entry))?;
+    for entry in &commit.entries {
+        insert(connection, &mut written, entry)?;
+    }
     for change in &commit.runs {
         change_run(connection, written.number, change, first, commit.now)?;
     }
@@ -148,8 +166,8 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
     let update = "UPDATE session SET leaf = ?2, entries = ?3, updated_at = max(updated_at, ?4), settings = coalesce(?5, settings),
                   context_from = coalesce(?6, context_from), interacted_at = max(interacted_at, coalesce(?7, interacted_at)),
                   input = input + ?8, output = output + ?9, cache_read = cache_read + ?10, cache_write = cache_write + ?11,
-                  runs = runs + ?12, compactions = compactions + ?13, owner = CASE WHEN ?14 THEN NULL ELSE owner END
-                  WHERE number = ?1";
+                  runs = runs + ?12, compactions = compactions + ?13, owner = CASE WHEN ?14 THEN NULL ELSE owner END,
+                  fence = fence + ?14 WHERE number = ?1";
     connection.prepare_cached(update)?.execute(params![
         written.number,
         written.leaf,
@@ -173,18 +191,7 @@ fn bytes(commit: &SessionCommit) -> usize {
     commit.entries.iter().map(|entry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len())).sum()
 }
 
-/// Returns the positions of the branch that ends with an entry, from the first on.
-fn branch(connection: &Connection, number: i64, at: u32) -> rusqlite::Result<Vec<u32>> {
-    let query = "WITH RECURSIVE branch (position, parent) AS (
-            SELECT position, parent FROM entry WHERE session = ?1 AND position = ?2
-            UNION ALL
-            SELECT entry.position, entry.parent FROM entry JOIN branch ON entry.session = ?1 AND entry.position = branch.parent
-            WHERE branch.parent < branch.position)
-        SELECT position FROM branch ORDER BY position";
-    connection.prepare_cached(query)?.query_map((number, at), |row| row.get(0))?.collect()
-}
-
-fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {
+pub(crate) fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {
     let query = "SELECT number FROM session WHERE id = ?1";
     let found = connection.prepare_cached(query)?.query_row([id.as_str()], |row| row.get(0)).optional()?;
     found.ok_or_else(|| StoreError::no_session(id).into())
@@ -256,15 +263,18 @@ impl Sessions for SqliteStore {
             let owner = "SELECT owner FROM session WHERE number = ?1";
             let owner: Option<String> =
                 connection.prepare_cached(owner)?.query_row([written.number], |row| row.get(0))?;
-            let end = "UPDATE session SET is_current = 0, ended = ?2, owner = NULL, active = NULL, updated_at = ?3
-                       WHERE number = ?1";
+            // The proof of the old one ends too: its writer has that of the new one.
+            let end = "UPDATE session SET is_current = 0, ended = ?2, owner = NULL, active = NULL, fence = fence + 1,
+                       updated_at = max(updated_at, ?3) WHERE number = ?1";
             connection.prepare_cached(end)?.execute((written.number, &reason, now))?;
             let begin =
                 "INSERT INTO session (id, user, key, is_current, agent, label, parent, created_at, interacted_at,
                             updated_at, fence, owner, settings)
-                         SELECT ?2, user, key, 1, agent, label, id, ?3, ?3, ?3, fence + 1, ?4, settings FROM session
-                         WHERE number = ?1";
-            connection.prepare_cached(begin)?.execute((written.number, next.as_str(), now, owner))?;
+                         SELECT ?2, user, key, 1, agent, label, id, ?3, ?3, ?3, fence, ?4, settings FROM session
+                         WHERE number = ?1 ON CONFLICT DO NOTHING";
+            if connection.prepare_cached(begin)?.execute((written.number, next.as_str(), now, owner))? == 0 {
+                return Err(StoreError::Exists { what: "session", id: next.to_string() }.into());
+            }
             let session = find(connection, &next)?;
             let moved = "UPDATE agent_run SET session = ?2 WHERE session = ?1 AND state = 'queued'";
             connection.prepare_cached(moved)?.execute((written.number, number(connection, &next)?))?;
@@ -276,40 +286,11 @@ impl Sessions for SqliteStore {
         let source = source.clone();
         // Much may be copied.
         self.transaction(Safety::Power, usize::MAX, move |connection| {
-            let from = find(connection, &source)?;
-            let from_number = number(connection, &source)?;
-            let positions = branch(connection, from_number, at)?;
-            if positions.is_empty() {
+            let from = number(connection, &source)?;
+            create(connection, &new)?;
+            if !copy_branch(connection, from, at, number(connection, &new.id)?)? {
                 return Err(StoreError::Missing { what: "entry", id: format!("{source}/{at}") }.into());
             }
-            create(connection, &new)?;
-            let to = number(connection, &new.id)?;
-            let copy = "INSERT INTO entry (session, position, id, parent, kind, run, call, body, at)
-                        SELECT ?3, ?4, id, ?5, kind, run, call, body, at FROM entry WHERE session = ?1 AND position = ?2";
-            let mut copy = connection.prepare_cached(copy)?;
-            let nested = "SELECT position, parent FROM entry WHERE session = ?1 AND kind = 'nested_call' ORDER BY position";
-            let nested: Vec<(u32, u32)> = connection
-                .prepare_cached(nested)?
-                .query_map([from_number], |row| Ok((row.get(0)?, row.get(1)?)))?
-                .collect::<rusqlite::Result<_>>()?;
-            let (mut last, mut context_from) = (0, 1);
-            let mut parent = None;
-            for position in positions {
-                last += 1;
-                copy.execute((from_number, position, to, last, parent))?;
-                parent = Some(last);
-                let of = last;
-                if position <= from.context_from {
-                    context_from = of;
-                }
-                let begin = nested.partition_point(|(child, _)| *child < position);
-                for (child, _) in nested[begin..].iter().filter(|(_, of)| *of == position) {
-                    last += 1;
-                    copy.execute((from_number, *child, to, last, Some(of)))?;
-                }
-            }
-            let settle = "UPDATE session SET entries = ?2, leaf = ?3, context_from = ?4, settings = ?5 WHERE number = ?1";
-            connection.execute(settle, (to, last, parent, context_from, &from.settings))?;
             find(connection, &new.id)
         })
     }
@@ -317,7 +298,7 @@ impl Sessions for SqliteStore {
     fn rename_session(&self, id: &SessionId, label: Option<&str>, now: Millis) -> Reply<()> {
         let (id, label) = (id.clone(), label.map(str::to_owned));
         self.transaction(Safety::Power, 0, move |connection| {
-            let rename = "UPDATE session SET label = ?2, updated_at = ?3 WHERE id = ?1";
+            let rename = "UPDATE session SET label = ?2, updated_at = max(updated_at, ?3) WHERE id = ?1";
             match connection.execute(rename, (id.as_str(), &label, now))? {
                 0 => Err(StoreError::no_session(&id).into()),
                 _ => Ok(()),
@@ -329,7 +310,7 @@ impl Sessions for SqliteStore {
         let (user, key) = (user.to_owned(), key.clone());
         self.transaction(Safety::Power, 0, move |connection| {
             let set =
-                "UPDATE session SET settings = ?3, updated_at = ?4 WHERE user = ?1 AND key = ?2 AND is_current = 1";
+                "UPDATE session SET settings = ?3, updated_at = max(updated_at, ?4) WHERE user = ?1 AND key = ?2 AND is_current = 1";
             match connection.execute(set, (&user, key.as_str(), &*settings, now))? {
                 0 => Err(StoreError::Missing { what: "session", id: key.to_string() }.into()),
                 _ => Ok(()),
@@ -344,7 +325,9 @@ impl Sessions for SqliteStore {
             if session.fence != fence {
                 return Err(StoreError::SessionFenced { session: id.clone() }.into());
             }
-            connection.execute("DELETE FROM session WHERE id = ?1", [id.as_str()])?;
+            let number = number(connection, &id)?;
+            forget_questions(connection, number)?;
+            connection.execute("DELETE FROM session WHERE number = ?1", [number])?;
             Ok(())
         })
     }
@@ -352,14 +335,13 @@ impl Sessions for SqliteStore {
     fn context(&self, id: &SessionId) -> Reply<Vec<Entry>> {
         let id = id.clone();
         self.read(move |connection| {
-            let session = find(connection, &id)?;
-            let number = number(connection, &id)?;
-            let query = format!(
-                "SELECT {ENTRY} FROM entry WHERE session = ?1 AND position >= ?2 AND kind <> 'nested_call' ORDER BY position DESC"
-            );
-            let mut query = connection.prepare_cached(&query)?;
-            let mut rows = query.query((number, session.context_from))?;
-            let (mut wanted, mut branch) = (session.leaf, Vec::new());
+            // One moment for both: the session may be deleted in between.
+            let transaction = connection.unchecked_transaction()?;
+            let session = find(&transaction, &id)?;
+            let Some(leaf) = session.leaf else { return Ok(Vec::new()) };
+            let mut query = transaction.prepare_cached(CONTEXT)?;
+            let mut rows = query.query((number(&transaction, &id)?, session.context_from, leaf))?;
+            let (mut wanted, mut branch) = (Some(leaf), Vec::new());
             while let (Some(position), Some(row)) = (wanted, rows.next()?) {
                 if row.get::<_, u32>(0)? == position {
                     let entry = read_entry(row)?;
@@ -367,6 +349,7 @@ impl Sessions for SqliteStore {
                     branch.push(entry);
                 }
             }
+            branch.retain(|entry| entry.kind != EntryKind::NestedCall);
             branch.reverse();
             Ok(branch)
         })
@@ -387,44 +370,33 @@ impl Sessions for SqliteStore {
         let (id, beginning) = (id.clone(), beginning.to_owned());
         self.read(move |connection| {
             let number = number(connection, &id)?;
-            let query = format!(
-                "SELECT {ENTRY} FROM entry WHERE session = ?1 AND substr(id, 1, length(?2)) = ?2 ORDER BY length(id) LIMIT 2"
-            );
-            let mut query = connection.prepare_cached(&query)?;
+            let mut query = connection.prepare_cached(NAMED)?;
             let found = query.query_map((number, &beginning), read_entry)?.collect::<rusqlite::Result<Vec<_>>>()?;
-            let is_one = found.len() == 1 || found.first().is_some_and(|entry| entry.id == beginning.as_str());
-            Ok(found.into_iter().next().filter(|_| is_one))
+            let mut found = found.into_iter().filter(|entry| entry.id.as_str().starts_with(&beginning));
+            let (first, second) = (found.next(), found.next());
+            Ok(first.filter(|entry| second.is_none() || entry.id == beginning.as_str()))
         })
     }
 
     fn search_entries(&self, user: Option<&str>, words: Vec<String>, limit: u32) -> Reply<Vec<(SessionId, Entry)>> {
         let user = user.map(str::to_owned);
-        self.read(move |connection| {
-            // Bodies are JSON: a quote or a backslash stands there with another one.
-            let words = words.iter().map(|word| word.to_lowercase().replace('\\', "\\\\").replace('"', "\\\""));
-            let words: Vec<String> = words.collect();
-            let holds = (0..words.len()).map(|number| format!("instr(lower(found.body), ?{}) > 0", number + 3));
-            let query = format!(
-                "SELECT {ENTRY}, (SELECT id FROM session WHERE session.number = found.session) FROM (
-                    SELECT entry.* FROM entry JOIN session ON session.number = entry.session
-                    WHERE (?1 IS NULL OR session.user = ?1) ORDER BY entry.at DESC, entry.rowid DESC LIMIT {MOST_SEARCHED}
-                 ) AS found WHERE {} LIMIT ?2",
-                holds.chain(["1".to_owned()]).collect::<Vec<_>>().join(" AND ")
-            );
-            let read = |row: &Row<'_>| Ok((id(row, 9)?, read_entry(row)?));
-            let first: [&dyn ToSql; 2] = [&user, &limit];
-            let values = first.into_iter().chain(words.iter().map(|word| word as &dyn ToSql));
-            let mut query = connection.prepare(&query)?;
-            Ok(query.query_map(params_from_iter(values), read)?.collect::<rusqlite::Result<_>>()?)
-        })
+        self.read(move |connection| Ok(search(connection, user.as_deref(), &words, limit)?))
     }
 
     fn forget_sessions(&self, updated_before: Millis) -> Reply<usize> {
         self.transaction(Safety::Process, usize::MAX, move |connection| {
-            let forget = "DELETE FROM session WHERE number IN (
-                SELECT number FROM session WHERE updated_at < ?1 AND owner IS NULL AND active IS NULL AND NOT EXISTS (
-                    SELECT 1 FROM agent_run WHERE agent_run.session = session.number AND ended_at IS NULL) LIMIT 100)";
-            Ok(connection.execute(forget, [updated_before])?)
+            let due =
+                "SELECT number FROM session WHERE updated_at < ?1 AND owner IS NULL AND active IS NULL AND NOT EXISTS (
+                SELECT 1 FROM agent_run WHERE agent_run.session = session.number AND ended_at IS NULL)
+                ORDER BY updated_at LIMIT ?2";
+            let mut due = connection.prepare_cached(due)?;
+            let due = due.query_map((updated_before, FORGOTTEN_AT_ONCE), |row| row.get(0))?;
+            let due: Vec<i64> = due.collect::<rusqlite::Result<_>>()?;
+            for number in &due {
+                forget_questions(connection, *number)?;
+                connection.prepare_cached("DELETE FROM session WHERE number = ?1")?.execute([number])?;
+            }
+            Ok(due.len())
         })
     }
 }

@@ -85,7 +85,7 @@ pub struct NewAgentRun {
 /// How many messages wait for a session, and which one gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimit {
-    /// How many.
+    /// How many, at least one. Runs that have begun do not count, and never give way.
     pub cap: u32,
     /// Which one gives way.
     pub full: WhenFull,
@@ -94,11 +94,11 @@ pub struct QueueLimit {
 /// The message that gives way when a queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WhenFull {
-    /// The oldest.
+    /// The oldest, whatever its rank.
     DropOldest,
     /// The new one: it is refused.
     RefuseNew,
-    /// The oldest, of which the next run is told.
+    /// Like `DropOldest`, and the next run is told of it.
     Summarize,
 }
 
@@ -161,7 +161,8 @@ pub struct AgentRun {
     pub merged_into: Option<AgentRunId>,
 }
 
-/// A change of a run, as part of a commit of its session.
+/// A change of a run, as part of a commit of its session. A run that has ended does not change: one that is
+/// [`Summarized`](AgentRunState::Summarized) only takes the run that is told of it, once.
 #[derive(Clone, Debug)]
 pub struct RunChange {
     /// The run.
@@ -200,14 +201,15 @@ pub enum Stopped {
 
 /// Runs of agents.
 pub trait AgentRuns {
-    /// Stores a message, unless it was stored before, and its session if there is none.
+    /// Stores a message, unless it was stored before, and its session if there is none. Fails with
+    /// [`StoreError::Exists`](crate::StoreError::Exists) if there is a run with its id.
     fn accept_run(&self, run: NewAgentRun) -> Reply<Accepted>;
     /// Returns the run with this id.
     fn agent_run(&self, id: &AgentRunId) -> Reply<AgentRun>;
     /// Returns the run that was accepted under a sender's word.
     fn agent_run_with_key(&self, user: &str, session: &SessionKey, key: &str) -> Reply<Option<AgentRun>>;
-    /// Returns the runs of a session that have not ended, in the order in which they are due, and those that were left out of its queue
-    /// and that no run was told of.
+    /// Returns the runs of a session that have not ended, in the order in which they are due: the one that has begun, then by rank
+    /// and age. Last come those that were left out of the queue and that no run was told of.
     fn open_runs(&self, user: &str, session: &SessionKey) -> Reply<Vec<AgentRun>>;
     /// Returns the sessions that have runs which have not ended, the oldest first.
     fn sessions_with_work(&self) -> Reply<Vec<(String, SessionKey)>>;

@@ -23,9 +23,10 @@ pub struct ClientCall {
 
 /// Calls that callers answer.
 pub trait ClientCalls {
-    /// Stores a call, unless it is there already, and returns it as it stands.
+    /// Stores a call, unless it is there already, and returns it as it stands. Fails with
+    /// [`StoreError::Missing`](crate::StoreError::Missing) if its run has ended.
     fn ask_client(&self, call: ClientCall) -> Reply<ClientCall>;
-    /// Stores the result of a call. `false` if it had one, which stays.
+    /// Stores the result of a call. `false` if it had one, which stays. The calls of a run go with its end.
     fn answer_client(&self, run: &AgentRunId, id: &str, result: Arc<str>) -> Reply<bool>;
     /// Returns the calls of a run, in the order in which they were made.
     fn client_calls(&self, run: &AgentRunId) -> Reply<Vec<ClientCall>>;

@@ -29,7 +29,7 @@ pub struct Session {
     pub created_at: Millis,
     /// When its user last sent something.
     pub interacted_at: Millis,
-    /// When something was last stored in it.
+    /// When something was last stored in it, or a writer took it or gave it up.
     pub updated_at: Millis,
     /// Why it is no longer current.
     pub ended: Option<String>,
@@ -77,7 +77,7 @@ pub enum EntryKind {
     CustomMessage,
     /// A note that no model is sent.
     Custom,
-    /// A summary in place of the entries before it.
+    /// A summary in place of the entries before it. `firstKeptEntryId` in its body names the first entry that is sent besides.
     Compaction,
     /// A summary of a branch that was left.
     BranchSummary,
@@ -109,21 +109,23 @@ words!(EntryKind {
     NestedCall = "nested_call",
 });
 
-/// Where a new entry is attached to the tree.
+/// Where a new entry is attached to the tree. A parent comes before its children: one that is not there yet is
+/// [`StoreError::Missing`](crate::StoreError::Missing).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attach {
     /// To the leaf of the branch in use, whose leaf it becomes.
     Leaf,
     /// To this entry. The branch in use stays as it is.
     Beside(u32),
-    /// To this entry, or to none, as the leaf from now on. For entries that are copied as they are.
+    /// To this entry, or to none, as the leaf from now on. For entries that are copied as they are, and for another branch: the
+    /// commit then tells, too, from where a model is sent it ([`SessionCommit::context_from`]).
     Under(Option<u32>),
 }
 
 /// An entry to be stored.
 #[derive(Clone, Debug)]
 pub struct NewEntry {
-    /// Its id, unique in the session.
+    /// Its id, unique in the session: another entry with it is [`StoreError::Exists`](crate::StoreError::Exists).
     pub id: EntryId,
     /// Where it is attached.
     pub attach: Attach,
@@ -164,7 +166,7 @@ pub struct Entry {
     pub at: Millis,
 }
 
-/// All that is stored of a session in one step.
+/// All that is stored of a session in one step: if any part of it cannot be, none is.
 #[derive(Clone, Debug, Default)]
 pub struct SessionCommit {
     /// New entries, in their order.
@@ -177,9 +179,10 @@ pub struct SessionCommit {
     pub totals: Totals,
     /// When the user sent something, if this is because of that.
     pub interacted_at: Option<Millis>,
-    /// Changes of runs.
+    /// Changes of runs of this user and key. A run of another one, or one that has ended, is
+    /// [`StoreError::Missing`](crate::StoreError::Missing).
     pub runs: Vec<RunChange>,
-    /// Whether the writer gives the session up.
+    /// Whether the writer gives the session up. Its proof is worth nothing from then on.
     pub release: bool,
     /// The time.
     pub now: Millis,
@@ -239,7 +242,8 @@ pub struct EntryPage {
 
 /// Sessions and their entries.
 pub trait Sessions {
-    /// Stores a session without entries. Fails with [`StoreError::Exists`](crate::StoreError::Exists) if the key has one.
+    /// Stores a session without entries. Fails with [`StoreError::Exists`](crate::StoreError::Exists) if the key has one, or the
+    /// id. A key may be any text.
     fn create_session(&self, session: NewSession) -> Reply<Session>;
     /// Returns the session that a key means now.
     fn current_session(&self, user: &str, key: &SessionKey) -> Reply<Option<Session>>;
@@ -252,19 +256,25 @@ pub trait Sessions {
     /// Fails with [`StoreError::SessionFenced`](crate::StoreError::SessionFenced) if the proof has changed or the session is no
     /// longer current.
     fn claim_session(&self, id: &SessionId, seen: Fence, owner: &OwnerId, commit: SessionCommit) -> Reply<Fence>;
-    /// Stores what a writer adds.
+    /// Stores what a writer adds. Fails like [`claim_session`](Self::claim_session) if `fence` is not the latest proof.
     fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed>;
-    /// Begins another session under the same key, in the hands of the same writer, and returns it. Runs that have not begun are
-    /// part of the new one.
+    /// Begins another session under the same key, in the hands of the same writer, and returns it with the writer's new proof.
+    /// The old proof is worth nothing in either. Runs that have not begun are part of the new one. One that has begun stays with
+    /// the old one until a commit of the new one changes it, so its writer ends it before.
     fn reset_session(&self, id: &SessionId, fence: Fence, next: SessionId, reason: &str, now: Millis)
     -> Reply<Session>;
-    /// Makes a session of the branch that ends with an entry. The source stays as it is.
+    /// Makes a session of the branch that ends with an entry, with the nested calls of it and the ids of all. The source stays as
+    /// it is. A nested call stands for the reply that it is part of.
+    ///
+    /// A model is sent what it would have been sent at that entry: from the one that the last compaction of the branch keeps, from
+    /// its last reset, or all of it.
     fn fork_session(&self, source: &SessionId, at: u32, new: NewSession) -> Reply<Session>;
     /// Gives a session another name.
     fn rename_session(&self, id: &SessionId, label: Option<&str>, now: Millis) -> Reply<()>;
     /// Sets the settings of the session that a key means now, as JSON. They are no part of the transcript, so no writer is needed.
     fn set_session_settings(&self, user: &str, key: &SessionKey, settings: Arc<str>, now: Millis) -> Reply<()>;
-    /// Forgets a session with its entries and runs.
+    /// Forgets a session with its entries and runs, and with their questions, grants and calls. `fence` is the latest proof, also
+    /// of a session that is no longer current.
     fn delete_session(&self, id: &SessionId, fence: Fence) -> Reply<()>;
     /// Returns the entries of the branch in use, from the first one that a model is sent. Nested calls are no part of it.
     fn context(&self, id: &SessionId) -> Reply<Vec<Entry>>;
@@ -272,8 +282,10 @@ pub trait Sessions {
     fn entries(&self, id: &SessionId, page: EntryPage) -> Reply<Vec<Entry>>;
     /// Returns the entry with this id; its beginning is enough if no other has it.
     fn entry_named(&self, id: &SessionId, beginning: &str) -> Reply<Option<Entry>>;
-    /// Returns entries of a user's sessions that contain all these words, the latest first.
+    /// Returns entries of a user's sessions whose bodies contain all these words, in any case and as parts of others, too, the
+    /// latest first. A store may look at the latest entries only.
     fn search_entries(&self, user: Option<&str>, words: Vec<String>, limit: u32) -> Reply<Vec<(SessionId, Entry)>>;
-    /// Forgets sessions that nothing was stored in since, but for those that have a writer or work; returns how many.
+    /// Forgets sessions that nothing was stored in since, but for those that have a writer or work; returns how many. They may be
+    /// some of many: until it is none, there may be more.
     fn forget_sessions(&self, updated_before: Millis) -> Reply<usize>;
 }

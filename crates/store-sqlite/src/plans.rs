@@ -1,0 +1,45 @@
+//! The ways in which SQLite finds what is asked for often: by an index, whatever else there is.
+
+use rusqlite::Connection;
+
+use crate::SqliteStore;
+use crate::agent_runs::{OPEN, QUEUED};
+use crate::sessions::{CONTEXT, NAMED};
+
+/// Returns how SQLite would find the rows of a query.
+fn plan(connection: &Connection, query: &str) -> Vec<String> {
+    let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {query}")).expect("a query");
+    // Without values: a plan needs none.
+    explain.raw_query().mapped(|row| row.get(3)).collect::<rusqlite::Result<_>>().expect("a plan")
+}
+
+#[test]
+fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pincer.db");
+    drop(SqliteStore::open(&path).expect("a store"));
+    let connection = Connection::open(&path).expect("the file");
+    for (query, expected) in [
+        (CONTEXT, vec!["SEARCH entry USING INDEX sqlite_autoindex_entry_1 (session=? AND position>? AND position<?)"]),
+        (NAMED, vec!["SEARCH entry USING INDEX entry_id (session=? AND id>?)"]),
+        (
+            OPEN,
+            vec![
+                "COMPOUND QUERY",
+                "LEFT-MOST SUBQUERY",
+                "SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)",
+                "UNION ALL",
+                "SEARCH agent_run USING INDEX agent_run_unmentioned (user=? AND session_key=?)",
+            ],
+        ),
+        (
+            QUEUED,
+            vec![
+                "SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)",
+                "USE TEMP B-TREE FOR ORDER BY",
+            ],
+        ),
+    ] {
+        assert_eq!(plan(&connection, query), expected, "{query}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Entries that contain words.
+
+use pincer_store::{Entry, SessionId};
+use rusqlite::{Connection, Row};
+
+use crate::rows::id;
+use crate::sessions::{ENTRY, read_entry};
+
+/// The most entries that one search looks at, so that a large store answers in time.
+const MOST_SEARCHED: u32 = 200_000;
+
+/// Returns the latest entries that contain all these words, in any case.
+pub(crate) fn search(
+    connection: &Connection,
+    user: Option<&str>,
+    words: &[String],
+    limit: u32,
+) -> rusqlite::Result<Vec<(SessionId, Entry)>> {
+    let words: Vec<String> = words.iter().map(|word| lower(word.chars())).collect();
+    // Entries stay as they are, but may be deleted between two reads.
+    let transaction = connection.unchecked_transaction()?;
+    // Only the numbers are sorted, not the bodies.
+    let latest = "SELECT entry.rowid FROM entry JOIN session ON session.number = entry.session
+                  WHERE ?1 IS NULL OR session.user = ?1 ORDER BY entry.at DESC, entry.rowid DESC LIMIT ?2";
+    let mut latest = transaction.prepare_cached(latest)?;
+    let latest = latest.query_map((user, MOST_SEARCHED), |row| row.get(0))?;
+    let latest: Vec<i64> = latest.collect::<rusqlite::Result<_>>()?;
+    let query = format!(
+        "SELECT {ENTRY}, (SELECT id FROM session WHERE session.number = entry.session) FROM entry WHERE rowid = ?1"
+    );
+    let mut query = transaction.prepare_cached(&query)?;
+    let mut found = Vec::new();
+    for number in latest {
+        if found.len() >= limit as usize {
+            break;
+        }
+        let read = |row: &Row<'_>| {
+            let body = lower(Unescaped(row.get_ref(6)?.as_str()?.chars()));
+            let has_all = words.iter().all(|word| body.contains(word.as_str()));
+            Ok(if has_all { Some((id(row, 9)?, read_entry(row)?)) } else { None })
+        };
+        found.extend(query.query_row([number], read)?);
+    }
+    Ok(found)
+}
+
+/// Character by character: a text is then found in every text that it is a part of.
+fn lower(text: impl Iterator<Item = char>) -> String {
+    text.flat_map(char::to_lowercase).collect()
+}
+
+/// The characters of JSON, with those that are escaped as themselves.
+struct Unescaped<'t>(std::str::Chars<'t>);
+
+impl Unescaped<'_> {
+    fn unit(&mut self) -> Option<u32> {
+        let digits = self.0.as_str().get(..4)?;
+        let unit = u32::from_str_radix(digits, 16).ok()?;
+        self.0 = self.0.as_str()[4..].chars();
+        Some(unit)
+    }
+
+    /// Reads what follows `\\u`: one unit, or two that are one character.
+    fn coded(&mut self) -> Option<char> {
+        let unit = self.unit()?;
+        if !(0xd800..0xdc00).contains(&unit) || !self.0.as_str().starts_with("\\u") {
+            return char::from_u32(unit);
+        }
+        self.0 = self.0.as_str()[2..].chars();
+        let low = self.unit()?;
+        char::from_u32(0x1_0000 + ((unit - 0xd800) << 10) + low.checked_sub(0xdc00)?)
+    }
+}
+
+impl Iterator for Unescaped<'_> {
+    type Item = char;
+
+    fn next(&mut self) -> Option<char> {
+        match self.0.next()? {
+            '\\' => match self.0.next()? {
+                'n' => Some('\n'),
+                'r' => Some('\r'),
+                't' => Some('\t'),
+                'u' => Some(self.coded().unwrap_or(char::REPLACEMENT_CHARACTER)),
+                other => Some(other),
+            },
+            other => Some(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_stand_for_their_characters() {
+        let check = |json: &str, text: &str| assert_eq!(Unescaped(json.chars()).collect::<String>(), text, "{json}");
+        check(r#"plain "é""#, "plain \"é\"");
+        check(r#"a\"b\\c\/d\ne\tf\rg"#, "a\"b\\c/d\ne\tf\rg");
+        check(r"\u00e9\u00C9x", "éÉx");
+        check(r"\ud83e\udd80.", "🦀.");
+        for broken in [r"\ud83e.", r"\ud83e\u0041.", r"\udd80.", r"\u00.", r"\uzzzz", r"\u00é", r"\u", r"\"] {
+            let _ = Unescaped(broken.chars()).count();
+        }
+    }
+}
