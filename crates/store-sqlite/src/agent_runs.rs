@@ -127,6 +127,16 @@ fn clear(connection: &Connection, id: &AgentRunId) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// Ends all runs that have not ended.
+pub(crate) fn abort_all(connection: &Connection, now: Millis) -> rusqlite::Result<()> {
+    let abort =
+        "UPDATE agent_run SET state = 'aborted', ended_at = ?1, is_stopped = 1, detail = NULL WHERE ended_at IS NULL
+                 RETURNING id";
+    let mut abort = connection.prepare(abort)?;
+    let aborted = abort.query_map([now], |row| id(row, 0))?.collect::<rusqlite::Result<Vec<AgentRunId>>>()?;
+    aborted.iter().try_for_each(|id| clear(connection, id))
+}
+
 /// Removes the questions and grants of the runs of a session that is forgotten.
 pub(crate) fn forget_questions(connection: &Connection, session: i64) -> rusqlite::Result<()> {
     for forget in [

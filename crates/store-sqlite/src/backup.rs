@@ -16,7 +16,7 @@ use tempfile::{Builder, TempDir};
 use crate::file::{make_directory, version};
 use crate::migrations::STEPS;
 use crate::presence::Presence;
-use crate::{SqliteError, SqliteStore};
+use crate::{SqliteError, SqliteStore, agent_runs};
 
 /// How the directories begin in which copies are made. They are beside what they become, since only there a rename is one step.
 const IN_THE_MAKING: &str = ".pincer-restore-";
@@ -185,12 +185,16 @@ fn ended(store: &SqliteStore, end: impl Fn(&Run, &[Call]) -> String) -> Result<R
         store.finish_run(&run.id, run.fence, RunState::Aborted, result, store.now(), Safety::Process).wait()?;
         ended.push(run.id.clone());
     }
-    // An answer that was for one call may have been used since.
-    let used = store.commit(Safety::Process, 0, |connection| {
+    let now = store.now();
+    let rest = store.transaction(Safety::Process, 0, move |connection| {
+        // A message that waits here may have had its answer since.
+        agent_runs::abort_all(connection, now)?;
+        connection.execute("UPDATE session SET owner = NULL, active = NULL, fence = fence + 1", [])?;
+        // An answer that was for one call may have been used since.
         connection.execute("UPDATE approval SET used = 1 WHERE state <> 'pending'", [])?;
         Ok(())
     });
-    used.wait()?;
+    rest.wait()?;
     Ok(Restored { runs: runs.len(), ended, grants: store.grants().wait()?.len() })
 }
 

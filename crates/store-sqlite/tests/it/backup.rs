@@ -10,13 +10,15 @@ use std::thread;
 use std::time::Duration;
 
 use pincer_store::{
-    ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run, RunState, Safety,
+    AgentRunState, ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run, RunState,
+    Safety,
 };
 use pincer_store_contract::Blocking;
 use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use pincer_store_contract::session_words::{accepted, commit, held, incoming, message, session_fenced, storing, turn};
 use pincer_store_contract::words::*;
 
 fn place() -> (TempDir, PathBuf, PathBuf) {
@@ -172,6 +174,40 @@ fn what_had_not_ended_in_a_backup_ends_when_it_is_restored() {
     // The backup is as it was, and can be used again.
     drop(store);
     assert_eq!(restore(&backup, &path).expect("restored").ended.len(), 2);
+}
+
+/// A message that waits in a backup may have had its answer since: it is not acted on again.
+#[test]
+fn runs_of_agents_that_had_not_ended_in_a_backup_end_when_it_is_restored() {
+    let (_guard, path, backup) = place();
+    let store = open(&path);
+    let fence = held(on(&store), "s", "main");
+    for id in ["running", "waiting", "queued", "done"] {
+        accepted(on(&store), &incoming(id, "main"));
+    }
+    commit(on(&store), "s", fence, [message("a")]);
+    for (id, state) in
+        [("done", AgentRunState::Done), ("waiting", AgentRunState::Waiting), ("running", AgentRunState::Running)]
+    {
+        turn(on(&store), "s", fence, id, state);
+    }
+    let asked = NewApproval { run: Some("waiting".into()), expires_at: None, ..question("q") };
+    on(&store).ask(&asked).expect("asked");
+    store.backup(&backup).expect("copied");
+    drop(store);
+    restore(&backup, &path).expect("restored");
+
+    let store = open(&path);
+    let states = ["running", "waiting", "queued", "done"].map(|id| on(&store).agent_run(id).expect("there").state);
+    let aborted = AgentRunState::Aborted;
+    assert_eq!(states, [aborted, aborted, aborted, AgentRunState::Done]);
+    assert!(on(&store).agent_run("queued").expect("there").ended_at.is_some());
+    assert_eq!(on(&store).sessions_with_work().expect("read"), []);
+    assert_eq!(on(&store).approval("q").expect("there").state, ApprovalState::Cancelled);
+    let stands = on(&store).session("s").expect("there");
+    assert_eq!((stands.owner, stands.active, stands.entries), (None, None, 1));
+    session_fenced(on(&store).commit_session("s", fence, &storing([message("b")])));
+    on(&store).claim_session("s", stands.fence, "p", &storing([message("b")])).expect("goes on");
 }
 
 #[test]
