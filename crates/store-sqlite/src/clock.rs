@@ -27,7 +27,8 @@ impl BootClock {
             return Ok(Self { shift });
         }
         // Never earlier than what an earlier boot has stored: a machine that lost its clock must not go back.
-        let latest = "SELECT max(coalesce(max(created_at), 0), coalesce(max(ended_at), 0)) FROM run";
+        let latest = "SELECT max(coalesce(max(created_at), 0), coalesce(max(ended_at), 0)) FROM (
+            SELECT created_at, ended_at FROM run UNION ALL SELECT created_at, ended_at FROM agent_run)";
         let latest: Millis = connection.query_row(latest, [], |row| row.get(0))?;
         let shift = own.max(latest - uptime());
         connection.execute("INSERT INTO clock (boot, shift) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (boot, shift))?;
@@ -77,6 +78,16 @@ mod tests {
         connection.execute(insert, (created_at, ended_at)).expect("put");
     }
 
+    fn put_agent_run(connection: &Connection, created_at: Millis, ended_at: Option<Millis>) {
+        let session = "INSERT INTO session (id, user, key, is_current, created_at, interacted_at, updated_at, fence)
+                       VALUES ('s', 'me', 'main', 1, 0, 0, 0, 1)";
+        connection.execute(session, []).expect("put");
+        let insert =
+            "INSERT INTO agent_run (id, user, session_key, session, digest, state, rank, created_at, ended_at, request)
+                      VALUES ('r', 'me', 'main', 1, x'', 'done', 0, ?1, ?2, '{}')";
+        connection.execute(insert, (created_at, ended_at)).expect("put");
+    }
+
     #[test]
     fn the_first_process_of_a_boot_sets_the_clock_for_all() {
         let connection = database();
@@ -91,10 +102,11 @@ mod tests {
     #[test]
     fn time_does_not_go_back_when_a_machine_has_lost_its_clock() {
         let hour = 3_600_000;
-        for (created, ended) in [(hour, None), (0, Some(hour))] {
+        let puts = [put_run as fn(&Connection, Millis, Option<Millis>), put_agent_run];
+        for (put, (created, ended)) in puts.into_iter().flat_map(|put| [(put, (hour, None)), (put, (0, Some(hour)))]) {
             let connection = database();
             let later = wall_clock() + created.max(ended.unwrap_or(0));
-            put_run(&connection, wall_clock() + created, ended.map(|ended| wall_clock() + ended));
+            put(&connection, wall_clock() + created, ended.map(|ended| wall_clock() + ended));
             let clock = BootClock::agree(&connection, Some("b1")).expect("agreed");
             assert!(clock.now() >= later - 1000, "{} {later}", clock.now());
             // And all others of this boot go by that.
