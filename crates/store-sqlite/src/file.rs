@@ -19,6 +19,9 @@ pub(crate) const BUSY: Duration = Duration::from_secs(10);
 /// Statements that are kept prepared: all there are. With fewer than are in use, each is parsed again every time.
 const STATEMENTS: usize = 128;
 
+/// The mode in which a file gives space back when it is told to.
+const INCREMENTAL: i64 = 2;
+
 /// Opens the connection that writes, with the schema brought up to date.
 pub(crate) fn writer(path: &Path) -> Result<Connection, SqliteError> {
     let of = |error| SqliteError::of(path, error);
@@ -30,10 +33,17 @@ pub(crate) fn writer(path: &Path) -> Result<Connection, SqliteError> {
     }
     // `sync.rs` syncs commits. Folding in 16 MB at a time instead of 4 spares pages that are written often, and a large cell
     // must not be written twice because it does not fit into the cache.
-    let settings = "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
+    let settings = "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;
         PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 33554432; PRAGMA cache_spill = OFF;";
+    let mode: i64 = connection.pragma_query_value(None, "auto_vacuum", |row| row.get(0)).map_err(of)?;
+    if mode != INCREMENTAL {
+        // Before anything else is written. SQLite writes this even where it stands already.
+        connection.pragma_update(None, "auto_vacuum", INCREMENTAL).map_err(of)?;
+    }
     connection.execute_batch(settings).map_err(of)?;
-    migrate(&mut connection).map_err(of)?;
+    if found < STEPS.len() as i64 {
+        migrate(&mut connection).map_err(of)?;
+    }
     make_shrinkable(&connection).map_err(of)?;
     Ok(connection)
 }

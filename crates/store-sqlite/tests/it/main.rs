@@ -4,4 +4,5 @@
 mod backup;
 mod contract;
 mod file;
+mod sessions;
 mod space;
