@@ -63,4 +63,4 @@ pub use backup::Restored;
 pub use error::SqliteError;
 pub use examine::{Examined, Integrity};
 pub use leases::FileLeases;
-pub use store::SqliteStore;
+pub use store::{CommitHook, CommitMoment, SqliteStore};

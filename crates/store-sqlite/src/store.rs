@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub syncer: Syncer,
     pub boot: Option<Arc<str>>,
     clock: BootClock,
+    /// Is told of commits, in tests.
+    commits: OnceLock<CommitHook>,
     /// Held for as long as the file is open, so that it is not replaced meanwhile.
     _presence: Presence,
 }
@@ -84,6 +86,12 @@ impl SqliteStore {
     pub fn limit_pages(&self, pages: u32) -> Result<(), SqliteError> {
         let limited = self.core.lock().pragma_update(None, "max_page_count", pages);
         limited.map_err(|error| SqliteError::of(&self.core.path, error))
+    }
+
+    /// Has `hook` called around each commit, for good. Tests fail, count or end the process there.
+    #[doc(hidden)]
+    pub fn watch_commits(&self, hook: CommitHook) {
+        let _ = self.core.commits.set(hook);
     }
 
     /// Fails if the file that is open is no longer the one at its path: what is written now would be gone with this process.
@@ -184,6 +192,7 @@ impl Core {
             syncer,
             boot: boot.map(Into::into),
             clock,
+            commits: OnceLock::new(),
             _presence: presence,
         })
     }
@@ -248,7 +257,13 @@ impl Core {
                 self.fold_in(connection)?;
             }
         }
-        self.sorted(work(connection))
+        let Some(hook) = self.commits.get() else { return self.sorted(work(connection)) };
+        hook(CommitMoment::Before);
+        let done = self.sorted(work(connection));
+        if done.is_ok() {
+            hook(CommitMoment::After);
+        }
+        done
     }
 
     /// Replies with `value` once everything that was committed is on the disk. A commit that fails here is there, unless the
@@ -312,6 +327,20 @@ impl Core {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// A moment of a commit.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitMoment {
+    /// Nothing of it is stored.
+    Before,
+    /// It is stored, and its caller has not been told.
+    After,
+}
+
+/// Is called around commits.
+#[doc(hidden)]
+pub type CommitHook = Box<dyn Fn(CommitMoment) + Send + Sync>;
 
 /// Why a transaction is given up.
 pub(crate) enum Refused {

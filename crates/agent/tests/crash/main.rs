@@ -1,0 +1,78 @@
+//! Processes that die in the middle of a run: at each of its commits, before and after, and at random moments. The next process
+//! must bring the run to its end, with every effect made once, or told as uncertain.
+//!
+//! With a small budget the random part is among the tests. With a large one, and a seed of its own:
+//!
+//! ```sh
+//! CRASH_KILLS=500 CRASH_SEED=7 cargo test -p pincer-agent --test crash -- --nocapture
+//! ```
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "figures for whoever runs it with --nocapture")]
+
+mod child;
+mod judge;
+mod parent;
+mod scenes;
+
+use parent::{Death, Place};
+use scenes::SCENES;
+
+/// Kills at random moments in a usual test run.
+const USUAL_KILLS: u64 = 24;
+const USUAL_SEED: u64 = 17;
+
+/// Is what the parent starts: see [`child`].
+#[test]
+fn child_works_until_it_is_killed() {
+    child::serve();
+}
+
+#[test]
+fn whatever_commit_a_process_dies_at_the_next_one_brings_the_run_to_its_end() {
+    for scene in &SCENES {
+        let whole = Place::new(scene);
+        let commits = whole.run(None);
+        judge::check(scene, &whole, "without a death");
+        println!("{}: {commits} commits", scene.name);
+        assert!(
+            commits <= scene.most_commits,
+            "{}: {commits} commits, and at most {} may be",
+            scene.name,
+            scene.most_commits
+        );
+        for at in 1..=commits {
+            for death in [Death::Before(at), Death::After(at)] {
+                let place = Place::new(scene);
+                place.run(Some(death));
+                place.run(None);
+                judge::check(scene, &place, &format!("{death:?} of {commits}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn whenever_processes_are_killed_the_run_comes_to_its_end() {
+    let number = |name: &str, usual: u64| {
+        std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+    };
+    let (kills, mut seed) = (number("CRASH_KILLS", USUAL_KILLS), number("CRASH_SEED", USUAL_SEED));
+    let mut random = move |below: u64| {
+        // A linear congruence is random enough for moments.
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let (mut done, mut landed) = (0, 0);
+    while done < kills {
+        let scene = &SCENES[random(SCENES.len() as u64) as usize];
+        let place = Place::new(scene);
+        let in_a_row = 1 + random(3);
+        for _ in 0..in_a_row {
+            done += 1;
+            landed += u64::from(place.run_and_kill(random(60)));
+        }
+        place.run(None);
+        judge::check(scene, &place, "killed at random");
+    }
+    println!("{done} kills, {landed} of them in the middle of a run");
+}
