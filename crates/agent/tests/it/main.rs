@@ -2,7 +2,9 @@
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod direct;
+mod faults;
 mod programs;
 mod queue;
+mod recovery;
 mod waiting;
 mod world;

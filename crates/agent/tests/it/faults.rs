@@ -1,0 +1,136 @@
+//! Faults around a run: its store, its hooks, its transcript, its message.
+
+use std::time::Duration;
+
+use pincer_agent::{AgentError, Request, Status};
+use serde_json::json;
+
+use crate::world::{USER, World, calls, conversation, text, within, world};
+
+fn file(world: &World) -> rusqlite::Connection {
+    let file = rusqlite::Connection::open(world.directory.path().join("pincer.db")).unwrap();
+    file.busy_timeout(Duration::from_secs(10)).unwrap();
+    file
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_locked_for_seconds_costs_nothing_but_time() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("Done.")]), "");
+    let run = world.send("Do it.").await;
+    within(async {
+        while world.begun.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let other = file(&world);
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    world.gate.add_permits(1);
+    within(async {
+        while world.effects.all().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // Longer than one attempt waits.
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert!(world.server.requests().len() == 1, "nothing is told before it is stored");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+    assert_eq!(world.effects.all(), ["gate 1"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_new_messages_and_holds_up_the_run_until_there_is_room() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("Done.")]), "");
+    let run = world.send("Do it.").await;
+    within(async {
+        while world.begun.load(std::sync::atomic::Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let store = world.agent.runtime().store();
+    store.limit_pages(1).unwrap();
+    let long = "x".repeat(200_000);
+    let refused = world.agent.submit(USER, &world.key(), Request::new(long.clone()), None).await.unwrap_err();
+    assert!(matches!(refused, AgentError::Store(_)) && refused.to_string().contains("full"), "{refused}");
+    store.limit_pages(1_000_000).unwrap();
+    world.gate.add_permits(1);
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_that_crashes_blocks_the_call_and_not_the_run() {
+    let hooks = "hooks: { before_tool_call: [{ command: ['sh', '-c', 'exit 7'] }] }";
+    let world = world(&conversation(&[calls(&[("mark", 1)]), text("I see.")]), hooks);
+    assert_eq!(world.ask("Do it.").await.text(), "I see.");
+    assert_eq!(world.effects.all(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_transcript_is_told_with_a_way_out() {
+    let world = world(&conversation(&[text("One."), text("Two.")]), "");
+    assert_eq!(world.ask("Hello.").await.text(), "One.");
+    file(&world).execute("UPDATE entry SET body = '{\"message\":7}' WHERE position = 2", []).unwrap();
+    let outcome = world.ask("And?").await;
+    assert_eq!(outcome.status, Status::Error);
+    let error = outcome.error.unwrap();
+    assert!(error.contains("entry 2") && error.contains("/new"), "{error}");
+    assert_eq!(world.ask("/new Hello.").await.text(), "One.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_too_long_or_has_no_session_is_refused_with_its_size() {
+    let world = world(&conversation(&[text("One.")]), "");
+    let refuse = |key: &str, text: String| {
+        let (agent, key) = (world.agent.clone(), key.into());
+        async move { agent.submit(USER, &key, Request::new(text), None).await.unwrap_err().to_string() }
+    };
+    assert!(refuse("main", "x".repeat(10 << 20)).await.contains("10485760 bytes"));
+    assert!(refuse("main", " \n".into()).await.contains("empty"));
+    assert!(refuse("", "hello".into()).await.contains("is empty"));
+    assert!(refuse("a\nb", "hello".into()).await.contains("control characters"));
+    assert_eq!(world.ask("Hello.").await.text(), "One.", "the session is as good as before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn awkward_keys_are_sessions_of_their_own() {
+    let world = world(&conversation(&[text("One."), text("Two.")]), "");
+    for key in ["a/b", "..", "a'b\"c", "ä 😀", "%00", "agent:main:main", "'; DROP TABLE session; --", "a b"] {
+        let key = key.into();
+        let run = world.agent.submit(USER, &key, Request::new("Hello."), None).await.unwrap().run_id;
+        assert_eq!(world.outcome(&run).await.text(), "One.", "{key}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_user_sees_nothing_of_a_run() {
+    let world = world(&conversation(&[text("One.")]), "");
+    let run = world.send("Hello.").await;
+    world.outcome(&run).await;
+    for error in [
+        world.agent.run("you", &run).await.err(),
+        world.agent.stop("you", &run).await.err(),
+        world.agent.events("you", &run, 1).await.err(),
+        world.agent.answer_client("you", &run, "c", Ok(json!(1))).await.err(),
+    ] {
+        assert!(error.is_some_and(|error| error.to_string().contains("there is no run")));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_key_and_a_model_that_is_not_set_are_told() {
+    let keyless = "auth: {}, models: { providers: { scripted: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: '${NO_SUCH_VARIABLE}' } } }";
+    let _ = keyless;
+    let world = world(&conversation(&[text("One.")]), "");
+    let run = world.submit(Request { model: Some("nobody/x".into()), ..Request::new("Hi.") }).await;
+    let outcome = world.outcome(&run).await;
+    assert!(outcome.error.unwrap().contains("there is no provider `nobody`"));
+    let unknown = world
+        .agent
+        .submit(USER, &world.key(), Request { agent: Some("writer".into()), ..Request::new("Hi.") }, None)
+        .await;
+    assert!(unknown.unwrap_err().to_string().contains("no agent \"writer\""));
+    assert_eq!(world.ask("Hello.").await.text(), "One.");
+}
