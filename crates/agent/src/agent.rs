@@ -1,6 +1,7 @@
 //! The agent: takes messages, and sees to it that they are answered.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -55,6 +56,7 @@ pub(crate) struct Inner {
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
     written: Mutex<HashSet<SessionId>>,
     watching: Mutex<bool>,
+    has_pruned: AtomicBool,
     /// Counts what has happened in this process.
     news: watch::Sender<u64>,
     own: Weak<Inner>,
@@ -103,6 +105,7 @@ impl Agent {
             live: Mutex::default(),
             written: Mutex::default(),
             watching: Mutex::default(),
+            has_pruned: AtomicBool::new(false),
             news: watch::Sender::new(0),
             own: own.clone(),
         }))
@@ -177,6 +180,7 @@ impl Agent {
             self.interrupt(user, key, &run.id).await?;
         }
         inner.engage(user, key);
+        inner.forget_old_sessions();
         let (run_id, accepted_at) = (run.id, run.created_at);
         Ok(Submitted { run_id, session_key: key.clone(), accepted_at, is_repeated })
     }
@@ -504,6 +508,19 @@ impl Inner {
     /// Returns whether a command of this process changes a session.
     pub(crate) fn is_written(&self, id: &SessionId) -> bool {
         self.lock_written().contains(id)
+    }
+
+    /// Forgets sessions that are older than the config keeps them, once for each process.
+    fn forget_old_sessions(&self) {
+        let days = self.runtime.config().session.maintenance.prune_after_days;
+        if let (Some(days), false) = (days, self.has_pruned.swap(true, Ordering::SeqCst)) {
+            let age = i64::try_from(days.saturating_mul(24 * 3600 * 1000)).unwrap_or(i64::MAX);
+            let store = Arc::clone(&self.store);
+            tokio::spawn(async move {
+                // A hundred at a time: others use the store too.
+                while store.forget_sessions(store.now().saturating_sub(age)).await.is_ok_and(|count| count > 0) {}
+            });
+        }
     }
 
     /// Says that something has happened.

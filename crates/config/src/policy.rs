@@ -84,6 +84,18 @@ impl Config {
         }
     }
 
+    /// Returns the settings of code mode for an agent that asks a model. A model's own word on whether it is on counts most.
+    pub fn code_mode_of(&self, agent: Option<&str>, provider: Option<&str>, model: Option<&str>) -> CodeModeFields {
+        let fields = self.code_mode(agent);
+        let entry = provider
+            .and_then(|id| self.models.providers.get(id))
+            .and_then(|provider| provider.models.iter().find(|entry| Some(entry.id.as_str()) == model));
+        match entry.and_then(|entry| entry.code_mode) {
+            Some(is_on) => CodeModeFields { enabled: Some(is_on), ..fields },
+            None => fields,
+        }
+    }
+
     /// The profile and what is added to it: an agent's own replace those for all.
     fn profile(&self, agent: Option<(&str, &AgentTools)>) -> Result<Layer, PolicyError> {
         let own = agent.filter(|(_, tools)| tools.profile.is_some() || !tools.also_allow.is_empty());

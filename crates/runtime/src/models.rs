@@ -231,7 +231,7 @@ fn api(api: ModelApi) -> Api {
 }
 
 fn model(entry: &ModelEntry, api: Option<Api>) -> Model {
-    let ModelEntry { id, context_window, max_tokens, reasoning, input, cost, params } = entry.clone();
+    let ModelEntry { id, context_window, max_tokens, reasoning, input, cost, params, .. } = entry.clone();
     let all = || [Level::Off, Level::Low, Level::Medium, Level::High].to_vec();
     let reasoning = reasoning.map(|reasoning| match (reasoning, api) {
         (ModelReasoning::Switch(false), _) => Reasoning::None,

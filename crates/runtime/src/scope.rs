@@ -307,7 +307,8 @@ impl Views {
             *used = now;
             return Ok(Scope::of(Arc::clone(view)));
         }
-        let fields = config.code_mode(request.agent.as_deref());
+        let (agent, model) = (request.agent.as_deref(), request.model.as_deref());
+        let fields = config.code_mode_of(agent, request.provider.as_deref(), model);
         let view = Arc::new(View {
             policy: request.policy(config)?,
             settings: program_settings(&fields),

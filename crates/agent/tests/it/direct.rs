@@ -27,7 +27,7 @@ async fn a_message_is_answered_with_tools_in_between() {
     let roles: Vec<&str> = second.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);
     assert_eq!((&second[3]["tool_call_id"], &second[4]["tool_call_id"]), (&json!("c1"), &json!("c2")));
-    assert_eq!(world.shown(0), ["fail", "gate", "look", "mark", "step"]);
+    assert_eq!(world.shown(0), ["fail", "gate", "look", "mark", "slow", "step"]);
     let waited = world.agent.wait(USER, &run, std::time::Duration::ZERO).await.unwrap();
     assert_eq!(waited.status, WaitStatus::Ok);
     assert!(waited.started_at <= waited.ended_at && waited.started_at.is_some());
@@ -139,5 +139,20 @@ async fn a_run_without_tools_shows_none() {
     let world = world(&conversation(&[text("Hello.")]), "tools: { codeMode: true }");
     let run = world.submit(Request { disable_tools: true, ..Request::new("Hi.") }).await;
     assert_eq!(world.outcome(&run).await.text(), "Hello.");
+    assert_eq!(world.shown(0), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_can_have_code_mode_of_its_own() {
+    let world = world(&conversation(&[text("Hello.")]), "");
+    let run = world.submit(Request { model: Some("scripted/coder".into()), ..Request::new("Hi.") }).await;
+    world.outcome(&run).await;
+    assert_eq!(world.shown(0), ["exec", "wait"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_allowlist_that_leaves_nothing_shows_nothing() {
+    let world = world(&conversation(&[text("Hello.")]), "tools: { codeMode: true, allow: ['plugin:test:nothing'] }");
+    assert_eq!(world.ask("Hi.").await.text(), "Hello.");
     assert_eq!(world.shown(0), [""; 0]);
 }

@@ -121,8 +121,6 @@ async fn another_user_sees_nothing_of_a_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_missing_key_and_a_model_that_is_not_set_are_told() {
-    let keyless = "auth: {}, models: { providers: { scripted: { baseUrl: 'http://127.0.0.1:9/v1', apiKey: '${NO_SUCH_VARIABLE}' } } }";
-    let _ = keyless;
     let world = world(&conversation(&[text("One.")]), "");
     let run = world.submit(Request { model: Some("nobody/x".into()), ..Request::new("Hi.") }).await;
     let outcome = world.outcome(&run).await;

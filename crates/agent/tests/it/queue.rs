@@ -39,13 +39,16 @@ async fn a_message_steers_the_run_that_goes_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_in_order_that_have_not_begun_give_way_to_a_message() {
-    let world = world(&conversation(&[calls(&[("gate", 1)]), calls(&[("step", 2), ("step", 3)]), text("Ok.")]), "");
-    // A message that is there before the second reply would come before it: this one comes while the first call of it runs.
+    let world = world(&conversation(&[calls(&[("slow", 1), ("slow", 2), ("look", 3)]), text("Ok.")]), "");
     let run = world.send("Begin.").await;
     busy(&world).await;
-    world.gate.add_permits(1);
+    world.send("Stop after this one.").await;
+    world.gate.add_permits(2);
     assert_eq!(world.outcome(&run).await.status, Status::Ok);
-    assert_eq!(world.effects.all(), ["gate 1", "step 2", "step 3"]);
+    assert_eq!(world.effects.all(), ["look 3", "slow 1"], "what runs beside them was begun with the first");
+    let second = world.server.requests()[1].body["messages"].clone();
+    assert_eq!(second[4]["content"], "Skipped to process an incoming message.");
+    assert_eq!(second[6]["content"], "Stop after this one.", "{second}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

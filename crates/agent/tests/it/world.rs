@@ -68,7 +68,9 @@ fn agent(
     config: &str,
 ) -> Agent {
     let text = format!(
-        "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{url}/v1', apiKey: 'k', api: 'openai-completions' }} }} }}, \
+        "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{url}/v1', apiKey: 'k', \
+         models: [{{ id: 'scripted' }}, {{ id: 'coder', codeMode: true }}] }}, \
+         keyless: {{ baseUrl: '{url}/v1', apiKey: '${{NO_SUCH_KEY_ANYWHERE}}' }} }} }}, \
          agents: {{ defaults: {{ model: 'scripted/scripted' }} }}, {config} }}",
         directory.join("workspace").display().to_string(),
     );
@@ -91,20 +93,10 @@ fn agent(
                     }
                 })
             };
-            let gated = {
-                let effects = effects.clone();
-                FnTool(move |call: ToolCall| {
-                    let (effects, gate, begun) = (effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
-                    async move {
-                        begun.fetch_add(1, Ordering::SeqCst);
-                        tokio::select! {
-                            permit = gate.acquire() => permit.expect("open").forget(),
-                            () = call.abort.cancelled() => return Err(ToolError::unknown("stopped")),
-                        }
-                        effects.add(format!("gate {}", call.input["n"]));
-                        Ok(json!("through"))
-                    }
-                })
+            let through = gated("gate", effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
+            let slow = {
+                let (effects, gate, begun) = (effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
+                gated("slow", effects, gate, begun)
             };
             let fail = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("it is broken")) });
             let entry = |name: &str, flags: Flags| Entry {
@@ -116,12 +108,34 @@ fn agent(
             door.tool(entry("mark", Flags::default()), Arc::new(note("mark", &effects)))?
                 .tool(entry("look", read_only), Arc::new(note("look", &effects)))?
                 .tool(entry("step", sequential), Arc::new(note("step", &effects)))?
-                .tool(entry("gate", Flags::default()), Arc::new(gated))?
+                .tool(entry("gate", Flags::default()), Arc::new(through))?
+                .tool(entry("slow", sequential), Arc::new(slow))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),
         ..RuntimeOptions::new(loaded, directory)
     };
     Agent::new(Arc::new(Runtime::open(options).expect("a runtime")), models)
+}
+
+/// A tool that waits until it is let through.
+fn gated(
+    name: &'static str,
+    effects: Effects,
+    gate: Arc<Semaphore>,
+    begun: Arc<AtomicUsize>,
+) -> impl pincer_tools::Tool {
+    FnTool(move |call: ToolCall| {
+        let (effects, gate, begun) = (effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
+        async move {
+            begun.fetch_add(1, Ordering::SeqCst);
+            tokio::select! {
+                permit = gate.acquire() => permit.expect("open").forget(),
+                () = call.abort.cancelled() => return Err(ToolError::unknown("stopped")),
+            }
+            effects.add(format!("{name} {}", call.input["n"]));
+            Ok(json!("through"))
+        }
+    })
 }
 
 impl World {

@@ -79,7 +79,13 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
     }
     let mut text = format!("{verb} {id}: {}", approval.tool);
     if let Some(run) = &approval.run {
-        text.push_str(&format!("\ncontinue with: pincer wait {run}"));
+        // A run of an agent goes on as a whole; its programs are not continued by themselves.
+        let is_agents = store.agent_run(&run.as_str().into()).wait().is_ok()
+            || store.run(run).wait().is_ok_and(|run| run.agent_run.is_some());
+        text.push_str(&match is_agents {
+            true => format!("\ncontinue with: pincer agent --session {} --continue", approval.session),
+            false => format!("\ncontinue with: pincer wait {run}"),
+        });
     }
     if answer == Answer::AllowAlways {
         let request = ApprovalRequest::of(&approval);

@@ -90,6 +90,9 @@ pub struct ModelEntry {
     /// The kinds of input that it takes. If absent, pictures are sent to it as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Vec<ModelInput>>,
+    /// Whether agents that ask it see `exec` and `wait` in place of their tools. If absent, as `tools.codeMode` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code_mode: Option<bool>,
     /// Its price, in dollars for a million tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<ModelCost>,
