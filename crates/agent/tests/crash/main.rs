@@ -33,7 +33,9 @@ fn whatever_commit_a_process_dies_at_the_next_one_brings_the_run_to_its_end() {
         let whole = Place::new(scene);
         let commits = whole.run(None);
         judge::check(scene, &whole, "without a death");
-        println!("{}: {commits} commits", scene.name);
+        let rows = whole.rows();
+        println!("{}: {commits} commits, {rows} rows", scene.name);
+        assert!(rows <= scene.most_rows, "{}: {rows} rows, and at most {} may be", scene.name, scene.most_rows);
         assert!(
             commits <= scene.most_commits,
             "{}: {commits} commits, and at most {} may be",

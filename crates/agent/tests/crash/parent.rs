@@ -81,6 +81,23 @@ impl Place {
         std::fs::read_to_string(self.file(COMMITS)).ok().and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
+    /// Returns how many rows the store has, without the one that every store has for its clock.
+    pub(crate) fn rows(&self) -> u64 {
+        let store = rusqlite::Connection::open(self.file("state").join("pincer.db")).expect("a store");
+        let mut tables = store
+            .prepare(
+                "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'clock'",
+            )
+            .expect("a query");
+        let names: Vec<String> =
+            tables.query_map([], |row| row.get(0)).expect("read").collect::<Result<_, _>>().expect("read");
+        let count = |name: &String| -> u64 {
+            let count = format!("SELECT count(*) FROM {name}");
+            store.query_row(&count, [], |row| row.get::<_, u32>(0)).expect("read").into()
+        };
+        names.iter().map(count).sum()
+    }
+
     /// Runs a process and kills it after so many milliseconds. Returns whether it was in the middle of the run.
     pub(crate) fn run_and_kill(&self, after: u64) -> bool {
         let mut child = self.start(None);

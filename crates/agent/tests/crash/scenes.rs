@@ -11,20 +11,37 @@ pub(crate) struct Scene {
     pub effects: u32,
     /// The most commits, from accepting the message to its end. Approvals are not in the budget of the plain scenes.
     pub most_commits: u64,
+    /// The most rows that are in the store afterwards. Nothing of a plain run is deleted, so that is what was inserted.
+    pub most_rows: u64,
 }
 
 pub(crate) const SCENES: [Scene; 5] = [
-    Scene { name: "ten calls in one reply", config: "", script: at_once, effects: 10, most_commits: 15 },
-    Scene { name: "ten calls one after the other", config: "", script: in_a_row, effects: 10, most_commits: 24 },
+    Scene { name: "ten calls in one reply", config: "", script: at_once, effects: 10, most_commits: 15, most_rows: 30 },
+    Scene {
+        name: "ten calls one after the other",
+        config: "",
+        script: in_a_row,
+        effects: 10,
+        most_commits: 24,
+        most_rows: 30,
+    },
     // Its run and its end are two, and each call has a checkpoint, a note that it is made, and its outcome.
-    Scene { name: "a program with ten calls", config: CODE_MODE, script: program, effects: 10, most_commits: 40 },
-    Scene { name: "a question", config: ASKING, script: question, effects: 2, most_commits: 20 },
+    Scene {
+        name: "a program with ten calls",
+        config: CODE_MODE,
+        script: program,
+        effects: 10,
+        most_commits: 40,
+        most_rows: 40,
+    },
+    Scene { name: "a question", config: ASKING, script: question, effects: 2, most_commits: 20, most_rows: 30 },
     Scene {
         name: "a question in a program",
         config: ASKING_IN_PROGRAM,
         script: question_in_program,
         effects: 2,
         most_commits: 30,
+        most_rows: 30,
     },
 ];
 
