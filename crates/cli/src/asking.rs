@@ -42,6 +42,11 @@ pub(crate) async fn next_line() -> Option<String> {
 
 /// Asks at the terminal, and stores the answer.
 pub(crate) async fn ask(runtime: &Runtime, approval: &Approval) {
+    ask_by(runtime, approval, next_line).await;
+}
+
+/// Like [`ask`], with lines that come in another way.
+pub(crate) async fn ask_by(runtime: &Runtime, approval: &Approval, mut next: impl AsyncFnMut() -> Option<String>) {
     let request = ApprovalRequest::of(approval);
     note(&request.text());
     let can_be_always = !request.grants().is_empty();
@@ -52,7 +57,7 @@ pub(crate) async fn ask(runtime: &Runtime, approval: &Approval) {
     choices.push("[N]o");
     loop {
         streamed(&format!("{}? ", choices.join(", ")));
-        let answer = next_line().await.map_or_else(|| "n".into(), |line| line.trim().to_lowercase());
+        let answer = next().await.map_or_else(|| "n".into(), |line| line.trim().to_lowercase());
         let answer = match (answer.as_str(), answer.parse::<u32>()) {
             ("y" | "yes", _) => Answer::AllowOnce,
             ("a" | "always", _) if can_be_always => Answer::AllowAlways,

@@ -3,7 +3,9 @@
 use std::env;
 use std::fmt::Display;
 
-use pincer_store::{Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, Upkeep, block_on};
+use pincer_store::{
+    AgentRuns, Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, Upkeep, block_on,
+};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Answer, ApprovalRequest, answer_question, one_line};
 use serde_json::{Value, json};

@@ -1,6 +1,7 @@
 //! The program `pincer`, as people and scripts use it: one program for all tests that can be beside others.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
+mod agent;
 mod attacks;
 mod backup;
 mod cli;

@@ -2,7 +2,9 @@
 
 mod drawing;
 mod message;
+mod typing;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use pincer_store::{
     AgentRun, AgentRunId, AgentRunState, AgentRuns, ApprovalState, Approvals, Leases, SessionKey, Sessions,
 };
 
-use crate::asking::{ask, next_line, somebody_is_here};
+use crate::asking::{ask_by, next_line, somebody_is_here};
 use crate::interrupt::{Interrupted, Interruptions};
 use crate::opened::{options, told};
 use crate::print::{chain, line, note, streamed};
@@ -21,6 +23,7 @@ use crate::usage_agent::AgentArguments;
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, state, tokio_runtime};
 
 use drawing::Drawing;
+use typing::Typing;
 
 /// How long a run that is stopped has to end.
 const STOPPING: Duration = Duration::from_secs(10);
@@ -30,6 +33,8 @@ struct Here {
     agent: Agent,
     user: String,
     key: SessionKey,
+    /// The line that a person types in a conversation.
+    typing: Option<Typing>,
 }
 
 /// How the command draws what happens.
@@ -68,12 +73,14 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> 
         if let Some(moved) = runtime.moved_workspace().filter(|_| somebody_is_here()) {
             note(&format!("note: {moved}"));
         }
-        let here = Here {
+        let mut here = Here {
             agent: Agent::new(Arc::clone(&runtime), models),
             user: Principal::of_this_process().user().to_owned(),
             key: arguments.session.as_str().into(),
+            typing: None,
         };
-        let code = here.attend(arguments, form).await;
+        let history = state::directory(locations).map(|state| state.join("agent-history"));
+        let code = here.attend(arguments, form, history).await;
         here.agent.close().await;
         runtime.shutdown(Duration::ZERO).await;
         code
@@ -84,12 +91,13 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> 
 }
 
 impl Here {
-    async fn attend(&self, arguments: &AgentArguments, form: Form) -> Result<u8, u8> {
+    async fn attend(&mut self, arguments: &AgentArguments, form: Form, history: Option<PathBuf>) -> Result<u8, u8> {
         if arguments.goes_on {
             return self.go_on(arguments, form).await;
         }
         let is_conversation = arguments.message.is_none() && arguments.files.is_empty() && somebody_is_here();
         if is_conversation && form == Form::Text {
+            self.typing = Typing::new(history);
             return self.converse(arguments).await;
         }
         let request = message::request(arguments).map_err(|error| {
@@ -164,13 +172,7 @@ impl Here {
             }
         }
         loop {
-            streamed("> ");
-            let mut interrupted = Interruptions::listen();
-            let text = tokio::select! {
-                text = next_line() => text,
-                _ = interrupted.next() => None,
-            };
-            let Some(text) = text else {
+            let Some(text) = self.typed("> ").await else {
                 note("");
                 return Ok(DONE);
             };
@@ -180,6 +182,17 @@ impl Here {
             let request = message::with_settings(Request::new(text), arguments);
             if let Ok(run) = self.submit(request, None).await {
                 self.follow(&run, Form::Text).await.ok();
+            }
+        }
+    }
+
+    /// Returns the next line that is typed.
+    async fn typed(&self, prompt: &'static str) -> Option<String> {
+        match &self.typing {
+            Some(typing) => typing.line(prompt).await,
+            None => {
+                streamed(prompt);
+                next_line().await
             }
         }
     }
@@ -253,7 +266,7 @@ impl Here {
                 if let Ok(approval) = runtime.store().approval(&question.approval_id).await
                     && approval.state == ApprovalState::Pending
                 {
-                    ask(runtime, &approval).await;
+                    ask_by(runtime, &approval, async || self.typed("").await).await;
                 }
             }
             self.agent.engage(&self.user, &self.key);

@@ -1,0 +1,213 @@
+//! `pincer agent`: a message and its answer, in one process or several.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use pincer_scripted::{Script, Server};
+use serde_json::{Value, json};
+
+use crate::common::Home;
+
+fn served(replies: &[&str]) -> Server {
+    let script = format!("{{ order: 'conversation', replies: [{}] }}", replies.join(", "));
+    Server::start(Script::parse(&script).unwrap()).unwrap()
+}
+
+fn home(server: &Server, more: &str) -> Home {
+    let home = Home::with(&format!(
+        "{{ workspace: 'work', models: {{ providers: {{ s: {{ baseUrl: '{}/v1', apiKey: 'k' }} }} }}, \
+         agents: {{ defaults: {{ model: 's/scripted' }} }}, {more} }}",
+        server.url()
+    ));
+    fs::create_dir(home.path("work")).unwrap();
+    home
+}
+
+const HELLO: &str = "{ parts: [{ text: 'Hello there.' }] }";
+const AGAIN: &str = "{ parts: [{ text: 'Again.' }] }";
+/// Asks by default.
+const COMMAND: &str = "{ parts: [{ call: { id: 'c', name: 'exec', arguments: { command: 'rm -f nothing' } } }] }";
+
+fn exec(code: &str) -> String {
+    format!("{{ parts: [{{ call: {{ id: 'x', name: 'exec', arguments: {{ code: {} }} }} }}] }}", json!(code))
+}
+
+#[test]
+fn a_message_is_answered_on_standard_output_and_in_three_forms() {
+    let server = served(&[HELLO, AGAIN, AGAIN, AGAIN]);
+    let home = home(&server, "");
+    assert_eq!(home.run(&["agent", "-m", "Hi."]), (0, "Hello there.\n".into(), String::new()));
+    let (code, document) = home.json(&["agent", "-m", "Hi.", "--json"]);
+    assert_eq!((code, &document["status"], &document["summary"]), (0, &json!("ok"), &json!("completed")));
+    assert_eq!(document["result"]["payloads"], json!([{ "text": "Again." }]));
+    assert_eq!(document["sessionKey"], "main");
+    let (code, out, _) = home.run(&["agent", "-m", "Hi.", "--events"]);
+    let lines: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(code, 0);
+    assert_eq!(
+        (&lines[0]["stream"], &lines[0]["data"]["phase"], &lines[0]["seq"]),
+        (&json!("lifecycle"), &json!("start"), &json!(1))
+    );
+    let (last, events) = lines.split_last().unwrap();
+    assert_eq!((&last["status"], &events.last().unwrap()["data"]["phase"]), (&json!("ok"), &json!("end")));
+    let numbers: Vec<u64> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    // Standard input is a message too.
+    let mut child = home.command(&["agent"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"From a pipe.").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "Again.\n");
+    assert!(server.requests()[3].body["messages"].to_string().contains("From a pipe."));
+}
+
+#[test]
+fn the_same_message_with_the_same_id_is_the_same_run() {
+    let server = served(&[HELLO, AGAIN]);
+    let home = home(&server, "");
+    let first = home.json(&["agent", "-m", "Hi.", "--id", "one", "--json"]).1;
+    let second = home.json(&["agent", "-m", "Hi.", "--id", "one", "--json"]).1;
+    assert_eq!(first, second);
+    assert_eq!(server.requests().len(), 1);
+    let (code, _, err) = home.run(&["agent", "-m", "Bye.", "--id", "one"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("use a new id"), "{err}");
+}
+
+#[test]
+fn files_go_with_the_message() {
+    let server = served(&[HELLO]);
+    let home = home(&server, "");
+    fs::write(home.path("notes.txt"), "the notes").unwrap();
+    fs::write(home.path("dot.png"), b"\x89PNG\r\n\x1a\nrest").unwrap();
+    let (code, _, err) = home.run(&["agent", "-m", "Look.", "--file", "notes.txt", "--file", "dot.png"]);
+    assert_eq!(code, 0, "{err}");
+    let content = server.requests()[0].body["messages"][1]["content"].clone();
+    assert!(
+        content[0]["text"].as_str().unwrap().contains("<file name=\"notes.txt\">\nthe notes\n</file>"),
+        "{content}"
+    );
+    assert!(
+        content[1]["image_url"]["url"].as_str().unwrap().starts_with("data:image/png;base64,iVBORw0K"),
+        "{content}"
+    );
+    let (code, _, err) = home.run(&["agent", "-m", "Look.", "--file", "gone.txt"]);
+    assert!(code == 2 && err.contains("gone.txt cannot be read"), "{err}");
+}
+
+#[test]
+fn a_question_ends_the_command_with_3_and_another_command_goes_on() {
+    let server = served(&[COMMAND, HELLO, AGAIN]);
+    let home = home(&server, "");
+    let (code, document) = home.json(&["agent", "-m", "Remove it.", "--json"]);
+    assert_eq!((code, &document["status"]), (3, &json!("waiting")), "{document}");
+    let approval = document["approvals"][0]["approvalId"].as_str().unwrap().to_owned();
+    // A message behind it waits too.
+    let (code, waiting) = home.json(&["agent", "-m", "And then?", "--json"]);
+    assert_eq!((code, &waiting["runId"]), (3, &document["runId"]), "it tells what it waits behind");
+    let (code, out, _) = home.run(&["approvals", "allow", &approval]);
+    assert_eq!(code, 0);
+    assert!(out.contains("continue with: pincer agent --session main --continue"), "{out}");
+    let (code, out, err) = home.run(&["agent", "--continue"]);
+    assert_eq!((code, out.as_str()), (0, "Again.\n"), "{err}");
+    assert_eq!(server.requests().len(), 3);
+    let (code, _, err) = home.run(&["agent", "--continue"]);
+    assert!(code == 1 && err.contains("nothing was interrupted or waits"), "{err}");
+}
+
+#[test]
+fn a_person_at_the_terminal_is_asked_there() {
+    let server = served(&[COMMAND, HELLO]);
+    let home = home(&server, "");
+    let (code, shown) = home.on_a_terminal("y", &["agent", "-m", "Remove it."]);
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("rm -f nothing") && shown.contains("Hello there."), "{shown}");
+}
+
+#[test]
+fn nested_calls_are_drawn_under_the_line_that_made_them() {
+    let program = exec(
+        "const here = await tools.ls({});\nawait tools.write({ path: 'a.txt', content: 'x' });\nreturn here.entries.length",
+    );
+    let server = served(&[&program, HELLO]);
+    let home = home(&server, "tools: { codeMode: true }");
+    let (code, out, err) = home.run(&["agent", "-m", "Count."]);
+    assert_eq!((code, out.as_str()), (0, "Hello there.\n"), "{err}");
+    let lines: Vec<&str> = err.lines().filter(|line| line.contains('|') || line.contains('✓')).map(str::trim).collect();
+    assert!(lines[0].starts_with("1 | const here"), "{err}");
+    assert!(lines[1].starts_with("✓ openclaw:core:ls"), "{err}");
+    assert!(lines[2].starts_with("2 | await tools.write"), "{err}");
+}
+
+#[test]
+fn a_tool_of_the_caller_is_answered_by_another_command() {
+    let call = "{ parts: [{ call: { id: 'c1', name: 'ask_user', arguments: { question: 'Which?' } } }] }";
+    let server = served(&[call, HELLO]);
+    let home = home(&server, "");
+    let tools = json!([{ "name": "ask_user", "description": "Asks.", "parameters": { "type": "object", "properties": { "question": { "type": "string" } } } }]);
+    fs::write(home.path("tools.json"), tools.to_string()).unwrap();
+    let (code, document) = home.json(&["agent", "-m", "Ask.", "--client-tools", "tools.json", "--json"]);
+    assert_eq!(code, 3, "{document}");
+    assert_eq!(
+        document["clientCalls"],
+        json!([{ "callId": "c1", "name": "ask_user", "arguments": { "question": "Which?" } }])
+    );
+    let (code, _, err) = home.run(&["agent", "--continue", "--result", "c9=1"]);
+    assert!(code == 1 && err.contains("client call c9"), "{err}");
+    let (code, _, err) = home.run(&["agent", "--continue", "--result", "c1={"]);
+    assert!(code == 2 && err.contains("not JSON"), "{err}");
+    let (code, document) = home.json(&["agent", "--continue", "--result", "c1={\"answer\":\"blue\"}", "--json"]);
+    assert_eq!((code, &document["status"]), (0, &json!("ok")), "{document}");
+    assert!(server.requests()[1].body["messages"].to_string().contains("blue"));
+}
+
+#[test]
+fn an_interrupt_stops_the_run_and_a_kill_leaves_it_to_the_next_command() {
+    let stalls = "{ parts: [{ text: 'Well' }], wire: { stallAfter: 3 } }";
+    let server = served(&[stalls]);
+    let home = home(&server, "");
+    for (signal, code) in [("INT", Some(130)), ("KILL", None)] {
+        let mut child = home
+            .command(&["agent", "-m", "Think.", "--session", signal])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        child.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), code, "{signal}");
+    }
+    drop(server);
+    let server = served(&["{ parts: [{ text: 'Done now.' }], repeat: true }"]);
+    let config = fs::read_to_string(home.path("pincer.json5")).unwrap();
+    let at = config.find("http://").unwrap();
+    let end = config[at..].find("/v1").unwrap() + at;
+    fs::write(home.path("pincer.json5"), format!("{}{}{}", &config[..at], server.url(), &config[end..])).unwrap();
+    let (code, _, err) = home.run(&["agent", "--session", "INT", "--continue"]);
+    assert!(code == 1 && err.contains("nothing was interrupted"), "{err}");
+    let (code, out, err) = home.run(&["agent", "--session", "KILL", "--continue"]);
+    assert_eq!((code, out.as_str()), (0, "Done now.\n"), "{err}");
+}
+
+#[test]
+fn wrong_usage_is_told_before_anything_is_accepted() {
+    let server = served(&[HELLO]);
+    let home = home(&server, "");
+    for (arguments, told) in [
+        (vec!["agent", "-m", ""], "empty"),
+        (vec!["agent", "-m", "x", "--agent", "nobody"], "no agent \"nobody\""),
+        (vec!["agent", "-m", "/think loudly"], "the levels are"),
+        (vec!["agent", "-m", "x", "--session", ""], "is empty"),
+        (vec!["agent", "-m", "x", "--thinking", "loud"], "the levels are"),
+        (vec!["agent", "-m", "x", "--continue"], "cannot be used with"),
+    ] {
+        let (code, _, err) = home.run(&arguments);
+        assert!(code == 2 && err.contains(told), "{arguments:?}: {code} {err}");
+    }
+    assert_eq!(server.requests().len(), 0);
+    let (code, _, err) = Home::with("{}").run(&["agent", "-m", "x"]);
+    assert!(code == 1 && err.contains("agents.defaults.model"), "{err}");
+}
