@@ -13,7 +13,7 @@ use pincer_tools::{Call, CallError, Effect, Outcome, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use crate::event::{Happening, shortened, shown};
+use crate::event::{Happening, reported, shortened, shown};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::surface::Meaning;
@@ -308,9 +308,7 @@ impl CallSink {
 
 impl UpdateSink for CallSink {
     fn update(&self, update: Value) {
-        let partial = shown(&update);
-        let data = json!({ "phase": "update", "name": self.name, "toolCallId": self.call, "partialResult": partial });
-        self.parts.tell(Happening::tool(data));
+        self.parts.tell(reported(&self.call, &self.name, None, &update));
     }
 
     fn asked(&self, approval: &ApprovalId) {

@@ -87,6 +87,20 @@ impl Happening {
     }
 }
 
+/// Returns what a tool reports of itself: output of a command, or anything else.
+pub(crate) fn reported(call: &str, name: &str, parent: Option<&str>, update: &Value) -> Happening {
+    let text = |name: &str| update.get(name).and_then(Value::as_str);
+    if let (Some(stream), Some(output)) = (text("stream"), text("text")) {
+        let data = json!({ "phase": "delta", "toolCallId": call, "name": name, "stream": stream, "output": output });
+        return Happening::new(Stream::CommandOutput, data);
+    }
+    let mut data = json!({ "phase": "update", "name": name, "toolCallId": call, "partialResult": shown(update) });
+    if let (Some(parent), Some(data)) = (parent, data.as_object_mut()) {
+        data.insert("parentToolCallId".into(), parent.into());
+    }
+    Happening::tool(data)
+}
+
 /// An event as it is stored with an entry. Texts and results are left out: they are the entry's own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredEvent {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::calls::{CallEnd, LaneParts};
 use crate::detail::Parked;
-use crate::event::{Happening, shortened, shown};
+use crate::event::{Happening, reported, shortened, shown};
 use crate::record::CallResult;
 use crate::transcript::OpenCall;
 use crate::turn::{Turn, Waits};
@@ -230,6 +230,9 @@ impl Listening {
         if event.call.as_str() == self.parent {
             return;
         }
+        if let EventKind::Update { update } = &event.what {
+            self.parts.tell(reported(event.call.as_str(), &event.tool, Some(&self.parent), update));
+        }
         if let Some(data) = self.data(&event) {
             self.parts.tell(Happening::tool(data));
         }
@@ -246,13 +249,6 @@ impl Listening {
                 "line": event.line,
                 "args": shown(input),
             }),
-            EventKind::Update { update } => json!({
-                "phase": "update",
-                "name": name,
-                "toolCallId": call,
-                "parentToolCallId": parent,
-                "partialResult": shown(update),
-            }),
             EventKind::End { output, error, duration_ms, .. } => json!({
                 "phase": "result",
                 "name": name,
@@ -263,7 +259,9 @@ impl Listening {
                 "result": output.as_ref().map(shown).or_else(|| error.as_ref().map(|error| json!(error.message))),
                 "durationMs": duration_ms,
             }),
-            EventKind::ApprovalRequested { .. } | EventKind::ApprovalResolved { .. } => return None,
+            EventKind::Update { .. } | EventKind::ApprovalRequested { .. } | EventKind::ApprovalResolved { .. } => {
+                return None;
+            }
         })
     }
 }

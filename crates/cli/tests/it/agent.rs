@@ -140,6 +140,24 @@ fn nested_calls_are_drawn_under_the_line_that_made_them() {
 }
 
 #[test]
+fn output_of_commands_is_told_while_they_run() {
+    let call = "{ parts: [{ call: { id: 'c', name: 'exec', arguments: { command: 'echo one; echo two >&2' } } }] }";
+    let program = exec("await tools.exec({ command: 'echo one; echo two >&2' })");
+    for (first, mode) in [(call, false), (program.as_str(), true)] {
+        let server = served(&[first, HELLO]);
+        let home = home(&server, &format!("tools: {{ codeMode: {mode}, exec: {{ mode: 'full' }} }}"));
+        let (code, out, err) = home.run(&["agent", "-m", "Go.", "--events"]);
+        assert_eq!(code, 0, "{err}");
+        let events: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let told = |stream: &str| {
+            let of = |event: &&Value| event["stream"] == "command_output" && event["data"]["stream"] == stream;
+            events.iter().filter(of).map(|event| event["data"]["output"].as_str().unwrap()).collect::<String>()
+        };
+        assert_eq!((told("stdout"), told("stderr")), ("one\n".into(), "two\n".into()), "{out}");
+    }
+}
+
+#[test]
 fn a_tool_of_the_caller_is_answered_by_another_command() {
     let call = "{ parts: [{ call: { id: 'c1', name: 'ask_user', arguments: { question: 'Which?' } } }] }";
     let server = served(&[call, HELLO]);
