@@ -34,6 +34,17 @@ async fn a_question_suspends_the_run_and_an_answer_in_another_process_sets_it_go
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_denied_call_is_told_to_the_model() {
+    let world = world(&conversation(&[calls(&[("mark", 2)]), text("Then not.")]), ASK);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::Deny, "a person").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Then not.");
+    assert!(world.server.requests()[1].body["messages"].to_string().contains("was denied"));
+    assert_eq!(world.effects.all(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_question_within_a_program_suspends_the_run_and_the_model_hears_nothing_of_it() {
     let code =
         "const before = await tools.look({ n: 1 }); console.log('asking'); await tools.mark({ n: 2 }); return 'ok'";
@@ -99,4 +110,67 @@ async fn a_tool_of_the_sender_suspends_the_run_until_its_result_is_there() {
         let result = world.server.requests()[1].body["messages"][3]["content"].as_str().unwrap().to_owned();
         assert!(result.contains("blue"), "{result}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_waits_for_a_person_does_not_expire() {
+    let exec =
+        "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: 'await tools.mark({ n: 1 }); return 1' } } }] }";
+    let config = format!("tools: {{ codeMode: {{ enabled: true, snapshotTtlSeconds: 1 }} }}, {ASK}");
+    let world = world(&conversation(&[exec.into(), text("Done.")]), &config);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    use pincer_store::Runs;
+    let store = world.agent.runtime().store();
+    let programs = store.runs_of_agent(&run).await.unwrap();
+    assert_eq!(store.run(&programs[0]).await.unwrap().expires_at, None);
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_for_the_next_calls_covers_so_many_of_this_run_and_no_more() {
+    let world = world(
+        &conversation(&[calls(&[("mark", 1)]), calls(&[("mark", 2)]), calls(&[("mark", 3)]), text("Done.")]),
+        ASK,
+    );
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowNext(2), "me").await.unwrap();
+    let again = world.outcome(&run).await;
+    assert_eq!((again.status, world.effects.all()), (Status::Waiting, vec!["mark 1".to_owned(), "mark 2".to_owned()]));
+    assert_ne!(again.approvals[0].approval_id, outcome.approvals[0].approval_id);
+    world.agent.answer(&again.approvals[0].approval_id, Answer::Deny, "me").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+    assert_eq!(world.effects.all().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_questions_of_one_reply_are_answered_one_by_one() {
+    let world = world(&conversation(&[calls(&[("mark", 1), ("mark", 2)]), text("Done.")]), ASK);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.approvals.len(), 2);
+    world.agent.answer(&outcome.approvals[1].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    let again = world.outcome(&run).await;
+    assert_eq!((again.status, again.approvals.len(), world.effects.all().len()), (Status::Waiting, 1, 1), "{again:?}");
+    world.agent.answer(&again.approvals[0].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+    assert_eq!(world.effects.all().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_a_hook_wants_asked_about_begins_with_the_answer() {
+    let exec = "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: 'return 41 + 1' } } }] }";
+    let hook = r#"hooks: { before_tool_call: [{ command: ['echo', '{"requireApproval":{"title":"A program"}}'] }] }"#;
+    let world = world(&conversation(&[exec.into(), text("Done.")]), &format!("tools: {{ codeMode: true }}, {hook}"));
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!((outcome.status, outcome.approvals.len()), (Status::Waiting, 1), "{outcome:?}");
+    world.agent.close().await;
+    let other = world.another();
+    other.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    other.agent.engage(USER, &other.key());
+    assert_eq!(other.outcome(&run).await.text(), "Done.");
+    assert_eq!(world.server.requests()[1].body["messages"][3]["content"], "42");
 }
