@@ -1,7 +1,7 @@
 //! The agent: takes messages, and sees to it that they are answered.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -55,8 +55,11 @@ pub(crate) struct Inner {
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
     written: Mutex<HashSet<SessionId>>,
+    /// Sessions whose runs wait, and which this process is to go on with.
+    resting: Mutex<HashSet<(String, SessionKey)>>,
     watching: Mutex<bool>,
     has_pruned: AtomicBool,
+    drivers_made: AtomicU64,
     /// Counts what has happened in this process.
     news: watch::Sender<u64>,
     own: Weak<Inner>,
@@ -66,6 +69,23 @@ pub(crate) struct Inner {
 struct Driver {
     wake: Arc<Notify>,
     is_wanted: bool,
+    number: u64,
+}
+
+/// Removes a driver whose task has ended, however it ended.
+struct Driving {
+    agent: Arc<Inner>,
+    of: (String, SessionKey),
+    number: u64,
+}
+
+impl Drop for Driving {
+    fn drop(&mut self) {
+        let mut drivers = self.agent.lock_drivers();
+        if drivers.get(&self.of).is_some_and(|driver| driver.number == self.number) {
+            drivers.remove(&self.of);
+        }
+    }
 }
 
 /// A message that was accepted.
@@ -104,8 +124,10 @@ impl Agent {
             drivers: Mutex::default(),
             live: Mutex::default(),
             written: Mutex::default(),
+            resting: Mutex::default(),
             watching: Mutex::default(),
             has_pruned: AtomicBool::new(false),
+            drivers_made: AtomicU64::new(0),
             news: watch::Sender::new(0),
             own: own.clone(),
         }))
@@ -341,7 +363,7 @@ impl Agent {
         by: &str,
     ) -> Result<bool, AgentError> {
         let applied = self.0.runtime.answer(approval, decision, by).await?;
-        self.0.wake_all();
+        self.0.wake_ready().await;
         Ok(applied)
     }
 
@@ -501,6 +523,10 @@ impl Inner {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn lock_resting(&self) -> MutexGuard<'_, HashSet<(String, SessionKey)>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn lock_written(&self) -> MutexGuard<'_, HashSet<SessionId>> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -607,10 +633,16 @@ impl Inner {
             return;
         }
         let Some(own) = self.own.upgrade() else { return };
-        drivers.insert(of, Driver { wake: Arc::new(Notify::new()), is_wanted: false });
+        let number = self.drivers_made.fetch_add(1, Ordering::SeqCst);
+        drivers.insert(of.clone(), Driver { wake: Arc::new(Notify::new()), is_wanted: false, number });
         drop(drivers);
-        let (user, key) = (user.to_owned(), key.clone());
-        tokio::spawn(drive(own, user, key));
+        self.lock_resting().remove(&of);
+        let (user, key) = of.clone();
+        let driving = Driving { agent: Arc::clone(&own), of, number };
+        tokio::spawn(async move {
+            let _driving = driving;
+            drive(own, user, key).await;
+        });
     }
 
     pub(crate) fn wake(&self, user: &str, key: &SessionKey) -> Arc<Notify> {
@@ -637,6 +669,17 @@ impl Inner {
         !is_wanted
     }
 
+    /// Ends the work on a session until its run can go on, unless there is new work.
+    pub(crate) fn rest(self: &Arc<Self>, user: &str, key: &SessionKey) -> bool {
+        let of = (user.to_owned(), key.clone());
+        self.lock_resting().insert(of);
+        let has_left = self.leave(user, key);
+        if has_left {
+            self.watch();
+        }
+        has_left
+    }
+
     /// Ends the work on a session whatever there is to do.
     pub(crate) fn abandon(&self, user: &str, key: &SessionKey) {
         self.lock_drivers().remove(&(user.to_owned(), key.clone()));
@@ -652,11 +695,30 @@ impl Inner {
     pub(crate) fn live(self: &Arc<Self>, id: &AgentRunId, feed: &Arc<Feed>, stop: &StopSign) -> Live {
         self.lock_live().insert(id.clone(), (Arc::clone(feed), stop.clone()));
         self.tell_news();
+        self.watch();
+        Live { agent: Arc::clone(self), id: id.clone() }
+    }
+
+    /// Sees to it that news of other processes are noticed: one task for all runs.
+    fn watch(self: &Arc<Self>) {
         let mut watching = self.watching.lock().unwrap_or_else(PoisonError::into_inner);
         if !std::mem::replace(&mut *watching, true) {
-            tokio::spawn(watch_for_stops(Arc::clone(self)));
+            tokio::spawn(watch_others(Arc::clone(self)));
         }
-        Live { agent: Arc::clone(self), id: id.clone() }
+    }
+
+    /// Goes on with sessions whose runs have what they waited for.
+    pub(crate) async fn wake_ready(&self) {
+        if self.lock_resting().is_empty() && self.lock_drivers().is_empty() {
+            return;
+        }
+        let ready = self.store.sessions_to_wake(self.store.now()).await.unwrap_or_default();
+        for of in ready {
+            // One that is just about to rest is woken too.
+            if self.lock_resting().contains(&of) || self.lock_drivers().contains_key(&of) {
+                self.engage(&of.0, &of.1);
+            }
+        }
     }
 }
 
@@ -673,8 +735,9 @@ impl Drop for Live {
     }
 }
 
-/// Stops runs of this process that another one wants stopped. One task for all, and none if there are none.
-async fn watch_for_stops(agent: Arc<Inner>) {
+/// Stops runs of this process that another one wants stopped, and goes on with those that have what they waited for. One task for all,
+/// and none if there is nothing to watch.
+async fn watch_others(agent: Arc<Inner>) {
     let mut changes = agent.store.watch(LOOK_FOR_STOPS);
     loop {
         tokio::select! {
@@ -686,11 +749,12 @@ async fn watch_for_stops(agent: Arc<Inner>) {
             agent.lock_live().iter().map(|(id, (_, stop))| (id.clone(), stop.clone())).collect();
         if live.is_empty() {
             let mut watching = agent.watching.lock().unwrap_or_else(PoisonError::into_inner);
-            if agent.lock_live().is_empty() {
+            if agent.lock_live().is_empty() && agent.lock_resting().is_empty() {
                 *watching = false;
                 return;
             }
         }
+        agent.wake_ready().await;
         for (id, stop) in live {
             match agent.store.agent_run(&id).await {
                 Ok(run) if run.is_stopped => stop.stop(StopReason::Asked),

@@ -9,6 +9,7 @@ use pincer_store::{
     AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, Entry, EntryKind,
     EntryPage, Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
 };
+use pincer_tools::CatchPanic;
 use serde_json::{Value, json};
 
 use crate::agent::Inner;
@@ -29,8 +30,6 @@ use crate::turn::{Left, StopReason, StopSign, Turn, TurnState};
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How often it is looked whether the process that has the session is alive: its death changes nothing in the store.
 const LOOK_ALIVE: Duration = Duration::from_millis(250);
-/// How often it is looked anyway.
-const LOOK_ANYWAY: Duration = Duration::from_secs(2);
 /// How soon it is tried again when the store does not answer.
 const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// The words before messages that were left out of a full queue.
@@ -41,8 +40,10 @@ const LEFT_OUT: &str =
 enum Work {
     /// Nothing: all its runs have ended.
     Nothing,
-    /// Nothing now: another process has it, or a person must answer first. Looked at again at the latest after this.
+    /// Nothing now: another process has it. Looked at again at the latest after this.
     Later(Duration),
+    /// Nothing before a person has answered, or a sender has made a call.
+    Rest,
     /// This run goes on.
     GoOn(Box<AgentRun>, Session),
     /// These runs begin as one. The second list was left out of the queue.
@@ -59,6 +60,12 @@ pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
         let pause = match next_work(&agent, &user, &key).await {
             Ok(Work::Nothing) => {
                 if agent.leave(&user, &key) {
+                    return;
+                }
+                continue;
+            }
+            Ok(Work::Rest) => {
+                if agent.rest(&user, &key) {
                     return;
                 }
                 continue;
@@ -110,7 +117,7 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
     let active = open.iter().find(|run| Some(&run.id) == session.active.as_ref());
     if let Some(active) = active.or_else(|| open.iter().find(|run| run.state != AgentRunState::Queued)) {
         let is_due = active.state == AgentRunState::Running || active.is_stopped || is_answered(agent, active).await?;
-        return Ok(if is_due { Work::GoOn(Box::new(active.clone()), session) } else { Work::Later(LOOK_ANYWAY) });
+        return Ok(if is_due { Work::GoOn(Box::new(active.clone()), session) } else { Work::Rest });
     }
     let Some(first) = open.first() else { return Ok(Work::Nothing) };
     let request = Request::parse(&first.request).unwrap_or_default();
@@ -325,7 +332,11 @@ async fn work(
     turn.plan.deadline = Some(Instant::now() + left);
     let left_as = tokio::select! {
         biased;
-        left_as = turn.work() => left_as,
+        left_as = CatchPanic(Box::pin(turn.work())) => left_as.unwrap_or_else(|| {
+            // A bug of ours. The run must not be tried again and again.
+            tracing::error!(run = %turn.run.id, "the run broke down");
+            Left::Broken
+        }),
         () = agent.closing.cancelled() => {
             stop.stop(StopReason::Lost);
             Left::Lost
@@ -339,6 +350,12 @@ async fn work(
     match left_as {
         Left::Ended | Left::Waiting => Duration::ZERO,
         Left::Lost => TRY_AGAIN,
+        Left::Broken => {
+            let error =
+                AgentError::Command("the run broke down: this is a bug of Pincer, and the log says where".into());
+            fail(&turn.run, &turn.request, &turn.lane, &error, agent).await;
+            Duration::ZERO
+        }
     }
 }
 

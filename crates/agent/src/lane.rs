@@ -38,6 +38,8 @@ pub(crate) struct Step {
     pub state: Option<AgentRunState>,
     pub detail: Option<Arc<str>>,
     pub result: Option<Arc<str>>,
+    /// The questions and calls that the run waits for.
+    pub awaits: Vec<String>,
     /// Changes of other runs.
     pub others: Vec<RunChange>,
     pub release: bool,
@@ -69,7 +71,7 @@ impl Lane {
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
-        let Step { mut entries, happenings, totals, state, detail, result, others, release, synced } = step;
+        let Step { mut entries, happenings, totals, state, detail, result, awaits, others, release, synced } = step;
         let prepared = self.feed.prepare(happenings, now);
         if let Some(first) = entries.first_mut() {
             first.events = Some(Arc::clone(&prepared.stored));
@@ -78,6 +80,7 @@ impl Lane {
             last_event: Some(prepared.last),
             detail,
             result,
+            awaits,
             ..RunChange::new(self.run.clone(), state.unwrap_or(AgentRunState::Running))
         };
         let id = entries.first().map(|entry| entry.id.clone());

@@ -104,6 +104,8 @@ pub(crate) enum Left {
     Waiting,
     /// It is no longer in the hands of this process, or the store does not take what it comes to.
     Lost,
+    /// The work on it panicked.
+    Broken,
 }
 
 /// What a run waits for.
@@ -198,7 +200,7 @@ impl Turn {
             Asked::Failed(error) => self.failed(&error).await.map(|()| Next::Ended),
             Asked::Stopped(text) => match self.stopped(Some(text)).await? {
                 Left::Ended => Ok(Next::Ended),
-                Left::Waiting | Left::Lost => Ok(Next::GoOn),
+                Left::Waiting | Left::Lost | Left::Broken => Ok(Next::GoOn),
             },
         }
     }
@@ -504,7 +506,13 @@ impl Turn {
             state.detail.waiting_since = Some(now);
             state.detail.to_json()
         };
+        let awaits = {
+            let state = self.state();
+            let approvals = state.detail.approvals.iter().map(ToString::to_string);
+            approvals.chain(state.detail.client_calls.iter().cloned()).collect()
+        };
         let step = Step {
+            awaits,
             entries: vec![self.lane.note("pincer.waiting", &data)],
             happenings,
             state: Some(AgentRunState::Waiting),

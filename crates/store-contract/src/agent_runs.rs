@@ -102,6 +102,7 @@ pub fn a_message_with_its_answer_has_ended_when_it_is_stored(fresh: &Fresh) {
         let alone = NewAgentRun { answer: Some("1".into()), ..incoming("alone", "new") };
         assert_eq!(accepted(store, &alone).session, "ses_of_alone");
         assert_eq!(store.sessions_with_work().expect("read"), [("me".into(), "main".into())]);
+        assert_eq!(store.sessions_to_wake(0).expect("read"), []);
     });
 }
 

@@ -91,6 +91,10 @@ impl Blocking<'_> {
         self.0.open_runs(user, &session.into()).wait()
     }
 
+    pub fn sessions_to_wake(&self, now: Millis) -> Done<Vec<(String, SessionKey)>> {
+        self.0.sessions_to_wake(now).wait()
+    }
+
     pub fn sessions_with_work(&self) -> Done<Vec<(String, SessionKey)>> {
         self.0.sessions_with_work().wait()
     }

@@ -104,6 +104,11 @@ pub(crate) fn change_run(
     if changed == 0 {
         return Err(StoreError::Missing { what: "open agent run", id: change.id.to_string() }.into());
     }
+    connection.prepare_cached("DELETE FROM awaited WHERE run = ?1")?.execute([change.id.as_str()])?;
+    for id in change.awaits.iter().filter(|_| change.state == AgentRunState::Waiting) {
+        let awaits = "INSERT INTO awaited (run, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+        connection.prepare_cached(awaits)?.execute((change.id.as_str(), id))?;
+    }
     let active = match change.state {
         AgentRunState::Running | AgentRunState::Waiting => "UPDATE session SET active = ?2 WHERE number = ?1",
         _ => "UPDATE session SET active = NULL WHERE number = ?1 AND active = ?2",
@@ -259,6 +264,19 @@ impl AgentRuns for SqliteStore {
                          ORDER BY min(id)";
             let read = |row: &Row<'_>| Ok((row.get(0)?, id(row, 1)?));
             Ok(connection.prepare_cached(query)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
+    fn sessions_to_wake(&self, now: Millis) -> Reply<Vec<(String, SessionKey)>> {
+        self.read(move |connection| {
+            let query = "SELECT user, session_key FROM agent_run WHERE ended_at IS NULL AND state = 'waiting' AND (is_stopped = 1
+                 OR EXISTS (SELECT 1 FROM awaited LEFT JOIN approval ON approval.id = awaited.id
+                    LEFT JOIN client_call ON client_call.run = awaited.run AND client_call.id = awaited.id
+                    WHERE awaited.run = agent_run.id AND (approval.id IS NULL AND client_call.id IS NULL
+                        OR approval.state <> 'pending' OR approval.expires_at <= ?1 OR client_call.result IS NOT NULL)))
+                 GROUP BY user, session_key";
+            let read = |row: &Row<'_>| Ok((row.get(0)?, id(row, 1)?));
+            Ok(connection.prepare_cached(query)?.query_map([now], read)?.collect::<rusqlite::Result<_>>()?)
         })
     }
 

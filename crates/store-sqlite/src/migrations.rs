@@ -296,6 +296,12 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX agent_run_unmentioned ON agent_run (user, session_key) WHERE state = 'summarized' AND merged_into IS NULL;
     CREATE INDEX agent_run_session ON agent_run (session);
 
+    CREATE TABLE awaited (
+        run TEXT NOT NULL REFERENCES agent_run (id) ON DELETE CASCADE,
+        id  TEXT NOT NULL,
+        PRIMARY KEY (run, id)
+    ) STRICT, WITHOUT ROWID;
+
     CREATE TABLE client_call (
         number     INTEGER PRIMARY KEY,
         id         TEXT NOT NULL,

@@ -177,6 +177,8 @@ pub struct RunChange {
     pub detail: Option<Arc<str>>,
     /// The result, as JSON.
     pub result: Option<Arc<str>>,
+    /// The questions and client calls that it waits for, by their ids, if it waits.
+    pub awaits: Vec<String>,
     /// The run that its message becomes part of.
     pub merged_into: Option<AgentRunId>,
 }
@@ -184,7 +186,16 @@ pub struct RunChange {
 impl RunChange {
     /// Returns a change to this state, and nothing else.
     pub fn new(id: AgentRunId, state: AgentRunState) -> Self {
-        Self { id, state, generation: None, last_event: None, detail: None, result: None, merged_into: None }
+        Self {
+            id,
+            state,
+            generation: None,
+            last_event: None,
+            detail: None,
+            result: None,
+            awaits: Vec::new(),
+            merged_into: None,
+        }
     }
 }
 
@@ -213,6 +224,9 @@ pub trait AgentRuns {
     fn open_runs(&self, user: &str, session: &SessionKey) -> Reply<Vec<AgentRun>>;
     /// Returns the sessions that have runs which have not ended, the oldest first.
     fn sessions_with_work(&self) -> Reply<Vec<(String, SessionKey)>>;
+    /// Returns the sessions whose runs wait and can go on: a question is no longer open, a client call has its result, or the run is to
+    /// be stopped.
+    fn sessions_to_wake(&self, now: Millis) -> Reply<Vec<(String, SessionKey)>>;
     /// Returns the runs of a session, the latest first.
     fn runs_of_session(&self, id: &SessionId, limit: u32) -> Reply<Vec<AgentRun>>;
     /// Asks that a run be stopped. One that has not begun ends here, with this result.
