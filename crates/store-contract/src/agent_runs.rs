@@ -383,3 +383,41 @@ pub fn runs_of_a_session_are_listed_the_latest_first(fresh: &Fresh) {
         assert_eq!(runs("none", 9), "");
     });
 }
+
+pub fn a_session_is_woken_when_its_run_has_what_it_waits_for(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let fence = held(store, "s", "main");
+        accepted(store, &incoming("r1", "main"));
+        turn(store, "s", fence, "r1", Running);
+        let call = pincer_store::ClientCall {
+            id: "call".into(),
+            run: "r1".into(),
+            name: "t".into(),
+            arguments: "{}".into(),
+            created_at: 1,
+            result: None,
+        };
+        store.ask_client(&call).expect("asked");
+        let waits = |ids: &[&str]| {
+            let awaits = ids.iter().map(|id| (*id).to_owned()).collect();
+            let change = RunChange { awaits, ..change("r1", Waiting) };
+            store.commit_session("s", fence, &changing([change])).expect("waits");
+        };
+        let woken = |now| store.sessions_to_wake(now).expect("read");
+        let main = [("me".to_owned(), "main".into())];
+        waits(&["call"]);
+        assert_eq!(woken(0), []);
+        // A question that is gone is nothing to wait for.
+        waits(&["call", "gone"]);
+        assert_eq!(woken(0), main);
+        waits(&["call"]);
+        store.answer_client("r1", "call", "{}").expect("answered");
+        assert_eq!(woken(0), main);
+        turn(store, "s", fence, "r1", Running);
+        assert_eq!(woken(0), [], "it goes on already");
+        waits(&[]);
+        assert_eq!(woken(0), []);
+        store.stop_run("r1", "{}", 5).expect("asked");
+        assert_eq!(woken(0), main);
+    });
+}

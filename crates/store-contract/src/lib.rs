@@ -64,6 +64,7 @@ impl Fresh {
 macro_rules! contract {
     ($fresh:expr) => {
         $crate::contract! { @cases $fresh,
+            agent_runs::a_session_is_woken_when_its_run_has_what_it_waits_for,
             agent_runs::a_message_is_accepted_once_per_key,
             agent_runs::a_message_makes_its_session_once,
             agent_runs::a_message_with_its_answer_has_ended_when_it_is_stored,
