@@ -20,6 +20,7 @@ mod usage;
 mod usage_agent;
 mod usage_bench;
 mod usage_mcp;
+mod usage_sessions;
 mod usage_setup;
 
 use std::io;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
         }
         Command::Agent(arguments) => commands::agent::run(&cli.locations, &arguments),
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
+        Command::Sessions(arguments) => commands::sessions::run(&cli.locations, &arguments),
         Command::Demo => commands::demo::run(),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),

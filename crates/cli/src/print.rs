@@ -93,9 +93,16 @@ pub(crate) fn exit_code(code: u8) -> u8 {
 
 /// Prints to stdout. A reader that has gone away is no error of ours (`pincer exec … | head -1`); a full disk is.
 pub(crate) fn line(text: &str) {
-    let stdout = io::stdout();
     // A program's text must not move the cursor, change colours or rename the window of whoever reads it.
-    let text = if stdout.is_terminal() { harmless(text) } else { text.to_owned() };
+    match io::stdout().is_terminal() {
+        true => prepared(&harmless(text)),
+        false => prepared(text),
+    }
+}
+
+/// Prints text to stdout as it is: our own colours, and texts of others that are escaped already.
+pub(crate) fn prepared(text: &str) {
+    let stdout = io::stdout();
     match writeln!(stdout.lock(), "{text}").and_then(|()| stdout.lock().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             note(&format!("error: standard output cannot be written: {error}"));

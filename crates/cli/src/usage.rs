@@ -9,6 +9,7 @@ use crate::log;
 use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_mcp::McpArguments;
+use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DoctorArguments, InitArguments};
 
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
@@ -125,6 +126,20 @@ Examples:
 
 An id may be shortened as long as only one run begins so.")]
     Runs(RunsArguments),
+    /// Look at sessions and change them: list, show, search, rename, fork, reset, abort, delete, export, import
+    #[command(after_help = "\
+Examples:
+  pincer sessions list
+  pincer sessions show main
+  pincer sessions search invoice march
+  pincer sessions fork main other --at 0199a1b2c3
+  pincer sessions abort main
+  pincer sessions export main main.jsonl
+
+A session is named by its key. One that a reset left behind is named by its id: `pincer sessions list --all` shows it, and its
+beginning is enough.
+Exit codes: 0 done, 1 failed, 2 wrong usage: no such session, a key that is taken, a damaged file.")]
+    Sessions(SessionsArguments),
     /// Show what Pincer does: a few cells, one of them suspended and continued
     #[command(after_help = "Example:\n  pincer demo")]
     Demo,

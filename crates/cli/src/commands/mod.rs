@@ -26,4 +26,5 @@ pub(crate) mod models;
 pub(crate) mod plugins;
 pub(crate) mod runs;
 pub(crate) mod secrets;
+pub(crate) mod sessions;
 pub(crate) mod tools;

@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 16] = [
+const DOCUMENTS: [&str; 17] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -25,6 +25,7 @@ const DOCUMENTS: [&str; 16] = [
     "docs/models.md",
     "docs/operators.md",
     "docs/programs.md",
+    "docs/sessions.md",
     "docs/cli.md",
     "docs/config.md",
     "docs/plugins.md",
@@ -107,6 +108,12 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         ),
         (&["wait"], &["--json", "--timeout-ms", "--session"]),
         (&["runs"], &["--json", "--session"]),
+        (&["sessions"], &["--json"]),
+        (&["sessions", "list"], &["--all", "--limit"]),
+        (&["sessions", "show"], &["--all-branches", "--full", "--id"]),
+        (&["sessions", "search"], &["--limit"]),
+        (&["sessions", "fork"], &["--at"]),
+        (&["sessions", "delete"], &["--yes"]),
         (&["demo"], &[]),
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
         (&["tools", "call"], &["--json", "--session"]),

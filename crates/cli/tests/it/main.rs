@@ -23,6 +23,8 @@ mod mcp_variables;
 mod models;
 mod plugins;
 mod secrets;
+mod sessions;
+mod sessions_runs;
 mod starts;
 mod tools;
 mod trust;

@@ -1,0 +1,108 @@
+//! Commands that stop what goes on in a session. They need an agent: a run whose process is gone is ended here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_agent::{Agent, AgentError, StoppedRuns, WaitStatus};
+use pincer_runtime::{EngineStart, ModelSetup, Runtime, RuntimeOptions};
+use pincer_store::Session;
+use serde_json::json;
+
+use crate::opened::options;
+use crate::print::{chain, count};
+use crate::refused::Refused;
+use crate::usage::LocationArguments;
+use crate::{FAILED, WRONG_USAGE, settings, state};
+
+use super::find::{current, key as shown};
+use super::{Told, user};
+
+/// How long the end of a run is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl From<AgentError> for Refused {
+    fn from(error: AgentError) -> Self {
+        Self(FAILED, chain(&error))
+    }
+}
+
+pub(super) async fn abort(locations: &LocationArguments, key: &str) -> Result<Told, Refused> {
+    let agent = agent(locations)?;
+    let told = stopped(&agent, key).await;
+    end(&agent).await;
+    told
+}
+
+pub(super) async fn reset(locations: &LocationArguments, key: &str) -> Result<Told, Refused> {
+    let agent = agent(locations)?;
+    let told = begun_anew(&agent, key).await;
+    end(&agent).await;
+    told
+}
+
+fn agent(locations: &LocationArguments) -> Result<Agent, Refused> {
+    let loaded = settings::read(locations).map_err(|error| Refused(WRONG_USAGE, chain(&error)))?;
+    settings::warn(&loaded);
+    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
+    let options = options(locations, loaded).map_err(|error| Refused(FAILED, chain(&error)))?;
+    let options = RuntimeOptions { engine: EngineStart::WhenNeeded, ..options };
+    let runtime = Runtime::open(options).map_err(|error| Refused(FAILED, chain(&error)))?;
+    Ok(Agent::new(Arc::new(runtime), models))
+}
+
+async fn end(agent: &Agent) {
+    agent.close().await;
+    agent.runtime().shutdown(Duration::ZERO).await;
+}
+
+async fn stopped(agent: &Agent, key: &str) -> Result<Told, Refused> {
+    let user = user();
+    let session = current(agent.runtime().store(), &user, key).await?;
+    let stopped = stop(agent, &user, &session).await?;
+    let text = in_words(&stopped).unwrap_or_else(|| format!("nothing was going on in {}", shown(key)));
+    let StoppedRuns { active, queued } = stopped;
+    Ok(Some((json!({ "key": session.key, "id": session.id, "active": active, "queued": queued }), text)))
+}
+
+async fn begun_anew(agent: &Agent, key: &str) -> Result<Told, Refused> {
+    let user = user();
+    let before = current(agent.runtime().store(), &user, key).await?;
+    // Messages that have not begun are taken back: this process ends, and would leave one of them half answered.
+    let stopped = stop(agent, &user, &before).await?;
+    let session = agent.reset(&user, &before.key, "reset").await?;
+    let anew = format!("{} begins anew. The session before: pincer sessions show {} --id", shown(key), before.id);
+    let text = in_words(&stopped).into_iter().chain([anew]).collect::<Vec<_>>().join("\n");
+    let StoppedRuns { active, queued } = stopped;
+    let document = json!({
+        "key": session.key,
+        "id": session.id,
+        "before": before.id,
+        "active": active,
+        "queued": queued,
+    });
+    Ok(Some((document, text)))
+}
+
+/// Stops all runs of a session, and waits until the one that went on has ended.
+async fn stop(agent: &Agent, user: &str, session: &Session) -> Result<StoppedRuns, Refused> {
+    let stopped = agent.stop_session(user, &session.key).await?;
+    if let Some(run) = &stopped.active {
+        let waited = agent.wait(user, run, PATIENCE).await?;
+        if matches!(waited.status, WaitStatus::Timeout | WaitStatus::Pending) {
+            let error = format!("{run} was told to stop, and has not ended within {} s", PATIENCE.as_secs());
+            return Err(Refused(FAILED, format!("{error}: end the process that works on it, and try again")));
+        }
+    }
+    Ok(stopped)
+}
+
+/// Returns what was stopped, if anything was.
+fn in_words(stopped: &StoppedRuns) -> Option<String> {
+    let messages = count(stopped.queued.len(), "message");
+    match (&stopped.active, stopped.queued.len()) {
+        (None, 0) => None,
+        (Some(run), 0) => Some(format!("stopped {run}")),
+        (Some(run), _) => Some(format!("stopped {run}, and took back {messages} that had not begun")),
+        (None, _) => Some(format!("took back {messages} that had not begun")),
+    }
+}
