@@ -177,12 +177,6 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
         if positions.insert(read.id.clone(), position).is_some() {
             return Err(ImportError::Twice { line: number + 1, id: read.id });
         }
-        if read.kind == EntryKind::Compaction
-            && let Ok(compaction) = serde_json::from_str::<crate::Compaction>(&read.body)
-        {
-            let kept = positions.get(&compaction.first_kept_entry_id).copied();
-            imported.context_from = kept.unwrap_or(position);
-        }
         if read.kind == EntryKind::SessionInfo {
             #[derive(Deserialize)]
             struct Info {
@@ -201,7 +195,27 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
             at,
         });
     }
+    imported.context_from = context_from(&imported.entries, &positions);
     Ok(imported)
+}
+
+/// Returns the first entry that a model is sent: what the last compaction of the branch in use keeps, or the first of all.
+fn context_from(entries: &[NewEntry], positions: &HashMap<String, u32>) -> u32 {
+    let at = |position: u32| entries.get(position as usize - 1);
+    let is_leaf = |entry: &NewEntry| !matches!(entry.attach, Attach::Beside(_));
+    let mut next = entries.iter().rposition(is_leaf).map(|index| index as u32 + 1);
+    while let Some((position, entry)) = next.and_then(|position| Some((position, at(position)?))) {
+        if entry.kind == EntryKind::Compaction
+            && let Ok(compaction) = serde_json::from_str::<crate::Compaction>(&entry.body)
+        {
+            return positions.get(&compaction.first_kept_entry_id).copied().unwrap_or(position);
+        }
+        next = match entry.attach {
+            Attach::Under(parent) => parent,
+            Attach::Beside(_) | Attach::Leaf => None,
+        };
+    }
+    1
 }
 
 struct ReadEntry {
@@ -237,7 +251,7 @@ fn read(
     let body = serde_json::to_string(&members).unwrap_or_default();
     let custom = || serde_json::from_str::<Custom>(&body).ok();
     let (kind, body) = match EntryKind::from_word(&word) {
-        Some(EntryKind::Custom) if custom().is_some_and(|custom| custom.custom_type == NESTED) => {
+        Some(EntryKind::Custom) if parent.is_some() && custom().is_some_and(|custom| custom.custom_type == NESTED) => {
             let data = custom().and_then(|custom| custom.data);
             (EntryKind::NestedCall, data.map(|data| data.to_string()).unwrap_or_default())
         }
@@ -337,6 +351,27 @@ mod tests {
         check(&format!("{header}\n{{\"type\":\"message\",\"message\":7}}"), "line 2");
         let cut = import(&format!("{header}\n{twice}\n{{\"type\":\"cus")).expect("passed over");
         assert_eq!((cut.entries.len(), cut.warnings.len()), (1, 1));
+    }
+
+    #[test]
+    fn only_a_compaction_of_the_branch_in_use_shortens_what_is_sent() {
+        let line = |id: &str, parent: &str, kind: &str, rest: &str| {
+            format!("{{\"type\":\"{kind}\",\"id\":\"{id}\",\"parentId\":{parent}{rest}}}")
+        };
+        let text = |last: &str| {
+            let note = ",\"customType\":\"t\"";
+            let compaction = ",\"summary\":\"s\",\"firstKeptEntryId\":\"b\"";
+            [
+                "{\"type\":\"session\",\"version\":3}".to_owned(),
+                line("a", "null", "custom", note),
+                line("b", "\"a\"", "custom", note),
+                line("c", "\"b\"", "compaction", compaction),
+                line("d", last, "custom", note),
+            ]
+            .join("\n")
+        };
+        let from = |last: &str| import(&text(last)).expect("a session").context_from;
+        assert_eq!((from("\"c\""), from("\"b\"")), (2, 1));
     }
 
     #[test]
