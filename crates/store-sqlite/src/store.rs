@@ -94,6 +94,30 @@ impl SqliteStore {
         let _ = self.core.commits.set(hook);
     }
 
+    /// Returns how many rows all tables have together. Benchmarks compare it before and after.
+    #[doc(hidden)]
+    pub fn row_count(&self) -> Result<i64, SqliteError> {
+        let connection = self.core.lock();
+        let count = || {
+            // No indexes, and nothing of SQLite's own.
+            let mut tables = connection.prepare(
+                "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name NOT LIKE 'sqlite_%'",
+            )?;
+            let names = tables.query_map([], |row| row.get::<_, String>(0))?;
+            let count = |name: String| {
+                connection.query_row(&format!("SELECT count(*) FROM \"{name}\""), [], |row| row.get::<_, i64>(0))
+            };
+            names.map(|name| count(name?)).sum::<rusqlite::Result<i64>>()
+        };
+        count().map_err(|error| SqliteError::of(&self.core.path, error))
+    }
+
+    /// Returns how many rows this process has inserted, updated or deleted.
+    #[doc(hidden)]
+    pub fn row_changes(&self) -> u64 {
+        self.core.lock().total_changes()
+    }
+
     /// Fails if the file that is open is no longer the one at its path: what is written now would be gone with this process.
     pub(crate) fn check_there(&self) -> Result<(), SqliteError> {
         self.core.check_there()
