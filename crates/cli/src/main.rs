@@ -110,6 +110,10 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Load(arguments) } => commands::bench_load::run(&arguments),
         Command::Bench { command: BenchCommand::Fair(arguments) } => commands::bench_fair::run(&arguments),
         Command::Bench { command: BenchCommand::Model(arguments) } => commands::bench_model::run(&arguments),
+        Command::Bench { command: BenchCommand::Agent(arguments) } => commands::bench_agent::run(&arguments),
+        Command::Bench { command: BenchCommand::AgentSessions(arguments) } => {
+            commands::bench_agent::run_sessions(&arguments)
+        }
         Command::Bench { command: BenchCommand::ModelServer { script } } => commands::bench_model::serve(&script),
         Command::Bench { command: BenchCommand::ModelClient(arguments) } => commands::bench_model::read(&arguments),
         Command::Bench { command: BenchCommand::Memory(arguments) } => commands::bench_memory::run(&arguments),

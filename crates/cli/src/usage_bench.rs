@@ -31,6 +31,12 @@ pub(crate) enum BenchCommand {
         OpenAI's own client is measured if Node.js and npm are there. It is installed from npm, once, into\n\
         ${XDG_CACHE_HOME:-~/.cache}/pincer-interop.")]
     Model(ModelArguments),
+    /// The agent loop against a scripted model: accepting, ten tools, many sessions at once, going on after a kill
+    #[command(after_help = "Examples:\n  pincer bench agent\n  pincer bench agent --json --runs 200 --sessions 500")]
+    Agent(AgentBenchArguments),
+    /// The process of `bench agent` that many sessions are measured in
+    #[command(hide = true)]
+    AgentSessions(AgentSessionsArguments),
     /// The server that `bench model` measures with: serves a script until its standard input ends
     #[command(hide = true)]
     ModelServer {
@@ -113,6 +119,27 @@ pub(crate) struct ModelArguments {
     /// Print one line of JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct AgentBenchArguments {
+    /// Print one line of JSON per figure
+    #[arg(long)]
+    pub json: bool,
+    /// How often a message is sent in each case. A process is killed a tenth as often, at least three times
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub runs: u32,
+    /// How many sessions are at work at once
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sessions: u32,
+}
+
+#[derive(Args)]
+pub(crate) struct AgentSessionsArguments {
+    /// The address of the model's server
+    pub url: String,
+    /// How many sessions are at work at once
+    pub sessions: u32,
 }
 
 #[derive(Args)]

@@ -265,7 +265,7 @@ async fn measure(rounds: u32) -> Outcome<Report> {
 }
 
 /// Tools of the usual kind: a sentence, a few fields with a sentence each, half of them with a result.
-fn tools() -> Outcome<Vec<Entry>> {
+pub(super) fn tools(count: usize) -> Outcome<Vec<Entry>> {
     let verbs = ["list", "create", "update", "delete", "search"];
     let nouns =
         ["issue", "invoice", "customer", "message", "document", "calendar_event", "branch", "ticket", "file", "order"];
@@ -300,11 +300,11 @@ fn tools() -> Outcome<Vec<Entry>> {
         entry.flags = Flags { trusted: true, ..Flags::default() };
         Ok(entry)
     };
-    (0..TOOLS).map(make).collect()
+    (0..count).map(make).collect()
 }
 
 fn prompt() -> Outcome<Prompt> {
-    let entries = tools()?;
+    let entries = tools(TOOLS)?;
     let direct: Vec<Value> = entries
         .iter()
         .map(|entry| json!({ "name": entry.id.name(), "description": entry.description, "inputSchema": entry.input_schema }))

@@ -3,6 +3,7 @@
 pub(crate) mod agent;
 pub(crate) mod approvals;
 pub(crate) mod backup;
+pub(crate) mod bench_agent;
 pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_fair;

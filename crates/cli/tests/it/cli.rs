@@ -259,6 +259,29 @@ fn bench_prints_every_figure() {
 }
 
 #[test]
+fn bench_agent_prints_every_figure() {
+    let (code, out, err) = said(&run(&["bench", "agent", "--json", "--runs", "1", "--sessions", "5"]));
+    assert_eq!(code, 0, "{err}");
+    let figures: Vec<Value> = out.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let names: Vec<&str> = figures.iter().filter_map(|figure| figure["figure"].as_str()).collect();
+    assert_eq!(
+        names,
+        [
+            "accept_to_request",
+            "ten_tools_direct",
+            "ten_tools_direct_in_a_row",
+            "ten_tools_program",
+            "concurrent_sessions",
+            "continued_after_kill",
+            "continued_after_kill",
+        ]
+    );
+    let requests: Vec<&Value> = figures[1..4].iter().map(|figure| &figure["requests"]).collect();
+    assert_eq!(requests, [2, 11, 2]);
+    assert_eq!((&figures[4]["complete"], &figures[4]["error"]), (&5.into(), &Value::Null), "{out}");
+}
+
+#[test]
 fn help_has_examples() {
     for arguments in [&["exec", "--help"][..], &["demo", "--help"], &["bench", "cells", "--help"]] {
         let (code, out, _) = said(&run(arguments));

@@ -131,6 +131,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "calls"], &["--json", "--rounds"]),
         (&["bench", "mcp"], &["--json", "--rounds"]),
         (&["bench", "model"], &["--json"]),
+        (&["bench", "agent"], &["--json", "--runs", "--sessions"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

@@ -239,16 +239,17 @@ async fn consumed(
     streams: usize,
     rounds: usize,
 ) -> Outcome<Consumed> {
-    let (url, mut server) = served(script).await?;
+    let (url, mut server) = served(&script.file).await?;
     let output = client(&url, script, streams, rounds)?.stdin(Stdio::null()).kill_on_drop(true).output().await?;
     server.kill().await?;
     let figures = serde_json::from_slice(&output.stdout);
     figures.map_err(|_| format!("the client failed: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
 }
 
-async fn served(script: &Script) -> Outcome<(String, Child)> {
+/// Starts a process that serves a script. Returns its address, and the process: it ends when that is dropped.
+pub(super) async fn served(script: &Path) -> Outcome<(String, Child)> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.args(["bench", "model-server"]).arg(&script.file);
+    command.args(["bench", "model-server"]).arg(script);
     let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
     let stdout = server.stdout.take().ok_or("the server has no output")?;
     let url = BufReader::new(stdout).lines().next_line().await?.ok_or("the server did not start")?;
