@@ -93,7 +93,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => commands::agent::run(&cli.locations, &arguments),
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Sessions(arguments) => commands::sessions::run(&cli.locations, &arguments),
-        Command::Demo => commands::demo::run(),
+        Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),

@@ -10,7 +10,7 @@ use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_mcp::McpArguments;
 use crate::usage_sessions::SessionsArguments;
-use crate::usage_setup::{DoctorArguments, InitArguments};
+use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
 
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
 #[derive(Parser)]
@@ -140,9 +140,9 @@ A session is named by its key. One that a reset left behind is named by its id: 
 beginning is enough.
 Exit codes: 0 done, 1 failed, 2 wrong usage: no such session, a key that is taken, a damaged file.")]
     Sessions(SessionsArguments),
-    /// Show what Pincer does: a few cells, one of them suspended and continued
+    /// Show what Pincer does: programs, approvals, a kill in the middle, and a whole agent turn with a scripted model
     #[command(after_help = "Example:\n  pincer demo")]
-    Demo,
+    Demo(DemoArguments),
     /// Look at the catalog: which tools there are, and why one is in it or not
     #[command(after_help = "\
 Examples:

@@ -1,4 +1,4 @@
-//! What `pincer init` and `pincer doctor` understand.
+//! The arguments of `pincer init`, `pincer doctor` and `pincer demo`.
 
 use clap::Args;
 
@@ -26,4 +26,11 @@ pub(crate) struct DoctorArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArguments {
+    /// Be the MCP server that the demo calls
+    #[arg(long, hide = true)]
+    pub bank: bool,
 }

@@ -224,7 +224,7 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
 }
 
 #[test]
-fn demo_tells_of_a_program_that_searches_asks_is_killed_and_goes_on() {
+fn demo_tells_of_a_program_and_of_an_agent_that_are_killed_and_go_on() {
     let (code, out, err) = said(&run(&["demo"]));
     assert_eq!(code, 0, "{err}");
     for part in [
@@ -236,6 +236,13 @@ fn demo_tells_of_a_program_that_searches_asks_is_killed_and_goes_on() {
         "8 calls in the journal, `write` 1 time",
         "past its deadline",
         "still here",
+        "The model is a script on this machine",
+        "✓ openclaw:core:exec",
+        "the process that worked on this is gone",
+        "✓ mcp:bank:rate",
+        "→ Ada's orders are in the ledger: 50 dollars, which are 46 euros.",
+        "The ledger has 1 line: ada 50.",
+        "The model was asked 2 times",
     ] {
         assert!(out.contains(part), "{part} is not in:\n{out}");
     }

@@ -1,5 +1,8 @@
 //! `pincer demo`: the main job, told step by step, with the real parts: this very program, its tools, its store, and a kill.
 
+mod agent_turn;
+mod bank;
+
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,9 +18,13 @@ use serde_json::Value;
 
 use crate::cells::Outcome;
 use crate::print::{bytes, chain, line, note, time};
+use crate::usage_setup::DemoArguments;
 use crate::{DONE, FAILED, WAITING, notices};
 
-pub(crate) fn run() -> u8 {
+pub(crate) fn run(arguments: &DemoArguments) -> u8 {
+    if arguments.bank {
+        return bank::serve();
+    }
     let place = std::env::temp_dir().join(format!("pincer-demo-{}", std::process::id()));
     let told = tell(&place);
     // It is the demo's own, and holds nothing that anybody needs.
@@ -99,10 +106,12 @@ fn tell(place: &Path) -> Outcome<()> {
     line(&format!("   {} calls in the journal, `write` {writes} time", calls.len()));
 
     hostile_cells()?;
+    agent_turn::tell(&place.join("agent"), &place.join("work"))?;
     // As it was called: a first-time reader has nothing named `pincer` on the path.
     let pincer = std::env::args().next().unwrap_or_else(|| "pincer".into());
     line(&format!("\nTry your own:  {pincer} exec -e 'return (await tools.ls({{}})).entries.length'"));
-    line(&format!("Measure it:    {pincer} bench cells && {pincer} bench calls"));
+    line(&format!("Ask a model:   {pincer} init && {pincer} agent -m 'Which files are here?'"));
+    line(&format!("Measure it:    {pincer} bench cells && {pincer} bench calls && {pincer} bench agent"));
     Ok(())
 }
 
