@@ -54,6 +54,14 @@ fn use_once(connection: &Connection, id: &ApprovalId, run: &RunId, seq: u32) -> 
     Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
 }
 
+/// Closes the question about a call that something else allows: it must not look as if the call had not been made.
+fn close(connection: &Connection, run: &RunId, seq: u32) -> rusqlite::Result<()> {
+    let close = "UPDATE approval SET used = 1, state = iif(state = 'pending', 'cancelled', state),
+                 decided_by = iif(state = 'pending', 'a grant', decided_by) WHERE run = ?1 AND seq = ?2 AND used = 0";
+    connection.prepare_cached(close)?.execute((run.as_str(), seq))?;
+    Ok(())
+}
+
 fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<ApprovalId>> {
     let mut expire = connection
         .prepare_cached("UPDATE approval SET state = ?1 WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
@@ -177,7 +185,13 @@ impl Approvals for SqliteStore {
         self.transaction(Safety::Power, 0, move |connection| match &permission {
             // The journal has no row that would keep the call from being made twice.
             Permission::Answer(id) => Ok(use_once(connection, id, &run, seq)?),
-            permission => spend(connection, &run, seq, permission),
+            permission => {
+                let is_spent = spend(connection, &run, seq, permission)?;
+                if is_spent {
+                    close(connection, &run, seq)?;
+                }
+                Ok(is_spent)
+            }
         })
     }
 

@@ -5,6 +5,7 @@ mod direct;
 mod faults;
 mod programs;
 mod queue;
+mod races;
 mod recovery;
 mod waiting;
 mod world;

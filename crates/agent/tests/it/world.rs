@@ -10,7 +10,7 @@ use pincer_catalog::{Entry, Flags};
 use pincer_config::Loaded;
 use pincer_runtime::{BuiltIn, EngineStart, ModelSetup, Runtime, RuntimeOptions};
 use pincer_scripted::{Script, Server};
-use pincer_store::{AgentRunId, EntryPage, SessionKey, Sessions};
+use pincer_store::{AgentRunId, EntryPage, Leases, SessionKey, Sessions};
 use pincer_testkit::house::engine;
 use pincer_tools::{FnTool, ToolCall, ToolError};
 use serde_json::{Value, json};
@@ -143,6 +143,22 @@ impl World {
     pub(crate) fn another(&self) -> World {
         let (server, directory) = (Arc::clone(&self.server), Arc::clone(&self.directory));
         open(server, directory, self.effects.clone(), &self.config)
+    }
+
+    /// Waits until so many calls of `gate` have begun.
+    pub(crate) async fn busy(&self, calls: usize) {
+        within(async {
+            while self.begun.load(Ordering::SeqCst) < calls {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    }
+
+    /// What is left when the process dies: the store, and a lease that nobody holds.
+    pub(crate) async fn dies(&self) {
+        self.agent.close().await;
+        self.agent.runtime().leases().release();
     }
 
     pub(crate) fn key(&self) -> SessionKey {
