@@ -154,12 +154,15 @@ impl Turn {
                     }
                 }
                 transcript::Step::Calls(open) => {
+                    let answered = self.answered_calls().await?;
                     let waits = Box::pin(self.make_calls(open, is_recovered)).await?;
                     if self.stop.token.is_cancelled() {
                         continue;
                     }
-                    if let Some(waits) = waits {
-                        return self.suspend(waits).await;
+                    if let Some(waits) = waits
+                        && let Some(left) = self.suspend(waits, &answered).await?
+                    {
+                        return Ok(left);
                     }
                 }
                 transcript::Step::End => {
@@ -466,10 +469,21 @@ impl Turn {
         self.lane.commit(step, &self.agent.closing).await.map(drop)
     }
 
-    /// Leaves the run until a person has answered, or its sender has made a call.
-    async fn suspend(&self, waits: Waits) -> Result<Left, Lost> {
+    /// Returns the calls that the sender of the run has made.
+    async fn answered_calls(&self) -> Result<HashSet<String>, Lost> {
+        if self.request.client_tools.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let calls = self.lane.store.client_calls(&self.run.id).await.map_err(Lost::Unstored)?;
+        Ok(calls.into_iter().filter(|call| call.result.is_some()).map(|call| call.id).collect())
+    }
+
+    /// Leaves the run until a person has answered, or its sender has made a call. If the sender has made one since `answered` was
+    /// read, the run goes on: that call may be the one that it waits for.
+    async fn suspend(&self, waits: Waits, answered: &HashSet<String>) -> Result<Option<Left>, Lost> {
         let now = self.lane.store.now();
         let Waits { approvals, for_caller, programs } = waits;
+        self.state().detail.programs = programs;
         let (mut happenings, mut questions) = (Vec::new(), Vec::new());
         for id in &approvals {
             let approval = self.lane.store.approval(id).await.map_err(Lost::Unstored)?;
@@ -483,6 +497,9 @@ impl Turn {
             true => self.lane.store.client_calls(&self.run.id).await.map_err(Lost::Unstored)?,
             false => Vec::new(),
         };
+        if calls.iter().any(|call| call.result.is_some() && !answered.contains(&call.id)) {
+            return Ok(None);
+        }
         let calls: Vec<_> = calls.into_iter().filter(|call| call.result.is_none()).collect();
         let phase = if questions.is_empty() { "waiting-client" } else { "waiting-approval" };
         let open_calls: Vec<OpenClientCall> = calls
@@ -502,7 +519,6 @@ impl Turn {
             let mut state = self.state();
             state.detail.approvals = approvals;
             state.detail.client_calls = calls.into_iter().map(|call| call.id).collect();
-            state.detail.programs = programs;
             state.detail.waiting_since = Some(now);
             state.detail.to_json()
         };
@@ -523,7 +539,7 @@ impl Turn {
             ..Step::default()
         };
         self.lane.commit(step, &self.stop.token).await?;
-        Ok(Left::Waiting)
+        Ok(Some(Left::Waiting))
     }
 }
 

@@ -1,8 +1,11 @@
 //! What happens in the moments between two steps.
 
+use pincer_agent::{ClientTool, Request, Status};
+use pincer_store::ClientCalls;
 use pincer_tools::Answer;
+use serde_json::json;
 
-use crate::world::{USER, calls, conversation, text, world};
+use crate::world::{USER, calls, conversation, text, within, world};
 
 const ASK: &str = "approvals: { rules: [{ match: 'plugin:test:*', decision: 'ask' }] }";
 
@@ -23,4 +26,27 @@ async fn a_call_that_a_grant_allowed_is_not_made_again_after_a_crash() {
         assert_eq!(outcome.text(), "I cannot know.", "{outcome:?}");
         assert_eq!(other.effects.all(), [""; 0], "{answer:?}: both had begun");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_of_the_sender_that_comes_before_the_run_waits_is_taken() {
+    let first = "{ parts: [{ call: { id: 'c1', name: 'ask_user', arguments: {} } }, \
+                 { call: { id: 'c2', name: 'gate', arguments: { n: 2 } } }] }";
+    let world = world(&conversation(&[first.into(), text("Thanks.")]), "");
+    let tool =
+        ClientTool { name: "ask_user".into(), description: "Asks.".into(), parameters: json!({ "type": "object" }) };
+    let run = world.submit(Request { client_tools: vec![tool], ..Request::new("Ask.") }).await;
+    world.busy(1).await;
+    let store = world.agent.runtime().store();
+    within(async {
+        while store.client_calls(&run).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    // The other call of the reply goes on, so the run does not wait yet.
+    assert!(world.agent.answer_client(USER, &run, "c1", Ok(json!("blue"))).await.unwrap());
+    world.gate.add_permits(1);
+    let outcome = world.outcome(&run).await;
+    assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Thanks.".to_owned()), "{outcome:?}");
 }
