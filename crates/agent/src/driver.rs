@@ -9,7 +9,6 @@ use pincer_store::{
     AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, Entry, EntryKind,
     EntryPage, Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
 };
-use pincer_tools::CatchPanic;
 use serde_json::{Value, json};
 
 use crate::agent::Inner;
@@ -332,11 +331,7 @@ async fn work(
     turn.plan.deadline = Some(Instant::now() + left);
     let left_as = tokio::select! {
         biased;
-        left_as = CatchPanic(Box::pin(turn.work())) => left_as.unwrap_or_else(|| {
-            // A bug of ours. The run must not be tried again and again.
-            tracing::error!(run = %turn.run.id, "the run broke down");
-            Left::Broken
-        }),
+        left_as = turn.work() => left_as,
         () = agent.closing.cancelled() => {
             stop.stop(StopReason::Lost);
             Left::Lost
@@ -350,12 +345,6 @@ async fn work(
     match left_as {
         Left::Ended | Left::Waiting => Duration::ZERO,
         Left::Lost => TRY_AGAIN,
-        Left::Broken => {
-            let error =
-                AgentError::Command("the run broke down: this is a bug of Pincer, and the log says where".into());
-            fail(&turn.run, &turn.request, &turn.lane, &error, agent).await;
-            Duration::ZERO
-        }
     }
 }
 

@@ -104,8 +104,6 @@ pub(crate) enum Left {
     Waiting,
     /// It is no longer in the hands of this process, or the store does not take what it comes to.
     Lost,
-    /// The work on it panicked.
-    Broken,
 }
 
 /// What a run waits for.
@@ -203,7 +201,7 @@ impl Turn {
             Asked::Failed(error) => self.failed(&error).await.map(|()| Next::Ended),
             Asked::Stopped(text) => match self.stopped(Some(text)).await? {
                 Left::Ended => Ok(Next::Ended),
-                Left::Waiting | Left::Lost | Left::Broken => Ok(Next::GoOn),
+                Left::Waiting | Left::Lost => Ok(Next::GoOn),
             },
         }
     }
