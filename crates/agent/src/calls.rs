@@ -9,7 +9,7 @@ use futures_util::stream::FuturesUnordered;
 use pincer_catalog::Flags;
 use pincer_model::{Content, Image};
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
-use pincer_tools::{Call, CallError, Effect, Outcome, UpdateSink};
+use pincer_tools::{Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -217,11 +217,17 @@ impl Turn {
             input: open.call.arguments.clone().into(),
             ..Call::default()
         };
-        let mut calling = Box::pin(self.agent.runtime.call_with(&self.scope, call, sink.clone()));
+        // It may break down around its tool too, in an observer.
+        let mut calling = CatchPanic(Box::pin(self.agent.runtime.call_with(&self.scope, call, sink.clone())));
         loop {
             tokio::select! {
                 biased;
-                outcome = &mut calling => return CallEnd::Settled(content_of(outcome), Vec::new()),
+                outcome = &mut calling => {
+                    let broken = || CallResult::error(format!(
+                        "The call of {} broke down. It may or may not have run. Check before you retry.", open.call.name
+                    ));
+                    return CallEnd::Settled(outcome.map_or_else(broken, content_of), Vec::new());
+                }
                 () = sink.asked.notified() => {}
             }
             if let Some(waits) = self.waits(&sink).await

@@ -9,6 +9,7 @@ use pincer_store::{
     AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, Entry, EntryKind,
     EntryPage, Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
 };
+use pincer_tools::{BoxFuture, CatchPanic};
 use serde_json::{Value, json};
 
 use crate::agent::Inner;
@@ -70,9 +71,9 @@ pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
                 continue;
             }
             Ok(Work::Later(pause)) => pause,
-            Ok(Work::GoOn(run, session)) => Box::pin(go_on(&agent, *run, session)).await.unwrap_or(TRY_AGAIN),
+            Ok(Work::GoOn(run, session)) => worked(&agent, &user, &key, Box::pin(go_on(&agent, *run, session))).await,
             Ok(Work::Begin(runs, left_out, session)) => {
-                Box::pin(begin(&agent, runs, left_out, session)).await.unwrap_or(TRY_AGAIN)
+                worked(&agent, &user, &key, Box::pin(begin(&agent, runs, left_out, session))).await
             }
             Err(error) => {
                 tracing::warn!(session = %key, "the session cannot be worked on and is tried again: {error}");
@@ -93,6 +94,37 @@ pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
             () = tokio::time::sleep(pause) => {}
         }
     }
+}
+
+/// Waits for the work on a run. If it panics, the run fails: the session must not be left to a task that is gone.
+async fn worked(
+    agent: &Arc<Inner>,
+    user: &str,
+    key: &SessionKey,
+    work: BoxFuture<'_, Result<Duration, StoreError>>,
+) -> Duration {
+    match CatchPanic(work).await {
+        Some(worked) => worked.unwrap_or(TRY_AGAIN),
+        None => {
+            tracing::error!(session = %key, "the work on a run broke down: this is a bug");
+            if let Err(error) = fail_broken(agent, user, key).await {
+                tracing::warn!(session = %key, "the failure of the run could not be stored: {error}");
+            }
+            TRY_AGAIN
+        }
+    }
+}
+
+/// Ends the run that this process was at work on when it broke down.
+async fn fail_broken(agent: &Arc<Inner>, user: &str, key: &SessionKey) -> Result<(), StoreError> {
+    if let Work::GoOn(run, session) = next_work(agent, user, key).await?
+        && run.state == AgentRunState::Running
+        && let Some((run, lane)) = taken(agent, *run, &session).await?
+    {
+        let request = Request::parse(&run.request).unwrap_or_default();
+        fail(&run, &request, &lane, &AgentError::Broken(run.id.clone()), agent).await;
+    }
+    Ok(())
 }
 
 async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, StoreError> {
@@ -130,8 +162,8 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
         false => vec![first.clone()],
     };
     if let (Some(quiet), Some(last)) = (request.debounce_ms, together.last()) {
-        let quiet_at = last.created_at + i64::try_from(quiet).unwrap_or(i64::MAX);
-        let left = quiet_at - store.now();
+        let quiet_at = last.created_at.saturating_add(i64::try_from(quiet).unwrap_or(i64::MAX));
+        let left = quiet_at.saturating_sub(store.now());
         if left > 0 {
             return Ok(Work::Later(Duration::from_millis(u64::try_from(left).unwrap_or(0))));
         }
@@ -243,9 +275,16 @@ fn started(agent: &Inner, request: &Request, session: &Session, now: Millis) -> 
 
 /// Goes on with a run that waits and can go on, or whose process is gone.
 async fn go_on(agent: &Arc<Inner>, run: AgentRun, session: Session) -> Result<Duration, StoreError> {
-    let store = &agent.store;
     let request = Request::parse(&run.request).unwrap_or_default();
     let _slot = agent.slots.take(request.priority).await;
+    let was_waiting = run.state == AgentRunState::Waiting;
+    let Some((run, lane)) = taken(agent, run, &session).await? else { return Ok(Duration::ZERO) };
+    Ok(Box::pin(work(agent, run, request, lane, session, !was_waiting)).await)
+}
+
+/// Takes a run that has begun. Returns nothing if another process was faster.
+async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<Option<(AgentRun, Lane)>, StoreError> {
+    let store = &agent.store;
     let own = agent.leases.hold().await?;
     let (was_waiting, now) = (run.state == AgentRunState::Waiting, store.now());
     let generation = run.generation + 1;
@@ -268,13 +307,13 @@ async fn go_on(agent: &Arc<Inner>, run: AgentRun, session: Session) -> Result<Du
     let commit = SessionCommit { entries: vec![entry], runs: vec![change], now, ..SessionCommit::default() };
     let fence = match store.claim_session(&session.id, session.fence, &own, commit).await {
         Ok(fence) => fence,
-        Err(StoreError::SessionFenced { .. } | StoreError::Missing { .. }) => return Ok(Duration::ZERO),
+        Err(StoreError::SessionFenced { .. } | StoreError::Missing { .. }) => return Ok(None),
         Err(error) => return Err(error),
     };
     feed.committed(prepared);
     let run = store.agent_run(&run.id).await?;
     let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
-    Ok(Box::pin(work(agent, run, request, lane, session, !was_waiting)).await)
+    Ok(Some((run, lane)))
 }
 
 /// Returns what is told when a run goes on.
@@ -328,7 +367,8 @@ async fn work(
     let spent = turn.run.started_at.map_or(0, |at| turn.lane.store.now() - at - paused);
     let left = limit.saturating_sub(Duration::from_millis(u64::try_from(spent).unwrap_or(0)));
     let mut turn = turn;
-    turn.plan.deadline = Some(Instant::now() + left);
+    // One beyond what a clock can tell is none.
+    turn.plan.deadline = Instant::now().checked_add(left);
     let left_as = tokio::select! {
         biased;
         left_as = turn.work() => left_as,

@@ -50,6 +50,9 @@ pub enum AgentError {
     /// There is no such run of this user.
     #[error("there is no run {0}")]
     NoRun(String),
+    /// The work on a run panicked.
+    #[error("the run {0} broke down: this is a bug in Pincer. Send the message again, and report it with the log")]
+    Broken(AgentRunId),
     /// There is no such agent.
     #[error("there is no agent {id:?} in the config{}", near.as_ref().map(|near| format!(": did you mean {near:?}?")).unwrap_or_default())]
     NoAgent {

@@ -1,7 +1,9 @@
 //! What happens in the moments between two steps.
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pincer_agent::{ClientTool, Request, Status};
 use pincer_store::ClientCalls;
+use pincer_store_sqlite::CommitMoment;
 use pincer_tools::Answer;
 use serde_json::json;
 
@@ -49,4 +51,31 @@ async fn a_result_of_the_sender_that_comes_before_the_run_waits_is_taken() {
     world.gate.add_permits(1);
     let outcome = world.outcome(&run).await;
     assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Thanks.".to_owned()), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_longest_timeout_is_none() {
+    let world = world(&conversation(&[text("One."), text("Two.")]), "");
+    let run = world.submit(Request { timeout_seconds: Some(u64::MAX), ..Request::new("Hi.") }).await;
+    assert_eq!(world.outcome(&run).await.text(), "One.");
+    assert_eq!(world.ask("And?").await.text(), "Two.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_breaks_down_fails_and_the_session_goes_on() {
+    let world = world(&conversation(&[calls(&[("look", 1)]), text("Two.")]), "");
+    let commits = AtomicUsize::new(0);
+    // The fourth is that of the result: the message, its beginning and the reply come before it.
+    world.agent.runtime().store().watch_commits(Box::new(move |moment| {
+        let is_fourth = moment == CommitMoment::Before && commits.fetch_add(1, Ordering::SeqCst) == 3;
+        assert!(!is_fourth, "the work on the run breaks down here");
+    }));
+    let run = world.send("Hello.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Error, "{outcome:?}");
+    assert!(outcome.error.unwrap().contains("this is a bug"));
+    let events = world.events(&run, 1).await;
+    assert_eq!(events.iter().filter(|event| event.is_terminal()).count(), 1);
+    assert_eq!(world.ask("And?").await.text(), "Two.");
+    within(world.agent.close()).await;
 }
