@@ -291,9 +291,9 @@ async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<O
     let feed = Arc::new(Feed::new(run.id.clone(), run.session_key.clone(), generation, run.last_event));
     let mut detail = Detail::parse(run.detail.as_deref());
     let (happenings, data) = resumed(agent, &detail, was_waiting).await?;
-    if let Some(since) = detail.waiting_since.take() {
-        detail.paused_ms += (now - since).max(0);
-    }
+    // The time in which no process worked on it does not count: it began with the last thing that was stored.
+    let since = detail.waiting_since.take().unwrap_or(session.updated_at);
+    detail.paused_ms += (now - since).max(0);
     let prepared = feed.prepare(happenings, now);
     let kind = if was_waiting { "pincer.resumed" } else { "pincer.taken-over" };
     let mut entry = note(&run.id, kind, &data, now);

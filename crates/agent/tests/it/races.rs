@@ -1,5 +1,6 @@
 //! What happens in the moments between two steps.
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use pincer_agent::{ClientTool, Request, Status};
 use pincer_store::ClientCalls;
@@ -59,6 +60,19 @@ async fn the_longest_timeout_is_none() {
     let run = world.submit(Request { timeout_seconds: Some(u64::MAX), ..Request::new("Hi.") }).await;
     assert_eq!(world.outcome(&run).await.text(), "One.");
     assert_eq!(world.ask("And?").await.text(), "Two.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_in_which_no_process_works_is_not_counted() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("I cannot know.")]), "");
+    let run = world.submit(Request { timeout_seconds: Some(2), ..Request::new("Do it.") }).await;
+    world.busy(1).await;
+    world.dies().await;
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    let other = world.another();
+    other.agent.engage(USER, &other.key());
+    let outcome = other.outcome(&run).await;
+    assert_eq!((outcome.status, outcome.text()), (Status::Ok, "I cannot know.".to_owned()), "{outcome:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
