@@ -686,6 +686,13 @@ impl Inner {
         self.tell_news();
     }
 
+    /// Ends the programs that a run leaves behind.
+    pub(crate) async fn end_programs(&self, id: &AgentRunId) {
+        if let Err(error) = self.runtime.abort_agent_run(id).await {
+            tracing::warn!(run = %id, "programs of the run could not be ended: {error}");
+        }
+    }
+
     /// Returns the events of a run that this process works on.
     pub(crate) fn feed(&self, id: &AgentRunId) -> Option<Arc<Feed>> {
         self.lock_live().get(id).map(|(feed, _)| Arc::clone(feed))

@@ -357,6 +357,11 @@ async fn work(
     let _live = agent.live(&id, &lane.feed, &stop);
     let turn = match prepared(agent, run.clone(), &request, &session, is_recovered, &stop).await {
         Ok(prepared) => prepared.turn(agent, run, request, lane, stop.clone(), is_recovered),
+        // Another process keeps the store busy: that is no failure of the run.
+        Err(AgentError::Store(error)) if error.is_busy() => {
+            tracing::warn!(run = %run.id, "the run cannot go on yet and is tried again: {error}");
+            return TRY_AGAIN;
+        }
         Err(error) => {
             fail(&run, &request, &lane, &error, agent).await;
             return Duration::ZERO;
@@ -497,8 +502,9 @@ async fn nested(
     Ok(nested.collect())
 }
 
-/// Ends a run that cannot begin.
+/// Ends a run that cannot begin, or cannot go on.
 async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
+    agent.end_programs(&run.id).await;
     let told = pincer_runtime::chain(error);
     let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
     outcome.error = Some(told.clone());

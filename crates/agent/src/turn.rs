@@ -445,10 +445,7 @@ impl Turn {
         outcome: RunOutcome,
         last: Value,
     ) -> Result<(), Lost> {
-        // Programs that it leaves behind end with it.
-        if let Err(error) = self.agent.runtime.abort_agent_run(&self.run.id).await {
-            tracing::warn!(run = %self.run.id, "programs of the run could not be ended: {error}");
-        }
+        self.agent.end_programs(&self.run.id).await;
         let entries = match entries.is_empty() {
             true => vec![self.lane.note("pincer.end", &json!({}))],
             false => entries,

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use pincer_agent::{ClientTool, Request, Status};
-use pincer_store::ClientCalls;
+use pincer_store::{Approvals, ClientCalls, Runs};
 use pincer_store_sqlite::CommitMoment;
 use pincer_tools::Answer;
 use serde_json::json;
@@ -73,6 +73,24 @@ async fn the_time_in_which_no_process_works_is_not_counted() {
     other.agent.engage(USER, &other.key());
     let outcome = other.outcome(&run).await;
     assert_eq!((outcome.status, outcome.text()), (Status::Ok, "I cannot know.".to_owned()), "{outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_cannot_go_on_leaves_no_program_and_no_question() {
+    let exec =
+        "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: 'return await tools.mark({ n: 1 })' } } }] }";
+    let world = world(&conversation(&[exec.into(), text("Done.")]), &format!("tools: {{ codeMode: true }}, {ASK}"));
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Waiting, "{outcome:?}");
+    let file = rusqlite::Connection::open(world.directory.path().join("pincer.db")).unwrap();
+    file.busy_timeout(Duration::from_secs(10)).unwrap();
+    file.execute("UPDATE entry SET body = '{\"message\":7}' WHERE position = 1", []).unwrap();
+    world.agent.stop(USER, &run).await.unwrap();
+    assert_eq!(world.outcome(&run).await.status, Status::Error);
+    let store = world.agent.runtime().store();
+    assert_eq!(store.runs_of_agent(&run).await.unwrap().len(), 0, "its program ends with it");
+    assert_eq!(store.pending_approvals().await.unwrap().len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
