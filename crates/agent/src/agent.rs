@@ -198,8 +198,12 @@ impl Agent {
             }
         };
         let stored = Request::parse(&run.request).unwrap_or_default();
-        if !is_repeated && stored.queue == Some(QueueMode::Interrupt) {
-            self.interrupt(user, key, &run.id).await?;
+        if !is_repeated
+            && stored.queue == Some(QueueMode::Interrupt)
+            && let Err(error) = self.interrupt(user, key, &run.id).await
+        {
+            // The message is accepted all the same.
+            tracing::warn!(run = %run.id, "the run before it could not be stopped: {error}");
         }
         inner.engage(user, key);
         inner.forget_old_sessions();
@@ -312,10 +316,7 @@ impl Agent {
     /// Stops a run: at once if it goes on here, and soon if another process works on it.
     pub async fn stop(&self, user: &str, id: &AgentRunId) -> Result<Stopped, AgentError> {
         let run = self.run(user, id).await?;
-        let mut outcome = RunOutcome::bare(&run, None, Status::Error, Summary::Aborted);
-        outcome.error = Some("it was stopped before it began".into());
-        outcome.stop_reason = Some("aborted".into());
-        let stopped = self.0.store.stop_run(id, outcome.to_json().into(), self.0.store.now()).await?;
+        let stopped = self.0.ask_to_stop(&run).await?;
         if let Some((_, sign)) = self.0.lock_live().get(id) {
             sign.stop(StopReason::Asked);
         }
@@ -684,6 +685,14 @@ impl Inner {
     pub(crate) fn abandon(&self, user: &str, key: &SessionKey) {
         self.lock_drivers().remove(&(user.to_owned(), key.clone()));
         self.tell_news();
+    }
+
+    /// Stores that a run is to be stopped. One that has not begun ends with that.
+    pub(crate) async fn ask_to_stop(&self, run: &AgentRun) -> Result<Stopped, StoreError> {
+        let mut outcome = RunOutcome::bare(run, None, Status::Error, Summary::Aborted);
+        outcome.error = Some("it was stopped before it began".into());
+        outcome.stop_reason = Some("aborted".into());
+        self.store.stop_run(&run.id, outcome.to_json().into(), self.store.now()).await
     }
 
     /// Ends the programs that a run leaves behind.

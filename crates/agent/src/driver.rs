@@ -147,8 +147,13 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
     }
     let active = open.iter().find(|run| Some(&run.id) == session.active.as_ref());
     if let Some(active) = active.or_else(|| open.iter().find(|run| run.state != AgentRunState::Queued)) {
-        let is_due = active.state == AgentRunState::Running || active.is_stopped || is_answered(agent, active).await?;
-        return Ok(if is_due { Work::GoOn(Box::new(active.clone()), session) } else { Work::Rest });
+        // The process that accepted an interrupt may have died before it stopped the run.
+        if !active.is_stopped && open.iter().any(is_interrupt) {
+            agent.ask_to_stop(active).await?;
+        } else if active.state == AgentRunState::Waiting && !active.is_stopped && !is_answered(agent, active).await? {
+            return Ok(Work::Rest);
+        }
+        return Ok(Work::GoOn(Box::new(active.clone()), session));
     }
     let Some(first) = open.first() else { return Ok(Work::Nothing) };
     let request = Request::parse(&first.request).unwrap_or_default();
@@ -169,6 +174,12 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
         }
     }
     Ok(Work::Begin(together, left_out, session))
+}
+
+/// Returns whether a run has not begun, and stops the one before it.
+fn is_interrupt(run: &AgentRun) -> bool {
+    run.state == AgentRunState::Queued
+        && Request::parse(&run.request).is_ok_and(|request| request.queue == Some(QueueMode::Interrupt))
 }
 
 /// Returns whether a run that waits can go on: a question has its answer, or a call of its sender a result.
@@ -200,6 +211,11 @@ async fn begin(
     let Some(first) = runs.first().cloned() else { return Ok(Duration::ZERO) };
     let request = Request::parse(&first.request).unwrap_or_default();
     let _slot = agent.slots.take(request.priority).await;
+    // The slot may have come late, and another run may be due by now.
+    let open = store.open_runs(&first.user, &first.session_key).await?;
+    if open.first().is_none_or(|due| due.id != first.id) {
+        return Ok(Duration::ZERO);
+    }
     let own = agent.leases.hold().await?;
     if let Some(stale) = freshness(agent.runtime.config()).stale(&session, store.now()) {
         let now = SessionCommit { now: store.now(), ..SessionCommit::default() };
@@ -251,6 +267,10 @@ async fn begin(
         Err(error) => return Err(error),
     };
     feed.committed(prepared);
+    // An interrupt that was accepted just before did not see this run begin.
+    if store.open_runs(&first.user, &first.session_key).await?.iter().any(is_interrupt) {
+        agent.ask_to_stop(&first).await?;
+    }
     let run = store.agent_run(&first.id).await?;
     let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
     Ok(Box::pin(work(agent, run, request, lane, session, false)).await)

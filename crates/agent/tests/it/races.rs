@@ -2,8 +2,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pincer_agent::{ClientTool, Request, Status};
-use pincer_store::{Approvals, ClientCalls, Runs};
+use pincer_agent::{ClientTool, QueueMode, Request, Status};
+use pincer_store::{AgentRuns, Approvals, ClientCalls, Clock, NewAgentRun, QueueLimit, Runs, SessionKey, WhenFull};
 use pincer_store_sqlite::CommitMoment;
 use pincer_tools::Answer;
 use serde_json::json;
@@ -60,6 +60,54 @@ async fn the_longest_timeout_is_none() {
     let run = world.submit(Request { timeout_seconds: Some(u64::MAX), ..Request::new("Hi.") }).await;
     assert_eq!(world.outcome(&run).await.text(), "One.");
     assert_eq!(world.ask("And?").await.text(), "Two.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_comes_before_a_message_that_waits_for_a_slot() {
+    let script = conversation(&[calls(&[("gate", 1)]), text("Done.")]);
+    let world = world(&script, "agents: { defaults: { model: 'scripted/scripted', maxConcurrent: 1 } }");
+    let elsewhere: SessionKey = "elsewhere".into();
+    let busy = world.agent.submit(USER, &elsewhere, Request::new("Hi."), None).await.unwrap().run_id;
+    world.busy(1).await;
+    let first = world.submit(Request { disable_tools: true, ..Request::new("first") }).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let now = Request { queue: Some(QueueMode::Interrupt), disable_tools: true, ..Request::new("now") };
+    let now = world.submit(now).await;
+    world.gate.add_permits(1);
+    for run in [&busy, &first, &now] {
+        assert_eq!(world.outcome(run).await.status, Status::Ok);
+    }
+    let entries = world.entries().await;
+    assert_eq!(entries[0], "user: now", "{entries:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_interrupt_whose_process_died_still_stops_the_run_that_waits() {
+    let world = world(&conversation(&[calls(&[("mark", 1)]), text("The new one.")]), ASK);
+    let first = world.send("Begin.").await;
+    assert_eq!(world.outcome(&first).await.status, Status::Waiting);
+    world.dies().await;
+    let other = world.another();
+    let store = other.agent.runtime().store();
+    // As far as a process came that died right after it had accepted the message.
+    let now = NewAgentRun {
+        id: "ar_now".into(),
+        user: USER.into(),
+        session: other.key(),
+        agent: None,
+        new_session: "unused".into(),
+        key: None,
+        digest: Vec::new(),
+        rank: -1,
+        request: json!({ "message": "now", "queue": "interrupt" }).to_string().into(),
+        answer: None,
+        queue: QueueLimit { cap: 20, full: WhenFull::RefuseNew },
+        now: store.now(),
+    };
+    store.accept_run(now).await.unwrap();
+    other.agent.engage(USER, &other.key());
+    assert_eq!(other.outcome(&"ar_now".into()).await.text(), "The new one.");
+    assert_eq!(other.outcome(&first).await.stop_reason.as_deref(), Some("aborted"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

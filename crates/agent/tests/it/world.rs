@@ -67,11 +67,15 @@ fn agent(
     begun: &Arc<AtomicUsize>,
     config: &str,
 ) -> Agent {
+    let agents = match config.contains("agents:") {
+        true => "",
+        false => "agents: { defaults: { model: 'scripted/scripted' } },",
+    };
     let text = format!(
         "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{url}/v1', apiKey: 'k', \
          models: [{{ id: 'scripted' }}, {{ id: 'coder', codeMode: true }}] }}, \
          keyless: {{ baseUrl: '{url}/v1', apiKey: '${{NO_SUCH_KEY_ANYWHERE}}' }} }} }}, \
-         agents: {{ defaults: {{ model: 'scripted/scripted' }} }}, {config} }}",
+         {agents} {config} }}",
         directory.join("workspace").display().to_string(),
     );
     std::fs::create_dir_all(directory.join("workspace")).expect("a workspace");
