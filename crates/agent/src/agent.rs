@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pincer_catalog::nearest;
 use pincer_runtime::{ModelSetup, Runtime};
 use pincer_sessions::{AcquireError, Reentry, Writer, new_session_id};
 use pincer_store::{
     Accepted, AgentRun, AgentRunId, AgentRunState, AgentRuns, Changes, ClientCalls, Clock, Millis, NewAgentRun,
-    Session, SessionId, SessionKey, Sessions, Stopped, StoreError,
+    Session, SessionKey, Sessions, Stopped, StoreError,
 };
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Answer as Decision, client_result};
@@ -34,6 +34,8 @@ use crate::turn::{StopReason, StopSign};
 const LOOK_FOR_STOPS: Duration = Duration::from_millis(200);
 /// How often they are looked for anyway.
 const LOOK_ANYWAY: Duration = Duration::from_secs(1);
+/// How soon a session that is to begin anew is looked at again for a run that has begun since.
+const STOP_AGAIN: Duration = Duration::from_millis(200);
 /// The most bytes of a message's text.
 const MOST_TEXT: usize = 4 << 20;
 /// The most bytes of a message's pictures.
@@ -54,9 +56,12 @@ pub(crate) struct Inner {
     pub closing: CancellationToken,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
-    written: Mutex<HashSet<SessionId>>,
     /// Sessions whose runs wait, and which this process is to go on with.
     resting: Mutex<HashSet<(String, SessionKey)>>,
+    /// The sessions that commands of this process change, each with how many do: no run begins in them meanwhile.
+    held: Mutex<HashMap<(String, SessionKey), usize>>,
+    /// Commands of one session are obeyed one after the other.
+    commands: Mutex<HashMap<(String, SessionKey), CommandTurn>>,
     watching: Mutex<bool>,
     has_pruned: AtomicBool,
     drivers_made: AtomicU64,
@@ -64,6 +69,9 @@ pub(crate) struct Inner {
     news: watch::Sender<u64>,
     own: Weak<Inner>,
 }
+
+/// The turn of a command, for as long as one has it or waits for it.
+type CommandTurn = Weak<tokio::sync::Mutex<()>>;
 
 /// A task of this process that works on a session.
 struct Driver {
@@ -123,8 +131,9 @@ impl Agent {
             closing: CancellationToken::new(),
             drivers: Mutex::default(),
             live: Mutex::default(),
-            written: Mutex::default(),
             resting: Mutex::default(),
+            held: Mutex::default(),
+            commands: Mutex::default(),
             watching: Mutex::default(),
             has_pruned: AtomicBool::new(false),
             drivers_made: AtomicU64::new(0),
@@ -153,6 +162,13 @@ impl Agent {
             inner.check_agent(Some(agent))?;
         }
         let digest = request.digest();
+        let parsed = command::parse(&request.message).map_err(AgentError::Command);
+        let _turn = match &parsed {
+            // A plain stop waits for nothing.
+            Ok(Parsed { command: Some(Command::Stop | Command::Status), .. }) if id.is_none() => None,
+            Ok(Parsed { command: Some(_), .. }) => Some(inner.turn_to_obey(user, key).await),
+            _ => None,
+        };
         if let Some(known) = id.as_deref()
             && let Some(run) = inner.store.agent_run_with_key(user, key, known).await?
         {
@@ -172,7 +188,7 @@ impl Agent {
                 }
             };
         }
-        let parsed = command::parse(&request.message).map_err(AgentError::Command)?;
+        let parsed = parsed?;
         let reply = match &parsed.command {
             Some(command) => self.obey(user, key, command, &request).await?,
             None => None,
@@ -384,24 +400,28 @@ impl Agent {
         Ok(applied)
     }
 
-    /// Begins another session under the same key. What went on in the session before is stopped.
+    /// Begins another session under the same key. What went on in the session before is stopped; what has not begun is part of the
+    /// new one.
     pub async fn reset(&self, user: &str, key: &SessionKey, reason: &str) -> Result<Session, AgentError> {
-        let stopped = self.stop_active(user, key).await?;
-        if let Some(run) = stopped {
-            let _ = self.until(user, &run, |run| run.state.is_final()).await?;
-        }
-        let mut writer = self.writer(user, key).await?;
-        let id = writer.session().id.clone();
-        self.0.lock_written().insert(id.clone());
+        let _held = self.0.hold(user, key);
+        let (began, wait) = (Instant::now(), write_wait(self.0.runtime.config()));
+        let mut writer = loop {
+            let left = wait.saturating_sub(began.elapsed());
+            if let Some(run) = self.stop_active(user, key).await? {
+                let ended = self.until(user, &run, |run| run.state.is_final());
+                let _ = tokio::time::timeout(left, ended).await;
+            }
+            // A run may have begun after it was looked for one: then that is stopped too.
+            match self.writer_within(user, key, left.min(STOP_AGAIN)).await {
+                Err(AcquireError::Busy { .. }) if left > STOP_AGAIN => {}
+                acquired => break acquired?,
+            }
+        };
         let reset = writer.reset(new_session_id(), reason).await;
         let session = writer.session().clone();
-        self.0.lock_written().insert(session.id.clone());
         let released = writer.release().await;
-        self.0.lock_written().remove(&id);
-        self.0.lock_written().remove(&session.id);
         reset?;
         released?;
-        self.0.wake_all();
         Ok(session)
     }
 
@@ -416,7 +436,10 @@ impl Agent {
 
     /// Takes a session to write to it. Waits for another writer for as long as the config says.
     pub async fn writer(&self, user: &str, key: &SessionKey) -> Result<Writer, AcquireError> {
-        let wait = write_wait(self.0.runtime.config());
+        self.writer_within(user, key, write_wait(self.0.runtime.config())).await
+    }
+
+    async fn writer_within(&self, user: &str, key: &SessionKey, wait: Duration) -> Result<Writer, AcquireError> {
         let store = Arc::clone(&self.0.store);
         Writer::acquire(store, &*self.0.leases, user, key, wait, Reentry::Refused).await
     }
@@ -528,13 +551,35 @@ impl Inner {
         self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_written(&self) -> MutexGuard<'_, HashSet<SessionId>> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_held(&self) -> MutexGuard<'_, HashMap<(String, SessionKey), usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has no run begin in a session until the guard is dropped.
+    fn hold(&self, user: &str, key: &SessionKey) -> Held<'_> {
+        let of = (user.to_owned(), key.clone());
+        *self.lock_held().entry(of.clone()).or_default() += 1;
+        Held { agent: self, of }
     }
 
     /// Returns whether a command of this process changes a session.
-    pub(crate) fn is_written(&self, id: &SessionId) -> bool {
-        self.lock_written().contains(id)
+    pub(crate) fn is_held(&self, user: &str, key: &SessionKey) -> bool {
+        self.lock_held().contains_key(&(user.to_owned(), key.clone()))
+    }
+
+    /// Waits for the commands of a session that came before.
+    async fn turn_to_obey(&self, user: &str, key: &SessionKey) -> tokio::sync::OwnedMutexGuard<()> {
+        let turn = {
+            let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+            commands.retain(|_, turn| turn.strong_count() > 0);
+            let of = (user.to_owned(), key.clone());
+            commands.get(&of).and_then(Weak::upgrade).unwrap_or_else(|| {
+                let turn = Arc::default();
+                commands.insert(of, Arc::downgrade(&turn));
+                turn
+            })
+        };
+        turn.lock_owned().await
     }
 
     /// Forgets sessions that are older than the config keeps them, once for each process.
@@ -735,6 +780,26 @@ impl Inner {
                 self.engage(&of.0, &of.1);
             }
         }
+    }
+}
+
+/// A session in which no run begins.
+struct Held<'a> {
+    agent: &'a Inner,
+    of: (String, SessionKey),
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        let mut held = self.agent.lock_held();
+        if let Some(count) = held.get_mut(&self.of) {
+            *count -= 1;
+            if *count == 0 {
+                held.remove(&self.of);
+            }
+        }
+        drop(held);
+        self.agent.wake_all();
     }
 }
 

@@ -141,10 +141,7 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
     {
         return Ok(Work::Later(LOOK_ALIVE));
     }
-    // An owner of this process that is not at work is a command that changes the session.
-    if session.owner.as_ref() == Some(agent.leases.own()) && agent.is_written(&session.id) {
-        return Ok(Work::Later(LOOK_ALIVE));
-    }
+    let is_held = agent.is_held(user, key);
     let active = open.iter().find(|run| Some(&run.id) == session.active.as_ref());
     if let Some(active) = active.or_else(|| open.iter().find(|run| run.state != AgentRunState::Queued)) {
         // The process that accepted an interrupt may have died before it stopped the run.
@@ -153,7 +150,14 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
         } else if active.state == AgentRunState::Waiting && !active.is_stopped && !is_answered(agent, active).await? {
             return Ok(Work::Rest);
         }
+        // An owner of this process that is not at work is a command that changes the session.
+        if is_held && !active.is_stopped && session.owner.as_ref() == Some(agent.leases.own()) {
+            return Ok(Work::Later(LOOK_ALIVE));
+        }
         return Ok(Work::GoOn(Box::new(active.clone()), session));
+    }
+    if is_held {
+        return Ok(Work::Later(LOOK_ALIVE));
     }
     let Some(first) = open.first() else { return Ok(Work::Nothing) };
     let request = Request::parse(&first.request).unwrap_or_default();

@@ -63,6 +63,34 @@ async fn the_longest_timeout_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_conversation_begins_before_what_is_queued() {
+    let script = conversation(&[calls(&[("gate", 1)]), calls(&[("gate", 2)])]);
+    let world = world(&script, "session: { writeLock: { acquireTimeoutMs: 2000 } }");
+    let first = world.send("Begin.").await;
+    world.busy(1).await;
+    let second = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("And?") }).await;
+    let told = world.agent.submit(USER, &world.key(), Request::new("/new"), None).await;
+    assert_eq!(world.outcome(&told.unwrap().run_id).await.text(), "A new conversation begins.");
+    assert_eq!(world.outcome(&first).await.stop_reason.as_deref(), Some("aborted"));
+    world.busy(2).await;
+    assert_eq!(world.entries().await[0], "user: And?", "it is part of the new one");
+    world.agent.stop(USER, &second).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_is_sent_twice_under_one_id_is_obeyed_once() {
+    let world = world(&conversation(&[text("One."), text("Two.")]), "");
+    assert_eq!(world.ask("Hello.").await.text(), "One.");
+    let key = world.key();
+    let submit = || world.agent.submit(USER, &key, Request::new("/new Hello again."), Some("id".into()));
+    let (one, two) = within(async { tokio::join!(submit(), submit()) }).await;
+    let (one, two) = (one.unwrap().run_id, two.unwrap().run_id);
+    assert_eq!(one, two);
+    assert_eq!(world.outcome(&one).await.text(), "One.");
+    assert_eq!(world.ask("And?").await.text(), "Two.", "the conversation was begun anew once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_comes_before_a_message_that_waits_for_a_slot() {
     let script = conversation(&[calls(&[("gate", 1)]), text("Done.")]);
     let world = world(&script, "agents: { defaults: { model: 'scripted/scripted', maxConcurrent: 1 } }");
