@@ -811,7 +811,10 @@ pub(crate) struct Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.agent.lock_live().remove(&self.id);
+        let live = self.agent.lock_live().remove(&self.id);
+        if let Some((feed, _)) = live {
+            feed.close();
+        }
         self.agent.tell_news();
     }
 }

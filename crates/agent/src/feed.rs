@@ -20,7 +20,8 @@ pub(crate) struct Feed {
     run: AgentRunId,
     session: SessionKey,
     state: Mutex<State>,
-    readers: broadcast::Sender<Arc<AgentEvent>>,
+    /// Nothing once the run has left this process.
+    readers: Mutex<Option<broadcast::Sender<Arc<AgentEvent>>>>,
     /// One commit at a time: the numbers of its events follow those of the one before.
     turn: tokio::sync::Mutex<()>,
 }
@@ -51,6 +52,7 @@ impl Feed {
     pub(crate) fn new(run: AgentRunId, session: SessionKey, generation: u32, stored: u32) -> Self {
         let state = State { generation, stored, last: stored, ..State::default() };
         let (readers, _) = broadcast::channel(MOST_WAITING);
+        let readers = Mutex::new(Some(readers));
         Self { run, session, state: Mutex::new(state), readers, turn: tokio::sync::Mutex::new(()) }
     }
 
@@ -77,8 +79,23 @@ impl Feed {
         state.last += 1;
         let event = self.numbered(state, state.last, happening, now);
         collect(&mut state.unstored, &event);
-        // Without readers it is nobody's.
-        let _ = self.readers.send(Arc::new(event));
+        self.send(event);
+    }
+
+    fn lock_readers(&self) -> MutexGuard<'_, Option<broadcast::Sender<Arc<AgentEvent>>>> {
+        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, event: AgentEvent) {
+        if let Some(readers) = &*self.lock_readers() {
+            // Without readers it is nobody's.
+            let _ = readers.send(Arc::new(event));
+        }
+    }
+
+    /// Tells the readers that the run has left this process. A tool may keep what it reports to for longer.
+    pub(crate) fn close(&self) {
+        self.lock_readers().take();
     }
 
     fn numbered(&self, state: &State, seq: u32, happening: Happening, ts: Millis) -> AgentEvent {
@@ -108,7 +125,7 @@ impl Feed {
         (state.stored, state.last, state.is_committing) = (prepared.last, prepared.last, false);
         state.unstored.clear();
         for event in prepared.events {
-            let _ = self.readers.send(Arc::new(event));
+            self.send(event);
         }
         self.publish_held(&mut state);
     }
@@ -126,10 +143,11 @@ impl Feed {
         }
     }
 
-    /// Returns what was passed on and is not stored, and a receiver of what follows.
-    pub(crate) fn join(&self) -> (Vec<AgentEvent>, broadcast::Receiver<Arc<AgentEvent>>) {
+    /// Returns what was passed on and is not stored, and a receiver of what follows. Nothing once the run has left this process.
+    pub(crate) fn join(&self) -> Option<(Vec<AgentEvent>, broadcast::Receiver<Arc<AgentEvent>>)> {
         let state = self.lock();
-        (state.unstored.clone(), self.readers.subscribe())
+        let readers = self.lock_readers().as_ref()?.subscribe();
+        Some((state.unstored.clone(), readers))
     }
 }
 
@@ -254,7 +272,7 @@ mod tests {
     #[test]
     fn pieces_are_stored_as_one_and_numbers_have_no_gap() {
         let feed = feed();
-        let (_, mut reader) = feed.join();
+        let (_, mut reader) = feed.join().expect("open");
         feed.tell(piece("a", "a"), 1);
         feed.tell(Happening::tool(json!({ "phase": "update", "toolCallId": "c" })), 2);
         feed.tell(piece("ab", "b"), 3);
@@ -268,14 +286,14 @@ mod tests {
         feed.committed(prepared);
         let numbers: Vec<u32> = std::iter::from_fn(|| reader.try_recv().ok()).map(|event| event.seq).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
-        let (unstored, _) = feed.join();
+        let (unstored, _) = feed.join().expect("open");
         assert_eq!(unstored.iter().map(|event| event.seq).collect::<Vec<_>>(), [5]);
     }
 
     #[test]
     fn events_of_a_commit_that_failed_have_not_happened() {
         let feed = feed();
-        let (_, mut reader) = feed.join();
+        let (_, mut reader) = feed.join().expect("open");
         feed.prepare(vec![Happening::lifecycle(json!({ "phase": "end" }))], 1);
         feed.tell(piece("a", "a"), 2);
         feed.failed();

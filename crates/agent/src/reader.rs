@@ -78,7 +78,7 @@ impl EventReader {
         news.mark_unchanged();
         self.run = self.agent.store.agent_run(&self.run.id).await?;
         // Joined before the store is read: nothing falls in between.
-        let joined = self.agent.feed(&self.run.id).map(|feed| feed.join());
+        let joined = self.agent.feed(&self.run.id).and_then(|feed| feed.join());
         if let Some(first) = self.run.first_entry {
             self.after = self.after.max(first.saturating_sub(1));
             self.read_stored().await?;

@@ -187,3 +187,15 @@ async fn a_run_that_breaks_down_fails_and_the_session_goes_on() {
     assert_eq!(world.ask("And?").await.text(), "Two.");
     within(world.agent.close()).await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_follows_a_run_through_a_question_whatever_a_tool_keeps() {
+    let rules = "approvals: { rules: [{ match: 'plugin:test:mark', decision: 'ask' }] }";
+    let world = world(&conversation(&[calls(&[("keep", 1), ("mark", 2)]), text("Done.")]), rules);
+    let run = world.send("Do it.").await;
+    let mut reader = world.agent.events(USER, &run, 1).await.unwrap();
+    while within(reader.next()).await.unwrap().unwrap().phase() != "waiting-approval" {}
+    let outcome = world.outcome(&run).await;
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.unwrap();
+    while !within(reader.next()).await.unwrap().unwrap().is_terminal() {}
+}

@@ -102,6 +102,11 @@ fn agent(
                 let (effects, gate, begun) = (effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
                 gated("slow", effects, gate, begun)
             };
+            let kept = Mutex::new(Vec::new());
+            let keep = FnTool(move |call: ToolCall| {
+                kept.lock().unwrap().push(Arc::clone(&call.updates));
+                async { Ok::<Value, ToolError>(json!("kept")) }
+            });
             let fail = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("it is broken")) });
             let entry = |name: &str, flags: Flags| Entry {
                 flags,
@@ -114,6 +119,7 @@ fn agent(
                 .tool(entry("step", sequential), Arc::new(note("step", &effects)))?
                 .tool(entry("gate", Flags::default()), Arc::new(through))?
                 .tool(entry("slow", sequential), Arc::new(slow))?
+                .tool(entry("keep", read_only), Arc::new(keep))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),
         ..RuntimeOptions::new(loaded, directory)
