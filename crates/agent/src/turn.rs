@@ -12,7 +12,8 @@ use pincer_model::{
 use pincer_runtime::Scope;
 use pincer_sessions::Message as Stored;
 use pincer_store::{
-    AgentRun, AgentRunState, AgentRuns, ApprovalId, Approvals, ClientCalls, Clock, EntryKind, RunChange, Totals,
+    AgentRun, AgentRunState, AgentRuns, ApprovalId, Approvals, ClientCalls, Clock, EntryKind, RunChange, StoreError,
+    Totals,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -289,6 +290,17 @@ impl Turn {
     /// Takes the messages that are to join this run, after a reply if there is one. Returns whether there were any: without, nothing is
     /// stored.
     async fn take_steered(&self, after: Option<(pincer_store::NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
+        loop {
+            match self.join_steered(after.clone()).await {
+                // One of them was taken back, or gave way to another, a moment ago.
+                Err(Lost::Fenced(StoreError::Missing { what: "open agent run", id })) if id != self.run.id.as_str() => {
+                }
+                joined => return joined,
+            }
+        }
+    }
+
+    async fn join_steered(&self, after: Option<(pincer_store::NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await;
         let open = open.map_err(Lost::Unstored)?;
         let steered: Vec<(AgentRun, Request)> = open

@@ -199,3 +199,25 @@ async fn a_reader_follows_a_run_through_a_question_whatever_a_tool_keeps() {
     world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.unwrap();
     while !within(reader.next()).await.unwrap().unwrap().is_terminal() {}
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_taken_back_while_it_joins_a_run_does_not_cost_the_run() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("Done.")]), "");
+    let first = world.send("Begin.").await;
+    world.busy(1).await;
+    let second = world.send("Faster.").await;
+    let (commits, file) = (AtomicUsize::new(0), world.directory.path().join("pincer.db"));
+    world.agent.runtime().store().watch_commits(Box::new(move |moment| {
+        // The first is that of the result, the second takes the message.
+        if moment == CommitMoment::Before && commits.fetch_add(1, Ordering::SeqCst) == 1 {
+            let file = rusqlite::Connection::open(&file).unwrap();
+            let stop = "UPDATE agent_run SET state = 'aborted', ended_at = 1, is_stopped = 1 WHERE state = 'queued'";
+            assert_eq!(file.execute(stop, []).unwrap(), 1);
+        }
+    }));
+    world.gate.add_permits(1);
+    assert_eq!(world.outcome(&first).await.text(), "Done.");
+    assert_eq!(world.outcome(&second).await.status, Status::Error);
+    let events = world.events(&first, 1).await;
+    assert_eq!(events.last().unwrap().generation, 1, "the run was not given up in between");
+}
