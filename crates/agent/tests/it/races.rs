@@ -221,3 +221,29 @@ async fn a_message_that_is_taken_back_while_it_joins_a_run_does_not_cost_the_run
     let events = world.events(&first, 1).await;
     assert_eq!(events.last().unwrap().generation, 1, "the run was not given up in between");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_wait_have_no_tasks() {
+    const MANY: usize = 20;
+    let world = world(&conversation(&[calls(&[("mark", 1)]), text("Done.")]), ASK);
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let mut waiting = Vec::new();
+    for number in 0..MANY {
+        let key: SessionKey = format!("session {number}").into();
+        let run = world.agent.submit(USER, &key, Request::new("Do it."), None).await.unwrap().run_id;
+        let outcome = world.outcome(&run).await;
+        waiting.push((run, outcome.approvals[0].approval_id.clone()));
+    }
+    within(async {
+        while tasks() >= MANY {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    // An answer here, and one in another process.
+    let other = world.another();
+    for ((run, approval), agent) in waiting.iter().zip([&world.agent, &other.agent]) {
+        agent.answer(approval, Answer::AllowOnce, "a person").await.unwrap();
+        assert_eq!(world.outcome(run).await.text(), "Done.");
+    }
+}
