@@ -12,11 +12,11 @@ use pincer_store::{
 use pincer_tools::{BoxFuture, CatchPanic};
 use serde_json::{Value, json};
 
-use crate::agent::Inner;
 use crate::detail::Detail;
 use crate::error::AgentError;
 use crate::event::{Happening, Stream, shortened};
 use crate::feed::Feed;
+use crate::inner::Inner;
 use crate::lane::{Lane, entry, note};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::record;

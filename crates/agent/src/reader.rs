@@ -8,9 +8,9 @@ use pincer_store::{AgentRun, AgentRunState, AgentRuns, ChangeWatch, Changes, Ent
 use serde_json::json;
 use tokio::sync::broadcast::{self, error::RecvError};
 
-use crate::agent::Inner;
 use crate::event::{AgentEvent, Happening};
 use crate::feed::replayed;
+use crate::inner::Inner;
 use crate::outcome::{Status, of_ended};
 
 /// How soon events of another process are noticed.

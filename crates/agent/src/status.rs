@@ -2,8 +2,8 @@
 
 use pincer_store::{AgentRunState, AgentRuns, Session, SessionKey};
 
-use crate::agent::Inner;
 use crate::error::AgentError;
+use crate::inner::Inner;
 use crate::request::Request;
 use crate::settings::SessionSettings;
 

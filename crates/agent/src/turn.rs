@@ -18,9 +18,9 @@ use pincer_store::{
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::Inner;
 use crate::detail::{Detail, Parked};
 use crate::event::{Happening, Stream};
+use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
