@@ -11,13 +11,13 @@ use pincer_store::{
 use pincer_tools::{Answer as Decision, client_result};
 use serde_json::Value;
 
+use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
 use crate::error::AgentError;
 use crate::inner::{Inner, LOOK_ANYWAY, LOOK_FOR_NEWS};
 use crate::outcome::{RunOutcome, Status, Summary, WaitResult, WaitStatus, of_ended};
 use crate::reader::EventReader;
 use crate::request::{QueueMode, Request};
-use crate::turn::StopReason;
 
 /// The most bytes of a message's text.
 const MOST_TEXT: usize = 4 << 20;

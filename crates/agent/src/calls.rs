@@ -13,12 +13,13 @@ use pincer_tools::{Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::claimed::Waits;
 use crate::event::{Happening, reported, shortened, shown};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::surface::Meaning;
 use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
-use crate::turn::{Turn, Waits};
+use crate::turn::Turn;
 
 /// The result of a call that gives way to a message.
 const SKIPPED: &str = "Skipped to process an incoming message.";
@@ -92,7 +93,7 @@ impl Turn {
     /// A run that was lost in one call is lost in all.
     fn checked<T>(&self, made: Result<T, Lost>) -> Result<T, Lost> {
         if let Err(Lost::Fenced(_)) = &made {
-            self.stop.stop(crate::turn::StopReason::Lost);
+            self.stop.stop(crate::claimed::StopReason::Lost);
         }
         made
     }

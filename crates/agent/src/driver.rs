@@ -1,13 +1,12 @@
 //! Works on one session: takes it when it is free, and takes its runs one after the other to their ends.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use pincer_runtime::{Principal, ScopeRequest};
-use pincer_sessions::{Message as Stored, Role, new_session_id};
+use pincer_sessions::new_session_id;
 use pincer_store::{
-    AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, Entry, EntryKind,
-    EntryPage, Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
+    AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, EntryKind, Leases,
+    Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
 };
 use pincer_tools::{BoxFuture, CatchPanic};
 use serde_json::{Value, json};
@@ -18,20 +17,17 @@ use crate::event::{Happening, Stream, shortened};
 use crate::feed::Feed;
 use crate::inner::Inner;
 use crate::lane::{Lane, entry, note};
-use crate::outcome::{Payload, RunOutcome, Status, Summary};
+use crate::preparing::{fail, work};
 use crate::record;
 use crate::request::{QueueMode, Request};
-use crate::settings::{SessionSettings, freshness, run_timeout, verbose};
-use crate::surface::Surface;
-use crate::transcript::Transcript;
-use crate::turn::{Left, StopReason, StopSign, Turn, TurnState};
+use crate::settings::{SessionSettings, freshness, verbose};
 
 /// How soon news of another process are noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// How often it is looked whether the process that has the session is alive: its death changes nothing in the store.
 const LOOK_ALIVE: Duration = Duration::from_millis(250);
 /// How soon it is tried again when the store does not answer.
-const TRY_AGAIN: Duration = Duration::from_millis(200);
+pub(crate) const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// The words before messages that were left out of a full queue.
 const LEFT_OUT: &str =
     "While you were busy, more messages came than could wait. These were left out; each is shortened:";
@@ -362,190 +358,6 @@ async fn resumed(agent: &Inner, detail: &Detail, was_waiting: bool) -> Result<(V
     let phase = if detail.approvals.is_empty() { "client-resolved" } else { "approval-resolved" };
     happenings.push(Happening::lifecycle(json!({ "phase": phase, "approvals": detail.approvals })));
     Ok((happenings, json!({ "phase": phase, "answers": answers })))
-}
-
-/// Works on a run that this process has taken. Returns how soon the session is looked at again.
-async fn work(
-    agent: &Arc<Inner>,
-    run: AgentRun,
-    request: Request,
-    lane: Lane,
-    session: Session,
-    is_recovered: bool,
-) -> Duration {
-    let stop = StopSign::default();
-    if run.is_stopped {
-        stop.stop(StopReason::Asked);
-    }
-    let id = run.id.clone();
-    let _live = agent.live(&id, &lane.feed, &stop);
-    let turn = match prepared(agent, run.clone(), &request, &session, is_recovered, &stop).await {
-        Ok(prepared) => prepared.turn(agent, run, request, lane, stop.clone(), is_recovered),
-        // Another process keeps the store busy: that is no failure of the run.
-        Err(AgentError::Store(error)) if error.is_busy() => {
-            tracing::warn!(run = %run.id, "the run cannot go on yet and is tried again: {error}");
-            return TRY_AGAIN;
-        }
-        Err(error) => {
-            fail(&run, &request, &lane, &error, agent).await;
-            return Duration::ZERO;
-        }
-    };
-    let limit = run_timeout(agent.runtime.config(), turn.request.agent.as_deref(), turn.request.timeout_seconds);
-    let paused = turn.state().detail.paused_ms;
-    let spent = turn.run.started_at.map_or(0, |at| turn.lane.store.now() - at - paused);
-    let left = limit.saturating_sub(Duration::from_millis(u64::try_from(spent).unwrap_or(0)));
-    let mut turn = turn;
-    // One beyond what a clock can tell is none.
-    turn.plan.deadline = Instant::now().checked_add(left);
-    let left_as = tokio::select! {
-        biased;
-        left_as = turn.work() => left_as,
-        () = agent.closing.cancelled() => {
-            stop.stop(StopReason::Lost);
-            Left::Lost
-        }
-        () = async {
-            tokio::time::sleep(left).await;
-            stop.stop(StopReason::TimedOut);
-            std::future::pending::<()>().await;
-        } => Left::Lost,
-    };
-    match left_as {
-        Left::Ended | Left::Waiting => Duration::ZERO,
-        Left::Lost => TRY_AGAIN,
-    }
-}
-
-/// All that a run needs, besides what is stored of it.
-struct Prepared {
-    scope: pincer_runtime::Scope,
-    surface: Surface,
-    plan: pincer_model::Plan,
-    thinking: pincer_model::Level,
-    system: Vec<String>,
-    state: TurnState,
-}
-
-impl Prepared {
-    fn turn(
-        self,
-        agent: &Arc<Inner>,
-        run: AgentRun,
-        request: Request,
-        lane: Lane,
-        stop: StopSign,
-        is_recovered: bool,
-    ) -> Turn {
-        let Self { scope, surface, plan, thinking, system, state } = self;
-        let agent = Arc::clone(agent);
-        let state = std::sync::Mutex::new(state);
-        Turn { agent, run, request, lane, scope, surface, plan, thinking, system, stop, is_recovered, state }
-    }
-}
-
-async fn prepared(
-    agent: &Arc<Inner>,
-    run: AgentRun,
-    request: &Request,
-    session: &Session,
-    is_recovered: bool,
-    stop: &StopSign,
-) -> Result<Prepared, AgentError> {
-    let settings = SessionSettings::parse(&session.settings);
-    let agent_id = request.agent.as_deref().or(session.agent.as_deref());
-    agent.check_agent(agent_id)?;
-    let named = request.model.as_ref().or(settings.model.as_ref());
-    let mut plan = match named {
-        Some(name) => {
-            let mut plan = pincer_model::Plan::new(agent.models.target(name)?);
-            // The fallbacks of the agent hold for a model of one's own choice too.
-            if let Ok(usual) = agent.models.plan(agent_id) {
-                plan.targets.extend(usual.targets.into_iter().skip(1));
-                plan.idle = usual.idle;
-            }
-            plan
-        }
-        None => agent.models.plan(agent_id)?,
-    };
-    plan.session = Some(session.id.to_string());
-    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(agent_id));
-    let target = plan.targets.first();
-    let mut principal = Principal::new(run.user.clone()).known_as(request.sender.clone());
-    if let Some(channel) = &request.channel {
-        principal = principal.over(channel);
-    }
-    let scope_request = ScopeRequest {
-        agent: agent_id.map(str::to_owned),
-        provider: target.map(|target| target.provider.id.clone()),
-        model: target.map(|target| target.model.id.clone()),
-        ..ScopeRequest::new(principal, run.session_key.clone())
-    };
-    agent.runtime.know_servers(None).await;
-    let scope = agent.runtime.scope(&scope_request)?;
-    let scope = scope.of_agent_run(run.id.clone()).ended_by(stop.token.clone());
-    let scope = match request.client_tools.is_empty() {
-        true => scope,
-        false => agent.runtime.with_clients(scope, crate::client::entries(&request.client_tools)?)?,
-    };
-    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&agent.runtime, &scope) };
-    let entries = agent.store.context(&session.id).await?;
-    let transcript = Transcript::read(&entries).map_err(AgentError::Command)?;
-    let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
-    let texts = entries.iter().filter(is_own).filter_map(|entry| {
-        let message = Stored::parse(&entry.body).ok().filter(|message| message.role == Role::Assistant)?;
-        Some(message.text()).filter(|text| !text.trim().is_empty())
-    });
-    let state = TurnState {
-        transcript,
-        texts: texts.collect(),
-        detail: Detail::parse(run.detail.as_deref()),
-        nested: if is_recovered || run.detail.is_some() {
-            nested(agent, &run, session).await?
-        } else {
-            Default::default()
-        },
-        ..TurnState::default()
-    };
-    let system = crate::prompt::system(request, &surface);
-    Ok(Prepared { scope, surface, plan, thinking, system, state })
-}
-
-/// Returns the nested calls of a run that the transcript has.
-async fn nested(
-    agent: &Inner,
-    run: &AgentRun,
-    session: &Session,
-) -> Result<std::collections::HashSet<(String, u32)>, StoreError> {
-    let after = run.first_entry.unwrap_or(1).saturating_sub(1);
-    let entries = agent.store.entries(&session.id, EntryPage { after, limit: u32::MAX }).await?;
-    let nested = entries.iter().filter(|entry| entry.kind == EntryKind::NestedCall).filter_map(|entry| {
-        let call: pincer_sessions::NestedCall = serde_json::from_str(&entry.body).ok()?;
-        Some((call.program, call.seq))
-    });
-    Ok(nested.collect())
-}
-
-/// Ends a run that cannot begin, or cannot go on.
-async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
-    agent.end_programs(&run.id).await;
-    let told = pincer_runtime::chain(error);
-    let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
-    outcome.error = Some(told.clone());
-    outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
-    let now = lane.store.now();
-    let step = crate::lane::Step {
-        entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
-        happenings: vec![Happening::lifecycle(json!({ "phase": "error", "error": told, "endedAt": now }))],
-        state: Some(AgentRunState::Failed),
-        result: Some(outcome.to_json().into()),
-        release: true,
-        synced: true,
-        ..crate::lane::Step::default()
-    };
-    if let Err(lost) = lane.commit(step, &agent.closing).await {
-        tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
-    }
 }
 
 /// Returns the body of a message that tells of those that were left out.

@@ -16,6 +16,7 @@ use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::claimed::{StopReason, StopSign};
 use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
@@ -23,7 +24,6 @@ use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, most_runs, queue};
 use crate::slots::Slots;
-use crate::turn::{StopReason, StopSign};
 
 /// How often news of other processes are looked for.
 pub(crate) const LOOK_FOR_NEWS: Duration = Duration::from_millis(200);

@@ -8,10 +8,12 @@
 
 mod agent;
 mod calls;
+mod claimed;
 mod client;
 mod command;
 mod detail;
 mod driver;
+mod ending;
 mod error;
 mod event;
 mod feed;
@@ -19,6 +21,7 @@ mod inner;
 mod lane;
 mod obeying;
 mod outcome;
+mod preparing;
 mod program;
 mod prompt;
 mod reader;

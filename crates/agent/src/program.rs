@@ -11,11 +11,12 @@ use pincer_tools::{Event, EventKind, Filter, Subscription, Told, recorded};
 use serde_json::{Value, json};
 
 use crate::calls::{CallEnd, LaneParts};
+use crate::claimed::Waits;
 use crate::detail::Parked;
 use crate::event::{Happening, reported, shortened, shown};
 use crate::record::CallResult;
 use crate::transcript::OpenCall;
-use crate::turn::{Turn, Waits};
+use crate::turn::Turn;
 
 /// The most bytes of an input or an output of a nested call in the transcript.
 const MOST_KEPT: usize = 8 << 10;

@@ -4,115 +4,43 @@
 //! is only that open calls may have been made already.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
 
 use pincer_model::{
     Cache, Choice, ErrorKind, Level, ModelError, Plan, Reply, Request as ModelRequest, Stop as ReplyStop,
 };
 use pincer_runtime::Scope;
 use pincer_sessions::Message as Stored;
-use pincer_store::{
-    AgentRun, AgentRunState, AgentRuns, ApprovalId, Approvals, ClientCalls, Clock, EntryKind, RunChange, StoreError,
-    Totals,
-};
-use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
+use pincer_store::{AgentRun, AgentRunState, AgentRuns, Clock, EntryKind, NewEntry, RunChange, StoreError, Totals};
+use serde_json::json;
 
-use crate::detail::{Detail, Parked};
-use crate::event::{Happening, Stream};
-use crate::inner::Inner;
-use crate::lane::{Lane, Lost, Step};
-use crate::outcome::{
-    Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
-};
-use crate::record::{self, CallResult};
+use crate::claimed::{Claimed, Left, StopReason};
+use crate::lane::{Lost, Step};
+use crate::record;
 use crate::reply::{Asked, ask};
 use crate::request::{QueueMode, Request};
 use crate::surface::Surface;
-use crate::transcript::{self, Transcript};
+use crate::transcript;
 
 /// How often a model that says nothing, or is cut off in the middle of a call, is asked again.
 const MOST_EMPTY: u32 = 2;
 
-/// One run in the hands of this process.
+/// A run that goes on in this process, with all that it needs for that.
 pub(crate) struct Turn {
-    pub agent: Arc<Inner>,
-    pub run: AgentRun,
-    pub request: Request,
-    pub lane: Lane,
+    pub claimed: Claimed,
     pub scope: Scope,
     pub surface: Surface,
     pub plan: Plan,
     pub thinking: Level,
     pub system: Vec<String>,
-    pub stop: StopSign,
-    /// Another process may have begun with the calls that are open.
-    pub is_recovered: bool,
-    pub state: Mutex<TurnState>,
 }
 
-/// The part of a run that changes.
-#[derive(Default)]
-pub(crate) struct TurnState {
-    pub transcript: Transcript,
-    pub detail: Detail,
-    /// The texts of its replies.
-    pub texts: Vec<String>,
-    pub model: Option<String>,
-    pub stop_reason: Option<String>,
-    /// The nested calls that the transcript has.
-    pub nested: HashSet<(String, u32)>,
-    /// Replies in a row that said nothing.
-    pub empty: u32,
-}
+impl Deref for Turn {
+    type Target = Claimed;
 
-/// Says that a run is to stop, and why.
-#[derive(Clone, Default)]
-pub(crate) struct StopSign {
-    pub token: CancellationToken,
-    reason: Arc<Mutex<Option<StopReason>>>,
-}
-
-/// Why a run is to stop.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopReason {
-    /// It was asked for.
-    Asked,
-    /// It takes too long.
-    TimedOut,
-    /// Another process has the run, or this one ends: nothing more is stored.
-    Lost,
-}
-
-impl StopSign {
-    /// Stops the run. The first reason counts.
-    pub(crate) fn stop(&self, reason: StopReason) {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
-        self.token.cancel();
+    fn deref(&self) -> &Claimed {
+        &self.claimed
     }
-
-    pub(crate) fn reason(&self) -> Option<StopReason> {
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// How a run was left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Left {
-    /// It has ended.
-    Ended,
-    /// It waits for a person or for its sender.
-    Waiting,
-    /// It is no longer in the hands of this process, or the store does not take what it comes to.
-    Lost,
-}
-
-/// What a run waits for.
-#[derive(Debug, Default)]
-pub(crate) struct Waits {
-    pub approvals: Vec<ApprovalId>,
-    pub for_caller: bool,
-    pub programs: Vec<Parked>,
 }
 
 enum Next {
@@ -121,10 +49,6 @@ enum Next {
 }
 
 impl Turn {
-    pub(crate) fn state(&self) -> MutexGuard<'_, TurnState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Works on the run until it ends or must wait.
     pub(crate) async fn work(&self) -> Left {
         let worked = Box::pin(self.go()).await;
@@ -289,7 +213,7 @@ impl Turn {
 
     /// Takes the messages that are to join this run, after a reply if there is one. Returns whether there were any: without, nothing is
     /// stored.
-    async fn take_steered(&self, after: Option<(pincer_store::NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
+    async fn take_steered(&self, after: Option<(NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
         loop {
             match self.join_steered(after.clone()).await {
                 // One of them was taken back, or gave way to another, a moment ago.
@@ -300,7 +224,7 @@ impl Turn {
         }
     }
 
-    async fn join_steered(&self, after: Option<(pincer_store::NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
+    async fn join_steered(&self, after: Option<(NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await;
         let open = open.map_err(Lost::Unstored)?;
         let steered: Vec<(AgentRun, Request)> = open
@@ -345,208 +269,6 @@ impl Turn {
         let steers =
             |run: &AgentRun| Request::parse(&run.request).is_ok_and(|request| request.queue == Some(QueueMode::Steer));
         open.iter().any(|run| run.state == AgentRunState::Queued && steers(run))
-    }
-
-    fn outcome(&self, status: Status, summary: Summary) -> RunOutcome {
-        let state = self.state();
-        let spent = state.detail.spent;
-        let started = self.run.started_at.unwrap_or_else(|| self.lane.store.now());
-        let duration = self.lane.store.now() - started - state.detail.paused_ms;
-        let payloads = state.texts.iter().map(|text| Payload { text: text.clone(), is_error: false });
-        RunOutcome {
-            stop_reason: state.stop_reason.clone(),
-            result: Answer {
-                payloads: payloads.collect(),
-                usage: RunUsage {
-                    input: spent.input,
-                    output: spent.output,
-                    cache_read: spent.cache_read,
-                    cache_write: spent.cache_write,
-                },
-                model: state.model.clone(),
-                telemetry: RunTelemetry {
-                    model_calls: spent.model_calls,
-                    tool_calls: spent.tool_calls,
-                    nested_calls: spent.nested_calls,
-                    code_mode: self.surface.is_code_mode,
-                    duration_ms: u64::try_from(duration).unwrap_or(0),
-                },
-            },
-            ..RunOutcome::bare(&self.run, self.request.agent.clone(), status, summary)
-        }
-    }
-
-    /// Ends the run with its answer.
-    async fn finish(&self, last: Option<(pincer_store::NewEntry, Totals)>) -> Result<(), Lost> {
-        let outcome = self.outcome(Status::Ok, Summary::Completed);
-        let end = json!({
-            "phase": "end",
-            "startedAt": self.run.started_at,
-            "endedAt": self.lane.store.now(),
-            "stopReason": outcome.stop_reason,
-        });
-        let (entries, totals) = last.map_or_else(Default::default, |(entry, totals)| (vec![entry], totals));
-        self.end(entries, totals, AgentRunState::Done, outcome, end).await
-    }
-
-    /// Ends the run with a failure of the model.
-    async fn failed(&self, error: &ModelError) -> Result<(), Lost> {
-        let told = format!("{error}. To go on: {}", error.kind.remedy());
-        let mut outcome = self.outcome(Status::Error, Summary::Failed);
-        outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
-        (outcome.error, outcome.error_kind) = (Some(told.clone()), Some(error.kind.name().to_owned()));
-        outcome.stop_reason = Some("error".into());
-        let note = self.lane.note("pincer.error", &json!({ "kind": error.kind.name(), "message": told }));
-        let end = json!({ "phase": "error", "error": told, "endedAt": self.lane.store.now(), "errorKind": error.kind.name() });
-        self.end(vec![note], Totals::default(), AgentRunState::Failed, outcome, end).await
-    }
-
-    /// Ends the run because it was stopped. The transcript is left as a model can read it: every call has a result.
-    async fn stopped(&self, partial: Option<String>) -> Result<Left, Lost> {
-        let reason = self.stop.reason().unwrap_or(StopReason::Asked);
-        if reason == StopReason::Lost {
-            return Ok(Left::Lost);
-        }
-        let now = self.lane.store.now();
-        let mut entries = Vec::new();
-        if let Some(text) = partial.filter(|text| !text.trim().is_empty()) {
-            entries.push(self.lane.entry(EntryKind::Message, record::stopped_reply(&text, now).to_body()));
-            self.state().texts.push(text);
-        }
-        let next = self.state().transcript.next();
-        if let transcript::Step::Calls(open) = next {
-            for call in open.calls {
-                let result =
-                    CallResult::error("The run was stopped before this call had a result. It may or may not have run.");
-                let message = record::result(&call.call.id, &call.call.name, &result, now);
-                let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
-                entry.call = Some(call.id);
-                entries.push(entry);
-            }
-        }
-        let (state, status, told, word) = match reason {
-            StopReason::TimedOut => {
-                (AgentRunState::TimedOut, Status::Timeout, "the run took longer than it may and was stopped", "timeout")
-            }
-            StopReason::Asked | StopReason::Lost => {
-                (AgentRunState::Aborted, Status::Error, "the run was stopped", "aborted")
-            }
-        };
-        entries.push(self.lane.note("pincer.stopped", &json!({ "reason": word })));
-        let mut outcome = self.outcome(status, Summary::Aborted);
-        (outcome.error, outcome.stop_reason) = (Some(told.to_owned()), Some(word.to_owned()));
-        let end = match reason {
-            StopReason::TimedOut => json!({ "phase": "error", "error": told, "endedAt": now, "timeoutPhase": "run" }),
-            StopReason::Asked | StopReason::Lost => json!({
-                "phase": "end",
-                "startedAt": self.run.started_at,
-                "endedAt": now,
-                "aborted": true,
-                "stopReason": word,
-            }),
-        };
-        self.end(entries, Totals::default(), state, outcome, end).await?;
-        Ok(Left::Ended)
-    }
-
-    async fn end(
-        &self,
-        entries: Vec<pincer_store::NewEntry>,
-        totals: Totals,
-        state: AgentRunState,
-        outcome: RunOutcome,
-        last: Value,
-    ) -> Result<(), Lost> {
-        self.agent.end_programs(&self.run.id).await;
-        let entries = match entries.is_empty() {
-            true => vec![self.lane.note("pincer.end", &json!({}))],
-            false => entries,
-        };
-        let step = Step {
-            entries,
-            totals,
-            happenings: vec![Happening::lifecycle(last)],
-            state: Some(state),
-            result: Some(outcome.to_json().into()),
-            release: true,
-            synced: true,
-            ..Step::default()
-        };
-        // What has ended is stored, however often that is tried: only the process can end this.
-        self.lane.commit(step, &self.agent.closing).await.map(drop)
-    }
-
-    /// Returns the calls that the sender of the run has made.
-    async fn answered_calls(&self) -> Result<HashSet<String>, Lost> {
-        if self.request.client_tools.is_empty() {
-            return Ok(HashSet::new());
-        }
-        let calls = self.lane.store.client_calls(&self.run.id).await.map_err(Lost::Unstored)?;
-        Ok(calls.into_iter().filter(|call| call.result.is_some()).map(|call| call.id).collect())
-    }
-
-    /// Leaves the run until a person has answered, or its sender has made a call. If the sender has made one since `answered` was
-    /// read, the run goes on: that call may be the one that it waits for.
-    async fn suspend(&self, waits: Waits, answered: &HashSet<String>) -> Result<Option<Left>, Lost> {
-        let now = self.lane.store.now();
-        let Waits { approvals, for_caller, programs } = waits;
-        self.state().detail.programs = programs;
-        let (mut happenings, mut questions) = (Vec::new(), Vec::new());
-        for id in &approvals {
-            let approval = self.lane.store.approval(id).await.map_err(Lost::Unstored)?;
-            happenings.push(Happening::new(
-                Stream::Approval,
-                json!({ "phase": "requested", "kind": "tool", "status": "pending", "approvalId": id, "tool": approval.tool }),
-            ));
-            questions.push(OpenQuestion { approval_id: id.clone(), tool: approval.tool, tool_call_id: None });
-        }
-        let calls = match for_caller {
-            true => self.lane.store.client_calls(&self.run.id).await.map_err(Lost::Unstored)?,
-            false => Vec::new(),
-        };
-        if calls.iter().any(|call| call.result.is_some() && !answered.contains(&call.id)) {
-            return Ok(None);
-        }
-        let calls: Vec<_> = calls.into_iter().filter(|call| call.result.is_none()).collect();
-        let phase = if questions.is_empty() { "waiting-client" } else { "waiting-approval" };
-        let open_calls: Vec<OpenClientCall> = calls
-            .iter()
-            .map(|call| OpenClientCall {
-                call_id: call.id.clone(),
-                name: call.name.clone(),
-                arguments: serde_json::from_str(&call.arguments).unwrap_or_default(),
-            })
-            .collect();
-        let data =
-            json!({ "phase": phase, "approvals": questions, "clientCalls": open_calls, "livenessState": "paused" });
-        happenings.push(Happening::lifecycle(data.clone()));
-        let mut outcome = self.outcome(Status::Waiting, Summary::Waiting);
-        (outcome.approvals, outcome.client_calls, outcome.stop_reason) = (questions, open_calls, None);
-        let detail = {
-            let mut state = self.state();
-            state.detail.approvals = approvals;
-            state.detail.client_calls = calls.into_iter().map(|call| call.id).collect();
-            state.detail.waiting_since = Some(now);
-            state.detail.to_json()
-        };
-        let awaits = {
-            let state = self.state();
-            let approvals = state.detail.approvals.iter().map(ToString::to_string);
-            approvals.chain(state.detail.client_calls.iter().cloned()).collect()
-        };
-        let step = Step {
-            awaits,
-            entries: vec![self.lane.note("pincer.waiting", &data)],
-            happenings,
-            state: Some(AgentRunState::Waiting),
-            detail: Some(detail.into()),
-            result: Some(outcome.to_json().into()),
-            release: true,
-            synced: true,
-            ..Step::default()
-        };
-        self.lane.commit(step, &self.stop.token).await?;
-        Ok(Some(Left::Waiting))
     }
 }
 

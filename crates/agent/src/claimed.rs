@@ -1,0 +1,97 @@
+//! A run in the hands of this process: what is stored of it, and the sign that it is to stop.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pincer_store::{AgentRun, ApprovalId};
+use tokio_util::sync::CancellationToken;
+
+use crate::detail::{Detail, Parked};
+use crate::inner::Inner;
+use crate::lane::Lane;
+use crate::request::Request;
+use crate::transcript::Transcript;
+
+/// A run that this process has claimed.
+pub(crate) struct Claimed {
+    pub agent: Arc<Inner>,
+    pub run: AgentRun,
+    pub request: Request,
+    pub lane: Lane,
+    pub stop: StopSign,
+    /// Another process may have begun with the calls that are open.
+    pub is_recovered: bool,
+    pub state: Mutex<TurnState>,
+}
+
+impl Claimed {
+    pub(crate) fn state(&self) -> MutexGuard<'_, TurnState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The part of a run that changes.
+#[derive(Default)]
+pub(crate) struct TurnState {
+    pub transcript: Transcript,
+    pub detail: Detail,
+    /// The texts of its replies.
+    pub texts: Vec<String>,
+    pub model: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The nested calls that the transcript has.
+    pub nested: HashSet<(String, u32)>,
+    /// Replies in a row that said nothing.
+    pub empty: u32,
+    /// The model sees `exec` and `wait` in place of its tools.
+    pub is_code_mode: bool,
+}
+
+/// Says that a run is to stop, and why.
+#[derive(Clone, Default)]
+pub(crate) struct StopSign {
+    pub token: CancellationToken,
+    reason: Arc<Mutex<Option<StopReason>>>,
+}
+
+/// Why a run is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// It was asked for.
+    Asked,
+    /// It takes too long.
+    TimedOut,
+    /// Another process has the run, or this one ends: nothing more is stored.
+    Lost,
+}
+
+impl StopSign {
+    /// Stops the run. The first reason counts.
+    pub(crate) fn stop(&self, reason: StopReason) {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        self.token.cancel();
+    }
+
+    pub(crate) fn reason(&self) -> Option<StopReason> {
+        *self.reason.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How a run was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// It has ended.
+    Ended,
+    /// It waits for a person or for its sender.
+    Waiting,
+    /// It is no longer in the hands of this process, or the store does not take what it comes to.
+    Lost,
+}
+
+/// What a run waits for.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    pub approvals: Vec<ApprovalId>,
+    pub for_caller: bool,
+    pub programs: Vec<Parked>,
+}

@@ -1,0 +1,212 @@
+//! Works on a run that this process has claimed: reads what is stored of it, finds its model and tools, and lets it go on.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pincer_model::{Level, Plan};
+use pincer_runtime::{Principal, Scope, ScopeRequest};
+use pincer_sessions::{Message as Stored, NestedCall, Role};
+use pincer_store::{AgentRun, AgentRunState, Clock, Entry, EntryKind, EntryPage, Session, Sessions, StoreError};
+use serde_json::json;
+
+use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
+use crate::client;
+use crate::detail::Detail;
+use crate::driver::TRY_AGAIN;
+use crate::error::AgentError;
+use crate::event::Happening;
+use crate::inner::Inner;
+use crate::lane::{Lane, Step};
+use crate::outcome::{Payload, RunOutcome, Status, Summary};
+use crate::prompt;
+use crate::request::Request;
+use crate::settings::{SessionSettings, run_timeout};
+use crate::surface::Surface;
+use crate::transcript::Transcript;
+use crate::turn::Turn;
+
+/// Works on a run that this process has claimed. Returns how soon the session is looked at again.
+pub(crate) async fn work(
+    agent: &Arc<Inner>,
+    run: AgentRun,
+    request: Request,
+    lane: Lane,
+    session: Session,
+    is_recovered: bool,
+) -> Duration {
+    let stop = StopSign::default();
+    if run.is_stopped {
+        stop.stop(StopReason::Asked);
+    }
+    let _live = agent.live(&run.id, &lane.feed, &stop);
+    let state = match state(agent, &run, &session, is_recovered).await {
+        Ok(state) => state,
+        Err(error) => return failed(&run, &request, &lane, &error, agent).await,
+    };
+    let limit = run_timeout(agent.runtime.config(), request.agent.as_deref(), request.timeout_seconds);
+    let spent = run.started_at.map_or(0, |at| lane.store.now() - at - state.detail.paused_ms);
+    let left = limit.saturating_sub(Duration::from_millis(u64::try_from(spent).unwrap_or(0)));
+    let (agent, state) = (Arc::clone(agent), Mutex::new(state));
+    let claimed = Claimed { agent, run, request, lane, stop: stop.clone(), is_recovered, state };
+    let closing = claimed.agent.closing.clone();
+    let left_as = tokio::select! {
+        biased;
+        left_as = went_on(claimed, &session, left) => left_as,
+        () = closing.cancelled() => {
+            stop.stop(StopReason::Lost);
+            Left::Lost
+        }
+        () = async {
+            tokio::time::sleep(left).await;
+            stop.stop(StopReason::TimedOut);
+            std::future::pending::<()>().await;
+        } => Left::Lost,
+    };
+    match left_as {
+        Left::Ended | Left::Waiting => Duration::ZERO,
+        Left::Lost => TRY_AGAIN,
+    }
+}
+
+/// Prepares a run and lets it go on. One that is to stop needs no preparation.
+async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
+    let prepared = tokio::select! {
+        biased;
+        () = claimed.stop.token.cancelled() => None,
+        prepared = prepared(&claimed, session) => Some(prepared),
+    };
+    match prepared {
+        None => claimed.stopped(None).await.unwrap_or(Left::Lost),
+        Some(Ok(Prepared { scope, surface, mut plan, thinking, system })) => {
+            // One beyond what a clock can tell is none.
+            plan.deadline = Instant::now().checked_add(left);
+            Turn { claimed, scope, surface, plan, thinking, system }.work().await
+        }
+        Some(Err(error)) => {
+            let Claimed { run, request, lane, agent, .. } = &claimed;
+            match failed(run, request, lane, &error, agent).await.is_zero() {
+                true => Left::Ended,
+                false => Left::Lost,
+            }
+        }
+    }
+}
+
+/// Ends a run that cannot begin or go on, unless it is the store that is busy. Returns how soon the session is looked at again.
+async fn failed(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) -> Duration {
+    if let AgentError::Store(busy) = error
+        && busy.is_busy()
+    {
+        tracing::warn!(run = %run.id, "the run cannot go on yet and is tried again: {busy}");
+        return TRY_AGAIN;
+    }
+    fail(run, request, lane, error, agent).await;
+    Duration::ZERO
+}
+
+/// Reads what is stored of a run.
+async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: bool) -> Result<TurnState, AgentError> {
+    let entries = agent.store.context(&session.id).await?;
+    let transcript = Transcript::read(&entries).map_err(AgentError::Command)?;
+    let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
+    let texts = entries.iter().filter(is_own).filter_map(|entry| {
+        let message = Stored::parse(&entry.body).ok().filter(|message| message.role == Role::Assistant)?;
+        Some(message.text()).filter(|text| !text.trim().is_empty())
+    });
+    let has_gone_on = is_recovered || run.detail.is_some();
+    Ok(TurnState {
+        transcript,
+        texts: texts.collect(),
+        detail: Detail::parse(run.detail.as_deref()),
+        nested: if has_gone_on { nested(agent, run, session).await? } else { HashSet::new() },
+        ..TurnState::default()
+    })
+}
+
+/// The model and the tools of a run.
+struct Prepared {
+    scope: Scope,
+    surface: Surface,
+    plan: Plan,
+    thinking: Level,
+    system: Vec<String>,
+}
+
+/// Finds the model and the tools of a run. Servers may have to be started for that.
+async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, AgentError> {
+    let (run, request) = (&claimed.run, &claimed.request);
+    let settings = SessionSettings::parse(&session.settings);
+    let agent_id = request.agent.as_deref().or(session.agent.as_deref());
+    claimed.agent.check_agent(agent_id)?;
+    let named = request.model.as_ref().or(settings.model.as_ref());
+    let mut plan = match named {
+        Some(name) => {
+            let mut plan = Plan::new(claimed.agent.models.target(name)?);
+            // The fallbacks of the agent hold for a model of one's own choice too.
+            if let Ok(usual) = claimed.agent.models.plan(agent_id) {
+                plan.targets.extend(usual.targets.into_iter().skip(1));
+                plan.idle = usual.idle;
+            }
+            plan
+        }
+        None => claimed.agent.models.plan(agent_id)?,
+    };
+    plan.session = Some(session.id.to_string());
+    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| claimed.agent.models.thinking(agent_id));
+    let target = plan.targets.first();
+    let mut principal = Principal::new(run.user.clone()).known_as(request.sender.clone());
+    if let Some(channel) = &request.channel {
+        principal = principal.over(channel);
+    }
+    let scope_request = ScopeRequest {
+        agent: agent_id.map(str::to_owned),
+        provider: target.map(|target| target.provider.id.clone()),
+        model: target.map(|target| target.model.id.clone()),
+        ..ScopeRequest::new(principal, run.session_key.clone())
+    };
+    claimed.agent.runtime.know_servers(None).await;
+    let scope = claimed.agent.runtime.scope(&scope_request)?;
+    let scope = scope.of_agent_run(run.id.clone()).ended_by(claimed.stop.token.clone());
+    let scope = match request.client_tools.is_empty() {
+        true => scope,
+        false => claimed.agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
+    };
+    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&claimed.agent.runtime, &scope) };
+    let system = prompt::system(request, &surface);
+    claimed.state().is_code_mode = surface.is_code_mode;
+    Ok(Prepared { scope, surface, plan, thinking, system })
+}
+
+/// Returns the nested calls of a run that the transcript has.
+async fn nested(agent: &Inner, run: &AgentRun, session: &Session) -> Result<HashSet<(String, u32)>, StoreError> {
+    let after = run.first_entry.unwrap_or(1).saturating_sub(1);
+    let entries = agent.store.entries(&session.id, EntryPage { after, limit: u32::MAX }).await?;
+    let nested = entries.iter().filter(|entry| entry.kind == EntryKind::NestedCall).filter_map(|entry| {
+        let call: NestedCall = serde_json::from_str(&entry.body).ok()?;
+        Some((call.program, call.seq))
+    });
+    Ok(nested.collect())
+}
+
+/// Ends a run that cannot begin, or cannot go on.
+pub(crate) async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
+    agent.end_programs(&run.id).await;
+    let told = pincer_runtime::chain(error);
+    let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
+    outcome.error = Some(told.clone());
+    outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
+    let now = lane.store.now();
+    let step = Step {
+        entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
+        happenings: vec![Happening::lifecycle(json!({ "phase": "error", "error": told, "endedAt": now }))],
+        state: Some(AgentRunState::Failed),
+        result: Some(outcome.to_json().into()),
+        release: true,
+        synced: true,
+        ..Step::default()
+    };
+    if let Err(lost) = lane.commit(step, &agent.closing).await {
+        tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
+    }
+}
