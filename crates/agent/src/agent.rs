@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_runtime::{ModelSetup, Runtime};
+use pincer_sessions::key_complaint;
 use pincer_store::{
     Accepted, AgentRun, AgentRunId, AgentRunState, AgentRuns, Changes, ClientCalls, Millis, SessionKey, Stopped,
     StoreError,
@@ -16,15 +17,13 @@ use crate::command::{self, Command, Parsed};
 use crate::error::AgentError;
 use crate::inner::{Inner, LOOK_ANYWAY, LOOK_FOR_NEWS};
 use crate::outcome::{RunOutcome, Status, Summary, WaitResult, WaitStatus, of_ended};
-use crate::reader::EventReader;
+use crate::reader::{EventCursor, EventReader};
 use crate::request::{QueueMode, Request};
 
 /// The most bytes of a message's text.
 const MOST_TEXT: usize = 4 << 20;
 /// The most bytes of a message's pictures.
 const MOST_PICTURES: usize = 32 << 20;
-/// The most bytes of a session's key.
-const MOST_KEY: usize = 512;
 
 /// The agent. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -239,10 +238,15 @@ impl Agent {
         Ok(run)
     }
 
-    /// Returns the events of a run from this number on, those that have happened and those that will.
-    pub async fn events(&self, user: &str, id: &AgentRunId, from: u32) -> Result<EventReader, AgentError> {
+    /// Returns the events of a run from this one on, those that have happened and those that will.
+    pub async fn events(
+        &self,
+        user: &str,
+        id: &AgentRunId,
+        from: impl Into<EventCursor>,
+    ) -> Result<EventReader, AgentError> {
         let run = self.run(user, id).await?;
-        Ok(EventReader::new(Arc::clone(&self.0), run, from))
+        Ok(EventReader::new(Arc::clone(&self.0), run, from.into()))
     }
 
     /// Stops a run: at once if it goes on here, and soon if another process works on it.
@@ -288,7 +292,8 @@ impl Agent {
         Ok(())
     }
 
-    /// Answers a question to a person. Returns `false` if it was settled before. The run that waits for it goes on.
+    /// Answers a question to a person. Returns `false` if it was settled before. The run that waits for it goes on. Any operator may
+    /// answer, whichever user the question belongs to: a front decides which of its people are operators.
     pub async fn answer(
         &self,
         approval: &pincer_store::ApprovalId,
@@ -348,14 +353,8 @@ impl Agent {
 }
 
 fn check(key: &SessionKey, request: &Request) -> Result<(), AgentError> {
-    let wrong = |reason| AgentError::Key { key: key.to_string(), reason };
-    match key.as_str() {
-        "" => return Err(wrong("is empty: name the session")),
-        key if key.len() > MOST_KEY => return Err(wrong("is longer than 512 bytes")),
-        key if key.chars().any(char::is_control) => {
-            return Err(wrong("has control characters in it, which no terminal could show"));
-        }
-        _ => {}
+    if let Some(reason) = key_complaint(key.as_str()) {
+        return Err(AgentError::Key { key: key.to_string(), reason });
     }
     if request.message.trim().is_empty() && request.images.is_empty() {
         return Err(AgentError::Empty);

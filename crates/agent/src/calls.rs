@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use pincer_catalog::Flags;
 use pincer_model::{Content, Image};
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
 use pincer_tools::{Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
@@ -14,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::claimed::Waits;
+use crate::detail::KnownCall;
 use crate::event::{Happening, reported, shortened, shown};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
@@ -109,15 +109,18 @@ impl Turn {
         for call in open.calls {
             let seq = call.seq(open.reply);
             let name = call.call.name.clone();
-            let in_order = self.is_sequential(&name);
+            // What held when the reply was stored counts, and what holds now.
+            let known = self.state().detail.calls.get(call.index as usize).copied();
+            let in_order = self.is_sequential(&name) && known.is_none_or(|known| known.in_order);
+            let may_repeat = self.may_repeat(&name) && known.is_none_or(|known| known.may_repeat);
             // Of sequential calls only the first one can have begun.
             let may_have_begun = is_recovered && (!in_order || is_first_in_order);
             is_first_in_order &= !in_order;
-            let told = match self.surface.meaning(&name) {
-                _ if call.index >= MOST_CALLS => Some(CallResult::error(format!(
+            let told = match () {
+                () if call.index >= MOST_CALLS => Some(CallResult::error(format!(
                     "One reply may ask for {MOST_CALLS} calls, so this one was not made."
                 ))),
-                Some(Meaning::Tool { flags, id }) if may_have_begun && !may_repeat(*flags) && !self.is_client(id) => {
+                () if may_have_begun && !may_repeat => {
                     let question = questions.iter().rfind(|question| question.seq == Some(seq));
                     let has_not_begun = question.is_some_and(|question| !question.is_used);
                     (!has_not_begun).then(|| {
@@ -126,15 +129,26 @@ impl Turn {
                         ))
                     })
                 }
-                _ => None,
+                () => None,
             };
             planned.push(Planned { open: call, seq, told });
         }
         Ok(planned)
     }
 
-    fn is_client(&self, id: &str) -> bool {
-        id.starts_with("client:")
+    /// Returns whether a call may be made again if it is not known whether it was made. A name that means nothing does nothing.
+    fn may_repeat(&self, name: &str) -> bool {
+        match self.surface.meaning(name) {
+            // Programs are found by their keys, and calls of the sender by their ids.
+            Some(Meaning::Exec | Meaning::Wait) | None => true,
+            Some(Meaning::Tool { id, .. }) if id.starts_with("client:") => true,
+            Some(Meaning::Tool { flags, .. }) => flags.read_only || flags.idempotent || flags.claims_read_only,
+        }
+    }
+
+    /// Returns what is to be known of a call when another process finds it open.
+    pub(crate) fn known_call(&self, name: &str) -> KnownCall {
+        KnownCall { in_order: self.is_sequential(name), may_repeat: self.may_repeat(name) }
     }
 
     fn is_sequential(&self, name: &str) -> bool {
@@ -335,10 +349,6 @@ impl UpdateSink for CallSink {
     fn not_dispatched(&self) {
         self.change(BEGUN, QUEUED);
     }
-}
-
-fn may_repeat(flags: Flags) -> bool {
-    flags.read_only || flags.idempotent || flags.claims_read_only
 }
 
 /// Returns what a model is told of an outcome.

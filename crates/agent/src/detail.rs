@@ -14,12 +14,24 @@ pub(crate) struct Detail {
     pub client_calls: Vec<String>,
     /// The programs that are suspended in it.
     pub programs: Vec<Parked>,
+    /// The calls of its last reply, in their order, as their tools were when the reply was stored.
+    pub calls: Vec<KnownCall>,
     /// Since when it waits.
     pub waiting_since: Option<Millis>,
     /// How long it has waited before.
     pub paused_ms: Millis,
     /// What it took up to now.
     pub spent: Spent,
+}
+
+/// A call, as its tool was when its reply was stored. Another process may know the tool as another one, or not at all.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct KnownCall {
+    /// It is made after the calls before it.
+    pub in_order: bool,
+    /// It may be made again if it is not known whether it was made.
+    pub may_repeat: bool,
 }
 
 /// Figures of a run that other workers have had before.

@@ -160,7 +160,7 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
     let collects = request.queue == Some(QueueMode::Collect);
     let is_alike = |run: &AgentRun| {
         Request::parse(&run.request)
-            .is_ok_and(|other| other.queue == Some(QueueMode::Collect) && other.channel == request.channel)
+            .is_ok_and(|other| other.queue == Some(QueueMode::Collect) && request.may_be_joined_by(&other))
     };
     let together: Vec<AgentRun> = match collects {
         true => open.iter().take_while(|run| is_alike(run)).cloned().collect(),
@@ -210,7 +210,10 @@ async fn begin(
     let store = &agent.store;
     let Some(first) = runs.first().cloned() else { return Ok(Duration::ZERO) };
     let request = Request::parse(&first.request).unwrap_or_default();
-    let _slot = agent.slots.take(request.priority).await;
+    let _slot = tokio::select! {
+        slot = agent.slots.take(request.priority) => slot,
+        () = agent.closing.cancelled() => return Ok(Duration::ZERO),
+    };
     // The slot may have come late, and another run may be due by now.
     let open = store.open_runs(&first.user, &first.session_key).await?;
     if open.first().is_none_or(|due| due.id != first.id) {
@@ -296,7 +299,10 @@ fn started(agent: &Inner, request: &Request, session: &Session, now: Millis) -> 
 /// Goes on with a run that waits and can go on, or whose process is gone.
 async fn go_on(agent: &Arc<Inner>, run: AgentRun, session: Session) -> Result<Duration, StoreError> {
     let request = Request::parse(&run.request).unwrap_or_default();
-    let _slot = agent.slots.take(request.priority).await;
+    let _slot = tokio::select! {
+        slot = agent.slots.take(request.priority) => slot,
+        () = agent.closing.cancelled() => return Ok(Duration::ZERO),
+    };
     let was_waiting = run.state == AgentRunState::Waiting;
     let Some((run, lane)) = taken(agent, run, &session).await? else { return Ok(Duration::ZERO) };
     Ok(Box::pin(work(agent, run, request, lane, session, !was_waiting)).await)

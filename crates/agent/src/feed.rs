@@ -60,6 +60,11 @@ impl Feed {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the generation of its events.
+    pub(crate) fn generation(&self) -> u32 {
+        self.lock().generation
+    }
+
     /// Waits for the commits before this one.
     pub(crate) async fn turn(&self) -> tokio::sync::MutexGuard<'_, ()> {
         self.turn.lock().await

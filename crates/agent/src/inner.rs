@@ -392,8 +392,8 @@ async fn watch_others(agent: Arc<Inner>) {
             () = tokio::time::sleep(LOOK_ANYWAY) => {}
             () = agent.closing.cancelled() => return,
         }
-        let live: Vec<(AgentRunId, StopSign)> =
-            agent.lock_live().iter().map(|(id, (_, stop))| (id.clone(), stop.clone())).collect();
+        let live: Vec<(AgentRunId, u32, StopSign)> =
+            agent.lock_live().iter().map(|(id, (feed, stop))| (id.clone(), feed.generation(), stop.clone())).collect();
         if live.is_empty() {
             let mut watching = agent.watching.lock().unwrap_or_else(PoisonError::into_inner);
             if agent.lock_live().is_empty() && agent.lock_resting().is_empty() {
@@ -402,8 +402,10 @@ async fn watch_others(agent: Arc<Inner>) {
             }
         }
         agent.wake_ready().await;
-        for (id, stop) in live {
+        for (id, generation, stop) in live {
             match agent.store.agent_run(&id).await {
+                // Another process has taken it over.
+                Ok(run) if run.generation != generation => stop.stop(StopReason::Lost),
                 Ok(run) if run.is_stopped => stop.stop(StopReason::Asked),
                 // Its session was deleted.
                 Err(StoreError::Missing { .. }) => stop.stop(StopReason::Lost),

@@ -42,6 +42,6 @@ pub use outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary, WaitResult,
     WaitStatus,
 };
-pub use reader::EventReader;
+pub use reader::{EventCursor, EventReader};
 pub use request::{Attachment, ClientTool, Priority, QueueMode, Request, Verbose};
 pub use settings::{Drop, QueueSettings, SessionSettings};

@@ -19,6 +19,22 @@ const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 /// How many entries are read at a time.
 const PAGE: u32 = 200;
 
+/// The event from which a reader goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventCursor {
+    /// Its number.
+    pub seq: u32,
+    /// The generation of the last event that the reader has seen. With it, a reader that saw more than was stored before its run was taken
+    /// over gets all of the new generation.
+    pub generation: Option<u32>,
+}
+
+impl From<u32> for EventCursor {
+    fn from(seq: u32) -> Self {
+        Self { seq, generation: None }
+    }
+}
+
 /// The events of a run, from a number on. They end with the run.
 pub struct EventReader {
     agent: Arc<Inner>,
@@ -35,19 +51,23 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    pub(crate) fn new(agent: Arc<Inner>, run: AgentRun, from: u32) -> Self {
+    pub(crate) fn new(agent: Arc<Inner>, run: AgentRun, from: EventCursor) -> Self {
         let changes = agent.store.watch(LOOK_AGAIN);
         let after = run.first_entry.unwrap_or(1).saturating_sub(1);
-        let last = from.saturating_sub(1);
-        let (generation, ready, live) = (None, VecDeque::new(), None);
+        let (last, generation) = (from.seq.saturating_sub(1), from.generation);
+        let (ready, live) = (VecDeque::new(), None);
         Self { agent, run, after, last, generation, ready, live, changes, is_over: false }
     }
 
     /// Returns the next event. `None` after the last one of the run.
     pub async fn next(&mut self) -> Result<Option<AgentEvent>, StoreError> {
         loop {
-            while let Some(event) = self.ready.pop_front() {
+            while let Some(mut event) = self.ready.pop_front() {
                 if self.is_new(&event) {
+                    // Reports that nothing was stored of have numbers too: this one stands for them.
+                    if event.from_seq.unwrap_or(event.seq) > self.last + 1 && self.is_after(&event) {
+                        event.from_seq = Some(self.last + 1);
+                    }
                     (self.last, self.generation) = (event.seq, Some(event.generation));
                     self.is_over = event.is_terminal();
                     return Ok(Some(event));
@@ -66,6 +86,10 @@ impl EventReader {
                 Err(RecvError::Lagged(_) | RecvError::Closed) => self.live = None,
             }
         }
+    }
+
+    fn is_after(&self, event: &AgentEvent) -> bool {
+        self.last > 0 && event.seq > self.last && self.generation == Some(event.generation)
     }
 
     fn is_new(&self, event: &AgentEvent) -> bool {

@@ -166,6 +166,17 @@ impl Request {
         Sha256::digest(text.as_bytes()).to_vec()
     }
 
+    /// Returns whether another message can become part of this one's run: it has the same rights, and asks for nothing of its own.
+    pub(crate) fn may_be_joined_by(&self, other: &Self) -> bool {
+        let rights = |request: &Self| {
+            (request.sender.clone(), request.channel.clone(), request.agent.clone(), request.disable_tools)
+        };
+        let same = |own: &Option<String>, theirs: &Option<String>| theirs.is_none() || own == theirs;
+        rights(self) == rights(other)
+            && same(&self.model, &other.model)
+            && (other.client_tools.is_empty() || other.client_tools == self.client_tools)
+    }
+
     /// Reads a stored message.
     pub(crate) fn parse(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
@@ -175,6 +186,26 @@ impl Request {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_message_joins_only_a_run_with_the_same_rights() {
+        let first = Request { sender: Some("ann".into()), model: Some("a/b".into()), ..Request::new("hello") };
+        let joins = |other: Request| first.may_be_joined_by(&other);
+        let plain = Request { sender: Some("ann".into()), ..Request::new("and") };
+        assert!(joins(plain.clone()) && joins(Request { model: Some("a/b".into()), ..plain.clone() }));
+        let tool = ClientTool { name: "t".into(), description: String::new(), parameters: any_object() };
+        for other in [
+            Request { sender: Some("ben".into()), ..plain.clone() },
+            Request { sender: None, ..plain.clone() },
+            Request { channel: Some("irc".into()), ..plain.clone() },
+            Request { agent: Some("writer".into()), ..plain.clone() },
+            Request { model: Some("c/d".into()), ..plain.clone() },
+            Request { disable_tools: true, ..plain.clone() },
+            Request { client_tools: vec![tool], ..plain },
+        ] {
+            assert!(!joins(other.clone()), "{other:?}");
+        }
+    }
 
     #[test]
     fn the_queue_is_no_part_of_a_message() {

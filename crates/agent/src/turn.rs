@@ -177,6 +177,8 @@ impl Turn {
             return self.finish(Some((entry, totals))).await.map(|()| Next::Ended);
         }
         // The reply is the note that its calls are about to be made: those that change something need it on the disk.
+        let known = reply.message.calls().map(|call| self.known_call(&call.name)).collect();
+        self.state().detail.calls = known;
         let detail = Some(self.state().detail.to_json().into());
         let synced = reply.message.calls().any(|call| self.may_change(&call.name));
         let step = Step { entries: vec![entry], totals, detail, synced, ..Step::default() };
@@ -231,7 +233,7 @@ impl Turn {
             .into_iter()
             .filter(|run| run.state == AgentRunState::Queued)
             .filter_map(|run| Request::parse(&run.request).ok().map(|request| (run, request)))
-            .filter(|(_, request)| request.queue == Some(QueueMode::Steer))
+            .filter(|(_, request)| request.queue == Some(QueueMode::Steer) && self.request.may_be_joined_by(request))
             .collect();
         if steered.is_empty() {
             return Ok(false);
@@ -246,9 +248,7 @@ impl Turn {
         let mut others = Vec::new();
         for (run, request) in steered {
             let message = record::user(&request, now);
-            let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
-            entry.run = Some(run.id.clone());
-            entries.push(entry);
+            entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
             messages.push(message);
             others.push(RunChange {
                 merged_into: Some(self.run.id.clone()),
@@ -266,8 +266,10 @@ impl Turn {
     /// Returns whether messages wait to join this run.
     pub(crate) async fn is_steered(&self) -> bool {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await.unwrap_or_default();
-        let steers =
-            |run: &AgentRun| Request::parse(&run.request).is_ok_and(|request| request.queue == Some(QueueMode::Steer));
+        let steers = |run: &AgentRun| {
+            Request::parse(&run.request)
+                .is_ok_and(|request| request.queue == Some(QueueMode::Steer) && self.request.may_be_joined_by(&request))
+        };
         open.iter().any(|run| run.state == AgentRunState::Queued && steers(run))
     }
 }
@@ -279,7 +281,8 @@ fn renamed(reply: &mut Reply) {
         if let pincer_model::Part::Call(call) = part
             && !seen.insert(call.id.clone())
         {
-            call.id = format!("{}~{number}", call.id);
+            let numbered = (number..).map(|number| format!("{}~{number}", call.id));
+            call.id = numbered.into_iter().find(|id| !seen.contains(id)).unwrap_or_default();
             seen.insert(call.id.clone());
         }
     }

@@ -19,6 +19,19 @@ pub use writer::{AcquireError, Reentry, SessionStore, Writer};
 use pincer_store::{EntryId, SessionId};
 use uuid::Uuid;
 
+/// The most bytes of a session's key.
+const MOST_KEY: usize = 512;
+
+/// Returns why a text cannot be the key of a session, if it cannot.
+pub fn key_complaint(key: &str) -> Option<&'static str> {
+    match key {
+        "" => Some("is empty: name the session"),
+        key if key.len() > MOST_KEY => Some("is longer than 512 bytes"),
+        key if key.chars().any(char::is_control) => Some("has control characters in it, which no terminal could show"),
+        _ => None,
+    }
+}
+
 /// Returns a new id for a session.
 pub fn new_session_id() -> SessionId {
     Uuid::now_v7().to_string().into()

@@ -109,6 +109,18 @@ pub(crate) fn change_run(
         let awaits = "INSERT INTO awaited (run, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         connection.prepare_cached(awaits)?.execute((change.id.as_str(), id))?;
     }
+    // While a run waits, the time of its programs stands still.
+    let lifetime = match change.state {
+        AgentRunState::Waiting => {
+            "UPDATE run SET lifetime_left = max(expires_at - ?2, 0), expires_at = NULL
+             WHERE agent_run = ?1 AND ended_at IS NULL AND expires_at IS NOT NULL"
+        }
+        _ => {
+            "UPDATE run SET expires_at = lifetime_left + ?2, lifetime_left = NULL
+             WHERE agent_run = ?1 AND ended_at IS NULL AND lifetime_left IS NOT NULL"
+        }
+    };
+    connection.prepare_cached(lifetime)?.execute((change.id.as_str(), now))?;
     let active = match change.state {
         AgentRunState::Running | AgentRunState::Waiting => "UPDATE session SET active = ?2 WHERE number = ?1",
         _ => "UPDATE session SET active = NULL WHERE number = ?1 AND active = ?2",

@@ -313,6 +313,7 @@ pub(crate) const STEPS: &[&str] = &[
         UNIQUE (run, id)
     ) STRICT;
 
+    ALTER TABLE run ADD COLUMN lifetime_left INTEGER;
     ALTER TABLE call ADD COLUMN line INTEGER;
     ALTER TABLE call ADD COLUMN dispatched_at INTEGER;
     CREATE INDEX run_agent ON run (agent_run) WHERE agent_run IS NOT NULL AND ended_at IS NULL;

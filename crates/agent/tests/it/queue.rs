@@ -1,19 +1,8 @@
 //! Messages for a session that is busy.
 
-use std::sync::atomic::Ordering;
-
 use pincer_agent::{QueueMode, Request, Status};
 
-use crate::world::{USER, World, calls, conversation, text, within, world};
-
-async fn busy(world: &World) {
-    within(async {
-        while world.begun.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-}
+use crate::world::{USER, World, calls, conversation, text, world};
 
 fn queued(mode: QueueMode, text: &str) -> Request {
     Request { queue: Some(mode), ..Request::new(text) }
@@ -23,7 +12,7 @@ fn queued(mode: QueueMode, text: &str) -> Request {
 async fn a_message_steers_the_run_that_goes_on() {
     let world = world(&conversation(&[calls(&[("gate", 1)]), text("As you say.")]), "");
     let first = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let second = world.send("No, the other one.").await;
     world.gate.add_permits(1);
     assert_eq!(world.outcome(&first).await.text(), "As you say.");
@@ -41,7 +30,7 @@ async fn a_message_steers_the_run_that_goes_on() {
 async fn calls_in_order_that_have_not_begun_give_way_to_a_message() {
     let world = world(&conversation(&[calls(&[("slow", 1), ("slow", 2), ("look", 3)]), text("Ok.")]), "");
     let run = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     world.send("Stop after this one.").await;
     world.gate.add_permits(2);
     assert_eq!(world.outcome(&run).await.status, Status::Ok);
@@ -59,7 +48,7 @@ async fn followups_are_answered_one_by_one_and_collected_ones_together() {
         let script = conversation(&[calls(&[("gate", 1)]), text("One."), text("Two."), text("Three.")]);
         let world = world(&script, "messages: { queue: { debounceMs: 50 } }");
         let first = world.send("Begin.").await;
-        busy(&world).await;
+        world.busy(1).await;
         let second = world.submit(queued(mode, "b")).await;
         let third = world.submit(queued(mode, "c")).await;
         world.gate.add_permits(1);
@@ -74,7 +63,7 @@ async fn followups_are_answered_one_by_one_and_collected_ones_together() {
 async fn an_interrupt_stops_the_run_and_comes_next() {
     let world = world(&conversation(&[calls(&[("gate", 1)]), text("The new one."), text("The old one.")]), "");
     let first = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let waiting = world.submit(queued(QueueMode::Followup, "later")).await;
     let third = world.submit(queued(QueueMode::Interrupt, "now")).await;
     let stopped = world.outcome(&first).await;
@@ -93,7 +82,7 @@ async fn what_does_not_fit_in_the_queue_is_told_or_refused() {
     for drop in ["old", "new", "summarize"] {
         let world = world(&script, &config(drop));
         let first = world.send("Begin.").await;
-        busy(&world).await;
+        world.busy(1).await;
         let second = world.send("secret plan").await;
         let third = world.agent.submit(USER, &world.key(), Request::new("third"), None).await;
         world.gate.add_permits(1);
@@ -135,7 +124,7 @@ async fn commands_in_messages_are_obeyed() {
 async fn stop_reaches_the_tool_and_leaves_a_readable_transcript() {
     let world = world(&conversation(&[calls(&[("gate", 1), ("look", 2)]), text("Again.")]), "");
     let run = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let began = std::time::Instant::now();
     assert!(world.ask("/stop").await.text().contains("Stopped"));
     let outcome = world.outcome(&run).await;

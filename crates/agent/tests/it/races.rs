@@ -247,3 +247,55 @@ async fn runs_that_wait_have_no_tasks() {
         assert_eq!(world.outcome(run).await.text(), "Done.");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_time_of_all_programs_stands_still_while_a_person_is_asked() {
+    let exec =
+        |id: &str, code: &str| format!("{{ call: {{ id: '{id}', name: 'exec', arguments: {{ code: '{code}' }} }} }}");
+    let both = format!(
+        "{{ parts: [{}, {}] }}",
+        exec("x", "await yield_control(); return 1"),
+        exec("y", "await tools.mark({ n: 1 }); return 2")
+    );
+    let config = format!("tools: {{ codeMode: {{ enabled: true, snapshotTtlSeconds: 900 }} }}, {ASK}");
+    let world = world(&conversation(&[both, text("Done.")]), &config);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    let store = world.agent.runtime().store();
+    let expiries = || async {
+        let mut found = Vec::new();
+        for program in store.runs_of_agent(&run).await.unwrap() {
+            found.push(store.run(&program).await.unwrap().expires_at.is_some());
+        }
+        found
+    };
+    assert_eq!(expiries().await, [false, false]);
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Done.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_with_other_rights_does_not_join_a_run() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("One."), text("Two.")]), "");
+    let first = world.send("Begin.").await;
+    world.busy(1).await;
+    let second = world.submit(Request { sender: Some("ben".into()), ..Request::new("And me?") }).await;
+    world.gate.add_permits(1);
+    assert_eq!(world.outcome(&first).await.text(), "One.");
+    assert_eq!(world.outcome(&second).await.text(), "Two.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_that_saw_more_than_was_stored_gets_all_of_the_new_generation() {
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text("I cannot know.")]), "");
+    let run = world.send("Begin.").await;
+    world.busy(1).await;
+    world.dies().await;
+    let other = world.another();
+    other.agent.engage(USER, &other.key());
+    other.outcome(&run).await;
+    let cursor = pincer_agent::EventCursor { seq: 50, generation: Some(1) };
+    let mut reader = other.agent.events(USER, &run, cursor).await.unwrap();
+    let first = within(reader.next()).await.unwrap().unwrap();
+    assert_eq!((first.generation, first.phase()), (2, "taken-over"));
+}

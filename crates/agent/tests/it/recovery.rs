@@ -1,41 +1,25 @@
 //! Runs that lose their process, are stopped from another one, or take too long.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pincer_agent::{QueueMode, Request, Status, Stream};
-use pincer_store::{Leases, SessionKey, Sessions};
+use pincer_store::{SessionKey, Sessions};
 use serde_json::json;
 
-use crate::world::{USER, World, calls, conversation, text, within, world};
-
-async fn busy(world: &World) {
-    within(async {
-        while world.begun.load(Ordering::SeqCst) == 0 {
-            tokio::task::yield_now().await;
-        }
-    })
-    .await;
-}
-
-/// What is left when a process dies: the store, and a lease that nobody holds.
-async fn dies(world: &World) {
-    world.agent.close().await;
-    world.agent.runtime().leases().release();
-}
+use crate::world::{USER, calls, conversation, text, within, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_process_takes_over_and_begins_a_new_generation() {
     let world = world(&conversation(&[calls(&[("look", 1), ("gate", 2)]), text("I cannot know.")]), "");
     let run = world.send("Do it.").await;
-    busy(&world).await;
+    world.busy(1).await;
     within(async {
         while world.entries().await.len() < 3 {
             tokio::task::yield_now().await;
         }
     })
     .await;
-    dies(&world).await;
+    world.dies().await;
     let other = world.another();
     other.agent.engage(USER, &other.key());
     assert_eq!(other.outcome(&run).await.text(), "I cannot know.");
@@ -56,11 +40,11 @@ async fn messages_that_were_accepted_are_still_queued_after_a_crash() {
     let script = conversation(&[calls(&[("gate", 1)]), text("One."), text("Two."), text("Three.")]);
     let world = world(&script, "");
     let first = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let followup = |text: &str| Request { queue: Some(QueueMode::Followup), ..Request::new(text) };
     let second = world.submit(followup("b")).await;
     let third = world.submit(followup("c")).await;
-    dies(&world).await;
+    world.dies().await;
     let other = world.another();
     other.agent.engage(USER, &other.key());
     let told =
@@ -72,7 +56,7 @@ async fn messages_that_were_accepted_are_still_queued_after_a_crash() {
 async fn a_run_is_stopped_from_another_process_within_a_second() {
     let world = world(&conversation(&[calls(&[("gate", 1)]), text("Never.")]), "");
     let run = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let other = world.another();
     let began = Instant::now();
     other.agent.stop(USER, &run).await.unwrap();
@@ -120,7 +104,7 @@ async fn a_run_that_takes_too_long_is_stopped_and_says_so() {
 async fn two_processes_work_on_different_sessions_and_one_waits_for_the_other_on_the_same() {
     let world = world(&conversation(&[calls(&[("gate", 1)]), text("One."), text("Two.")]), "");
     let first = world.send("Begin.").await;
-    busy(&world).await;
+    world.busy(1).await;
     let other = world.another();
     let elsewhere: SessionKey = "elsewhere".into();
     let there = other

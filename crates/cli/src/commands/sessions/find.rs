@@ -1,6 +1,7 @@
 //! Finds the session that an argument means.
 
 use pincer_catalog::nearest;
+use pincer_sessions::key_complaint;
 use pincer_store::{Session, SessionKey, SessionPage, Sessions, StoreError};
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::one_line;
@@ -81,13 +82,10 @@ pub(super) fn key(key: &str) -> String {
 
 /// Fails if a new session cannot have this key.
 pub(super) fn check_key(new: &str) -> Result<(), Refused> {
-    let wrong = match new {
-        "" => "is empty",
-        new if new.len() > MOST_KEY => "is longer than 512 bytes",
-        new if new.chars().any(char::is_control) => "has control characters in it, which no terminal could show",
-        _ => return Ok(()),
-    };
-    Err(Refused(WRONG_USAGE, format!("the session key {:?} {wrong}: give another KEY", key(new))))
+    match key_complaint(new) {
+        Some(wrong) => Err(Refused(WRONG_USAGE, format!("the session key {:?} {wrong}", key(new)))),
+        None => Ok(()),
+    }
 }
 
 /// Returns why a new session cannot be stored.
