@@ -47,13 +47,6 @@ pub(crate) fn use_for(connection: &Connection, id: &ApprovalId, run: &RunId, seq
     Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
 }
 
-/// Uses a yes for a call that the journal does not note; `false` if it is none, or was used before.
-fn use_once(connection: &Connection, id: &ApprovalId, run: &RunId, seq: u32) -> rusqlite::Result<bool> {
-    let take =
-        "UPDATE approval SET used = 1 WHERE id = ?1 AND run = ?2 AND seq = ?3 AND state = 'allowed' AND used = 0";
-    Ok(connection.prepare_cached(take)?.execute((id.as_str(), run.as_str(), seq))? == 1)
-}
-
 /// Closes the question about a call that something else allows: it must not look as if the call had not been made.
 fn close(connection: &Connection, run: &RunId, seq: u32) -> rusqlite::Result<()> {
     let close = "UPDATE approval SET used = 1, state = iif(state = 'pending', 'cancelled', state),
@@ -182,16 +175,12 @@ impl Approvals for SqliteStore {
 
     fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool> {
         let run = run.clone();
-        self.transaction(Safety::Power, 0, move |connection| match &permission {
-            // The journal has no row that would keep the call from being made twice.
-            Permission::Answer(id) => Ok(use_once(connection, id, &run, seq)?),
-            permission => {
-                let is_spent = spend(connection, &run, seq, permission)?;
-                if is_spent {
-                    close(connection, &run, seq)?;
-                }
-                Ok(is_spent)
+        self.transaction(Safety::Power, 0, move |connection| {
+            let is_spent = spend(connection, &run, seq, &permission)?;
+            if is_spent {
+                close(connection, &run, seq)?;
             }
+            Ok(is_spent)
         })
     }
 

@@ -161,9 +161,9 @@ pub trait Approvals {
     fn use_answer(&self, id: &ApprovalId) -> Reply<bool>;
     /// Returns the questions of the calls of a run that were not withdrawn, oldest first.
     fn questions_of(&self, run: &RunId) -> Reply<Vec<Approval>>;
-    /// Uses up what allows a call that the journal does not note, on the disk before it is made. `false` if it is gone: a yes
-    /// is spent once, since nothing else keeps its call from being made twice. A question about a call that a grant allows is
-    /// closed and counts as used.
+    /// Uses up what allows a call that the journal does not note, on the disk before it is made. `false` if it is gone. A yes
+    /// is for its call, also if that is made again; whether it may be is for the caller to decide, who sees that the yes was used. A
+    /// question about a call that a grant allows is closed and counts as used.
     fn spend(&self, run: &RunId, seq: u32, permission: Permission) -> Reply<bool>;
     /// Closes the questions whose time is over, and returns their ids.
     fn expire_approvals(&self, now: Millis) -> Reply<Vec<ApprovalId>>;

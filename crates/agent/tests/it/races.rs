@@ -299,3 +299,18 @@ async fn a_reader_that_saw_more_than_was_stored_gets_all_of_the_new_generation()
     let first = within(reader.next()).await.unwrap().unwrap();
     assert_eq!((first.generation, first.phase()), (2, "taken-over"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_may_be_repeated_needs_no_second_answer() {
+    let world = world(&conversation(&[calls(&[("again", 1)]), text("Done.")]), ASK);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    world.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "me").await.unwrap();
+    world.busy(1).await;
+    world.dies().await;
+    let other = world.another();
+    other.gate.add_permits(1);
+    other.agent.engage(USER, &other.key());
+    assert_eq!(other.outcome(&run).await.text(), "Done.");
+    assert_eq!(other.effects.all(), ["again 1"]);
+}

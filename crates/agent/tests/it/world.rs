@@ -107,6 +107,8 @@ fn agent(
                 kept.lock().unwrap().push(Arc::clone(&call.updates));
                 async { Ok::<Value, ToolError>(json!("kept")) }
             });
+            let again = gated("again", effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
+            let idempotent = Flags { idempotent: true, ..Flags::default() };
             let fail = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("it is broken")) });
             let entry = |name: &str, flags: Flags| Entry {
                 flags,
@@ -120,6 +122,7 @@ fn agent(
                 .tool(entry("gate", Flags::default()), Arc::new(through))?
                 .tool(entry("slow", sequential), Arc::new(slow))?
                 .tool(entry("keep", read_only), Arc::new(keep))?
+                .tool(entry("again", idempotent), Arc::new(again))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),
         ..RuntimeOptions::new(loaded, directory)

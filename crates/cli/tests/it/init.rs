@@ -71,7 +71,12 @@ fn every_command_to_try_next_is_one() {
     let next: Vec<&str> = document["next"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     assert!(next.contains(&"pincer doctor") && next.contains(&"pincer models test"), "{next:?}");
     for line in next {
-        let words: Vec<&str> = line.split(' ').skip(1).collect();
+        // What is quoted is one word.
+        let parts = line.split('"').enumerate();
+        let words: Vec<&str> = parts
+            .flat_map(|(at, part)| if at % 2 == 0 { part.split_whitespace().collect() } else { vec![part] })
+            .skip(1)
+            .collect();
         assert_eq!(home.run(&[&words[..], &["--help"]].concat()).0, 0, "{line}");
     }
     let (code, out, _) = run(command(&home, "", &["init", "--force"]));
