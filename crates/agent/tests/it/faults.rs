@@ -132,3 +132,43 @@ async fn a_missing_key_and_a_model_that_is_not_set_are_told() {
     assert!(unknown.unwrap_err().to_string().contains("no agent \"writer\""));
     assert_eq!(world.ask("Hello.").await.text(), "One.");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn half_a_call_is_told_to_the_model_and_arguments_that_are_no_json_end_the_run() {
+    let half = "{ parts: [{ call: { id: 'a', name: 'mark', arguments: '{\"n\":' } }], stop: 'length' }";
+    let script = format!("{{ replies: [{half}, {}] }}", text("Shorter then."));
+    let world = world(&script, "");
+    assert_eq!(world.ask("Do it.").await.text(), "Shorter then.");
+    let messages = world.server.requests()[1].body["messages"].to_string();
+    assert!(messages.contains("cut off in the middle of a call of mark"), "{messages}");
+    assert_eq!(world.effects.all(), [""; 0]);
+
+    let nonsense = "{ parts: [{ call: { id: 'a', name: 'mark', arguments: 'nonsense' } }], repeat: true }";
+    let other = crate::world::world(&format!("{{ replies: [{nonsense}] }}"), "");
+    let outcome = other.ask("Do it.").await;
+    assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("malformed")), "{outcome:?}");
+    assert_eq!(other.effects.all(), [""; 0]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_are_older_than_the_config_keeps_them_are_forgotten() {
+    use pincer_store::{SessionPage, Sessions};
+    let world = world(&conversation(&[text("One."), text("Two.")]), "session: { maintenance: { pruneAfterDays: 7 } }");
+    let old = "old".into();
+    let run = world.agent.submit(USER, &old, Request::new("Hello."), None).await.unwrap().run_id;
+    world.outcome(&run).await;
+    world.agent.close().await;
+    let day: i64 = 24 * 3600 * 1000;
+    file(&world).execute("UPDATE session SET updated_at = updated_at - ?1", [8 * day]).unwrap();
+    let other = world.another();
+    other.ask("Hello.").await;
+    let store = other.agent.runtime().store();
+    within(async {
+        let all = || SessionPage { user: None, key: None, with_ended: true, before: None, limit: 10 };
+        while store.session_page(all()).await.unwrap().len() > 1 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert!(store.current_session(USER, &old).await.unwrap().is_none());
+}
