@@ -62,7 +62,14 @@ impl Door {
 
     /// Uses up the permission of a call without a program around it. Its agent has noted the call already.
     async fn spend(&self, context: &Context, call: &Call, permission: &Permission) -> Result<(), NotDispatched> {
-        let Some(run) = context.known_run().filter(|_| *permission != Permission::Free) else { return Ok(()) };
+        let Some(run) = context.known_run() else { return Ok(()) };
+        if *permission == Permission::Free {
+            // A question that was asked about this call, and is not needed any more, would say that the call has not begun.
+            let questions = self.store().questions_of(&run).await.map_err(not_dispatched)?;
+            if !questions.iter().any(|question| question.seq == Some(call.seq)) {
+                return Ok(());
+            }
+        }
         match self.store().spend(&run, call.seq, permission.clone()).await {
             Ok(true) => Ok(()),
             Ok(false) => Err(NotDispatched::NotPermitted),
