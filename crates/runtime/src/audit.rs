@@ -108,6 +108,7 @@ mod tests {
             tool: "mcp:files:read".into(),
             session: "main".into(),
             sender: Some("token:alice".into()),
+            agent_run: None,
             line: None,
             seq: None,
             run: run.map(Into::into),

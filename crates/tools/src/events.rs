@@ -1,6 +1,6 @@
 //! What the door tells of what it does, for telemetry and trajectories. Redacted.
 
-use pincer_store::{ApprovalId, CallId, RunId, SessionKey};
+use pincer_store::{AgentRunId, ApprovalId, CallId, RunId, SessionKey};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -25,6 +25,9 @@ pub struct Event {
     /// The run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunId>,
+    /// The run of an agent that it is part of. Ids of calls come from models: those of two runs may be equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_run: Option<AgentRunId>,
     /// The line of the program that asks for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,

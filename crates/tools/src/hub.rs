@@ -245,6 +245,7 @@ mod tests {
             tool: "t".into(),
             session: "s".into(),
             sender: None,
+            agent_run: None,
             run: run.map(|run| run.id().clone()),
             line: None,
             seq: None,

@@ -31,6 +31,7 @@ impl Teller<'_> {
             session: self.context.session.clone(),
             sender: self.context.sender.clone(),
             run: self.context.run.as_ref().map(|run| run.id().clone()),
+            agent_run: self.context.agent_run.clone(),
             line: self.line,
             seq: None,
             what,
