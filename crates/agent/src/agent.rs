@@ -147,6 +147,12 @@ impl Agent {
         self.0.engage(user, key);
     }
 
+    /// Has this process work on a session no further than this run. A process that ends with a run of its own must not begin the next
+    /// one: that would be torn off.
+    pub fn work_until(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
+        self.0.work_until(user, key, run);
+    }
+
     /// Returns a run of a user.
     pub async fn run(&self, user: &str, id: &AgentRunId) -> Result<AgentRun, AgentError> {
         match self.0.store.agent_run(id).await {
@@ -249,11 +255,12 @@ impl Agent {
         Ok(EventReader::new(Arc::clone(&self.0), run, from.into()))
     }
 
-    /// Stops a run: at once if it goes on here, and soon if another process works on it.
+    /// Stops a run: at once if it goes on here, and soon if another process works on it. A message that became part of another run
+    /// stops that run.
     pub async fn stop(&self, user: &str, id: &AgentRunId) -> Result<Stopped, AgentError> {
-        let run = self.run(user, id).await?;
+        let run = self.leader(self.run(user, id).await?).await?;
         let stopped = self.0.ask_to_stop(&run).await?;
-        if let Some((_, sign)) = self.0.lock_live().get(id) {
+        if let Some((_, sign)) = self.0.lock_live().get(&run.id) {
             sign.stop(StopReason::Asked);
         }
         self.0.tell_news();

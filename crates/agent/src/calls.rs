@@ -98,6 +98,12 @@ impl Turn {
         made
     }
 
+    /// Returns the number of a call in its run. Entries are counted from the first one of the run.
+    pub(crate) fn seq(&self, reply: u32, call: &OpenCall) -> u32 {
+        let entry = reply.saturating_sub(self.run.first_entry.unwrap_or(0));
+        entry.saturating_mul(MOST_CALLS).saturating_add(call.index)
+    }
+
     /// Decides on each call. If another process may have begun with them, one that may not be made twice is not made again.
     async fn planned(&self, open: OpenCalls, is_recovered: bool) -> Result<Vec<Planned>, Lost> {
         let questions = match is_recovered {
@@ -107,7 +113,7 @@ impl Turn {
         let mut is_first_in_order = true;
         let mut planned = Vec::new();
         for call in open.calls {
-            let seq = call.seq(open.reply);
+            let seq = self.seq(open.reply, &call);
             let name = call.call.name.clone();
             // What held when the reply was stored counts, and what holds now.
             let known = self.state().detail.calls.get(call.index as usize).copied();
@@ -232,8 +238,10 @@ impl Turn {
             input: open.call.arguments.clone().into(),
             ..Call::default()
         };
+        // Unlike a program, it cannot go on in another process: it ends when this one gives the run up.
+        let scope = self.scope.clone().ended_by(self.stop.token.clone());
         // It may break down around its tool too, in an observer.
-        let mut calling = CatchPanic(Box::pin(self.agent.runtime.call_with(&self.scope, call, sink.clone())));
+        let mut calling = CatchPanic(Box::pin(self.agent.runtime.call_with(&scope, call, sink.clone())));
         loop {
             tokio::select! {
                 biased;

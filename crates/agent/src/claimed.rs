@@ -50,7 +50,10 @@ pub(crate) struct TurnState {
 /// Says that a run is to stop, and why.
 #[derive(Clone, Default)]
 pub(crate) struct StopSign {
+    /// This process is to stop working on the run.
     pub token: CancellationToken,
+    /// The run itself is to stop, with its programs. A run that is only given up leaves them to the next process.
+    pub ends: CancellationToken,
     reason: Arc<Mutex<Option<StopReason>>>,
 }
 
@@ -68,8 +71,11 @@ pub(crate) enum StopReason {
 impl StopSign {
     /// Stops the run. The first reason counts.
     pub(crate) fn stop(&self, reason: StopReason) {
-        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
+        let reason = *self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         self.token.cancel();
+        if reason != StopReason::Lost {
+            self.ends.cancel();
+        }
     }
 
     pub(crate) fn reason(&self) -> Option<StopReason> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::detail::Detail;
 use crate::error::AgentError;
-use crate::event::{Happening, Stream, shortened};
+use crate::event::{Happening, Stream};
 use crate::feed::Feed;
 use crate::inner::Inner;
 use crate::lane::{Lane, entry, note};
@@ -30,7 +30,7 @@ const LOOK_ALIVE: Duration = Duration::from_millis(250);
 pub(crate) const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// The words before messages that were left out of a full queue.
 const LEFT_OUT: &str =
-    "While you were busy, more messages came than could wait. These were left out; each is shortened:";
+    "While you were busy, more messages came than could wait. The newest of those that were left out, each shortened:";
 
 /// What is to be done with a session.
 enum Work {
@@ -131,6 +131,9 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
         return Ok(Work::Nothing);
     }
     let Some(session) = store.current_session(user, key).await? else { return Ok(Work::Nothing) };
+    if agent.has_done_its_last(user, key).await? {
+        return Ok(Work::Nothing);
+    }
     if let Some(owner) = &session.owner
         && owner != agent.leases.own()
         && agent.leases.is_alive(owner).await?
@@ -140,17 +143,19 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
     let is_held = agent.is_held(user, key);
     let active = open.iter().find(|run| Some(&run.id) == session.active.as_ref());
     if let Some(active) = active.or_else(|| open.iter().find(|run| run.state != AgentRunState::Queued)) {
+        let mut active = active.clone();
         // The process that accepted an interrupt may have died before it stopped the run.
         if !active.is_stopped && open.iter().any(is_interrupt) {
-            agent.ask_to_stop(active).await?;
-        } else if active.state == AgentRunState::Waiting && !active.is_stopped && !is_answered(agent, active).await? {
+            agent.ask_to_stop(&active).await?;
+            active.is_stopped = true;
+        } else if active.state == AgentRunState::Waiting && !active.is_stopped && !is_answered(agent, &active).await? {
             return Ok(Work::Rest);
         }
         // An owner of this process that is not at work is a command that changes the session.
         if is_held && !active.is_stopped && session.owner.as_ref() == Some(agent.leases.own()) {
             return Ok(Work::Later(LOOK_ALIVE));
         }
-        return Ok(Work::GoOn(Box::new(active.clone()), session));
+        return Ok(Work::GoOn(Box::new(active), session));
     }
     if is_held {
         return Ok(Work::Later(LOOK_ALIVE));
@@ -220,7 +225,9 @@ async fn begin(
         return Ok(Duration::ZERO);
     }
     let own = agent.leases.hold().await?;
-    if let Some(stale) = freshness(agent.runtime.config()).stale(&session, store.now()) {
+    // Neither the time in the queue counts nor the time that the run before it took.
+    let freshness = freshness(agent.runtime.config());
+    if let Some(stale) = freshness.stale(&session, first.created_at).filter(|_| !request.was_queued) {
         let now = SessionCommit { now: store.now(), ..SessionCommit::default() };
         let fence = match store.claim_session(&session.id, session.fence, &own, now).await {
             Ok(fence) => fence,
@@ -234,7 +241,7 @@ async fn begin(
     let prepared = feed.prepare(vec![Happening::lifecycle(started(agent, &request, &session, now))], now);
     let mut entries = Vec::new();
     if !left_out.is_empty() {
-        entries.push(entry(&first.id, EntryKind::CustomMessage, summary(&left_out), now));
+        entries.push(entry(&first.id, EntryKind::CustomMessage, left_out_body(&left_out_text(&left_out)), now));
     }
     for run in &runs {
         let request = Request::parse(&run.request).unwrap_or_default();
@@ -259,7 +266,7 @@ async fn begin(
         entries,
         runs: std::iter::once(lead).chain(others).chain(told).collect(),
         totals: Totals { runs: 1, ..Totals::default() },
-        interacted_at: Some(first.created_at),
+        interacted_at: runs.iter().map(|run| run.created_at).max(),
         now,
         ..SessionCommit::default()
     };
@@ -299,9 +306,19 @@ fn started(agent: &Inner, request: &Request, session: &Session, now: Millis) -> 
 /// Goes on with a run that waits and can go on, or whose process is gone.
 async fn go_on(agent: &Arc<Inner>, run: AgentRun, session: Session) -> Result<Duration, StoreError> {
     let request = Request::parse(&run.request).unwrap_or_default();
-    let _slot = tokio::select! {
-        slot = agent.slots.take(request.priority) => slot,
-        () = agent.closing.cancelled() => return Ok(Duration::ZERO),
+    let wake = agent.wake(&run.user, &run.session_key);
+    let mut slot = std::pin::pin!(agent.slots.take(request.priority));
+    let mut is_stopped = run.is_stopped;
+    // A run that is to stop needs no slot for that.
+    let _slot = loop {
+        if is_stopped {
+            break None;
+        }
+        tokio::select! {
+            slot = &mut slot => break Some(slot),
+            () = wake.notified() => is_stopped = agent.store.agent_run(&run.id).await?.is_stopped,
+            () = agent.closing.cancelled() => return Ok(Duration::ZERO),
+        }
     };
     let was_waiting = run.state == AgentRunState::Waiting;
     let Some((run, lane)) = taken(agent, run, &session).await? else { return Ok(Duration::ZERO) };
@@ -330,7 +347,9 @@ async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<O
         detail: Some(detail.to_json().into()),
         ..RunChange::new(run.id.clone(), AgentRunState::Running)
     };
-    let commit = SessionCommit { entries: vec![entry], runs: vec![change], now, ..SessionCommit::default() };
+    let interacted_at = was_waiting.then_some(now);
+    let commit =
+        SessionCommit { entries: vec![entry], runs: vec![change], interacted_at, now, ..SessionCommit::default() };
     let fence = match store.claim_session(&session.id, session.fence, &own, commit).await {
         Ok(fence) => fence,
         Err(StoreError::SessionFenced { .. } | StoreError::Missing { .. }) => return Ok(None),
@@ -366,12 +385,16 @@ async fn resumed(agent: &Inner, detail: &Detail, was_waiting: bool) -> Result<(V
     Ok((happenings, json!({ "phase": phase, "answers": answers })))
 }
 
-/// Returns the body of a message that tells of those that were left out.
-fn summary(left_out: &[AgentRun]) -> String {
+/// Returns a message that tells of those that were left out.
+pub(crate) fn left_out_text(left_out: &[AgentRun]) -> String {
     let lines = left_out.iter().map(|run| {
         let request = Request::parse(&run.request).unwrap_or_default();
-        format!("- {}", shortened(&request.message.replace('\n', " "), 160))
+        format!("- {}", request.brief().message)
     });
-    let text = std::iter::once(LEFT_OUT.to_owned()).chain(lines).collect::<Vec<_>>().join("\n");
+    std::iter::once(LEFT_OUT.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the body of an entry with such a message.
+pub(crate) fn left_out_body(text: &str) -> String {
     json!({ "customType": "pincer.left-out", "content": text, "display": true }).to_string()
 }

@@ -126,7 +126,7 @@ impl Claimed {
         outcome: RunOutcome,
         last: Value,
     ) -> Result<(), Lost> {
-        self.agent.end_programs(&self.run.id).await;
+        let programs = self.agent.programs(&self.run.id).await;
         let entries = match entries.is_empty() {
             true => vec![self.lane.note("pincer.end", &json!({}))],
             false => entries,
@@ -141,8 +141,10 @@ impl Claimed {
             synced: true,
             ..Step::default()
         };
-        // What has ended is stored, however often that is tried: only the process can end this.
-        self.lane.commit(step, &self.agent.closing).await.map(drop)
+        // What has ended is stored, however often that is tried: only the process can end this. Its programs end with it.
+        self.lane.commit(step, &self.agent.closing).await?;
+        self.agent.end_programs(&programs).await;
+        Ok(())
     }
 
     /// Returns the calls that the sender of the run has made.
@@ -177,6 +179,10 @@ impl Claimed {
             return Ok(None);
         }
         let calls: Vec<_> = calls.into_iter().filter(|call| call.result.is_none()).collect();
+        if approvals.is_empty() && calls.is_empty() {
+            // Nothing could ever wake it.
+            return Ok(None);
+        }
         let phase = if questions.is_empty() { "waiting-client" } else { "waiting-approval" };
         let open_calls: Vec<OpenClientCall> = calls
             .iter()

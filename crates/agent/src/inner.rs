@@ -1,15 +1,16 @@
 //! What all parts of an agent share: the sessions that this process works on, the runs that go on here, and the watch over both.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pincer_catalog::nearest;
 use pincer_runtime::{ModelSetup, Runtime};
 use pincer_sessions::new_session_id;
 use pincer_store::{
-    Accepted, AgentRun, AgentRunId, AgentRuns, Changes, Clock, NewAgentRun, SessionKey, Sessions, Stopped, StoreError,
+    Accepted, AgentRun, AgentRunId, AgentRunState, AgentRuns, Changes, Clock, NewAgentRun, RunId, Runs, SessionKey,
+    Sessions, Stopped, StoreError,
 };
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use tokio::sync::{Notify, watch};
@@ -30,6 +31,9 @@ pub(crate) const LOOK_FOR_NEWS: Duration = Duration::from_millis(200);
 /// How often they are looked for anyway.
 pub(crate) const LOOK_ANYWAY: Duration = Duration::from_secs(1);
 
+/// How often old sessions are looked for while messages come.
+const PRUNE_EVERY: Duration = Duration::from_secs(3600);
+
 pub(crate) struct Inner {
     pub runtime: Arc<Runtime>,
     pub models: ModelSetup,
@@ -39,6 +43,8 @@ pub(crate) struct Inner {
     pub closing: CancellationToken,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
+    /// The last run of a session that this process works on, if not all of them.
+    last: Mutex<HashMap<(String, SessionKey), AgentRunId>>,
     /// Sessions whose runs wait, and which this process is to go on with.
     resting: Mutex<HashSet<(String, SessionKey)>>,
     /// The sessions that commands of this process change, each with how many do: no run begins in them meanwhile.
@@ -46,7 +52,8 @@ pub(crate) struct Inner {
     /// Commands of one session are obeyed one after the other.
     commands: Mutex<HashMap<(String, SessionKey), CommandTurn>>,
     watching: Mutex<bool>,
-    has_pruned: AtomicBool,
+    /// When old sessions were last looked for.
+    pruned_at: Mutex<Option<Instant>>,
     drivers_made: AtomicU64,
     /// Counts what has happened in this process.
     news: watch::Sender<u64>,
@@ -91,11 +98,12 @@ impl Inner {
             closing: CancellationToken::new(),
             drivers: Mutex::default(),
             live: Mutex::default(),
+            last: Mutex::default(),
             resting: Mutex::default(),
             held: Mutex::default(),
             commands: Mutex::default(),
             watching: Mutex::default(),
-            has_pruned: AtomicBool::new(false),
+            pruned_at: Mutex::default(),
             drivers_made: AtomicU64::new(0),
             news: watch::Sender::new(0),
             own: own.clone(),
@@ -145,17 +153,40 @@ impl Inner {
         turn.lock_owned().await
     }
 
-    /// Forgets sessions that are older than the config keeps them, once for each process.
+    /// Forgets sessions that are older than the config keeps them, unless that was done a short while ago.
     pub(crate) fn forget_old_sessions(&self) {
-        let days = self.runtime.config().session.maintenance.prune_after_days;
-        if let (Some(days), false) = (days, self.has_pruned.swap(true, Ordering::SeqCst)) {
-            let age = i64::try_from(days.saturating_mul(24 * 3600 * 1000)).unwrap_or(i64::MAX);
-            let store = Arc::clone(&self.store);
-            tokio::spawn(async move {
-                // A hundred at a time: others use the store too.
-                while store.forget_sessions(store.now().saturating_sub(age)).await.is_ok_and(|count| count > 0) {}
-            });
+        let Some(days) = self.runtime.config().session.maintenance.prune_after_days else { return };
+        {
+            let mut pruned_at = self.pruned_at.lock().unwrap_or_else(PoisonError::into_inner);
+            if pruned_at.is_some_and(|at| at.elapsed() < PRUNE_EVERY) {
+                return;
+            }
+            *pruned_at = Some(Instant::now());
         }
+        let age = i64::try_from(days.saturating_mul(24 * 3600 * 1000)).unwrap_or(i64::MAX);
+        let store = Arc::clone(&self.store);
+        tokio::spawn(async move {
+            // A few at a time: other processes use the store too.
+            while store.forget_sessions(store.now().saturating_sub(age)).await.is_ok_and(|count| count > 0) {}
+        });
+    }
+
+    /// Has this process work on a session until this run has ended, and leave the runs behind it to others.
+    pub(crate) fn work_until(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.insert((user.to_owned(), key.clone()), run.clone());
+    }
+
+    /// Returns whether the last run that this process was to work on has ended.
+    pub(crate) async fn has_done_its_last(&self, user: &str, key: &SessionKey) -> Result<bool, StoreError> {
+        let of = (user.to_owned(), key.clone());
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).get(&of).cloned();
+        let Some(last) = last else { return Ok(false) };
+        let mut run = self.store.agent_run(&last).await?;
+        while let (AgentRunState::Merged, Some(into)) = (run.state, &run.merged_into) {
+            run = self.store.agent_run(into).await?;
+        }
+        Ok(run.state.is_final())
     }
 
     /// Says that something has happened.
@@ -189,9 +220,9 @@ impl Inner {
         answer: Option<&str>,
     ) -> Result<Accepted, AgentError> {
         let queue = self.session_queue(user, key, sent).await?;
-        let is_busy = !self.store.open_runs(user, key).await?.is_empty();
+        let is_busy = self.store.open_runs(user, key).await?.iter().any(|run| !run.state.is_final());
         let debounce_ms = (is_busy && queue.mode == QueueMode::Collect).then_some(queue.debounce_ms);
-        let stored = Request { queue: Some(queue.mode), debounce_ms, ..sent.clone() };
+        let stored = Request { queue: Some(queue.mode), debounce_ms, was_queued: is_busy, ..sent.clone() };
         let text = serde_json::to_string(&stored).unwrap_or_default();
         let run_id = AgentRunId::from(format!("ar_{}", Uuid::now_v7()));
         let answer = answer.map(|text| {
@@ -211,6 +242,7 @@ impl Inner {
             digest: digest.to_vec(),
             rank: if queue.mode == QueueMode::Interrupt { -1 } else { 0 },
             request: text.into(),
+            brief: serde_json::to_string(&sent.brief()).unwrap_or_default().into(),
             queue: queue.limit,
             now: self.store.now(),
         };
@@ -303,10 +335,15 @@ impl Inner {
         self.store.stop_run(&run.id, outcome.to_json().into(), self.store.now()).await
     }
 
-    /// Ends the programs that a run leaves behind.
-    pub(crate) async fn end_programs(&self, id: &AgentRunId) {
-        if let Err(error) = self.runtime.abort_agent_run(id).await {
-            tracing::warn!(run = %id, "programs of the run could not be ended: {error}");
+    /// Returns the programs of a run that have not ended.
+    pub(crate) async fn programs(&self, id: &AgentRunId) -> Vec<RunId> {
+        self.store.runs_of_agent(id).await.unwrap_or_default()
+    }
+
+    /// Ends what goes on here of programs whose run has ended. In the store they ended with it.
+    pub(crate) async fn end_programs(&self, programs: &[RunId]) {
+        if let Err(error) = self.runtime.abort_programs(programs).await {
+            tracing::warn!("programs of a run could not be ended: {error}");
         }
     }
 

@@ -84,8 +84,10 @@ impl Lane {
             ..RunChange::new(self.run.clone(), state.unwrap_or(AgentRunState::Running))
         };
         let id = entries.first().map(|entry| entry.id.clone());
+        // Messages that join are news of the user, and so is an answer: nobody waits in vain for a session that begins anew.
+        let interacted_at = (release || !others.is_empty()).then_some(now);
         let runs = others.into_iter().chain([change]).collect();
-        let commit = SessionCommit { entries, totals, runs, release, now, ..SessionCommit::default() };
+        let commit = SessionCommit { entries, totals, runs, release, interacted_at, now, ..SessionCommit::default() };
         let safety = if synced { Safety::Power } else { Safety::Process };
         let mut pause = FIRST_PAUSE;
         loop {

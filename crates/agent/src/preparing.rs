@@ -167,7 +167,7 @@ async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, Agen
     };
     claimed.agent.runtime.know_servers(None).await;
     let scope = claimed.agent.runtime.scope(&scope_request)?;
-    let scope = scope.of_agent_run(run.id.clone()).ended_by(claimed.stop.token.clone());
+    let scope = scope.of_agent_run(run.id.clone()).ended_by(claimed.stop.ends.clone());
     let scope = match request.client_tools.is_empty() {
         true => scope,
         false => claimed.agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
@@ -191,7 +191,7 @@ async fn nested(agent: &Inner, run: &AgentRun, session: &Session) -> Result<Hash
 
 /// Ends a run that cannot begin, or cannot go on.
 pub(crate) async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
-    agent.end_programs(&run.id).await;
+    let programs = agent.programs(&run.id).await;
     let told = pincer_runtime::chain(error);
     let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
     outcome.error = Some(told.clone());
@@ -206,7 +206,8 @@ pub(crate) async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: 
         synced: true,
         ..Step::default()
     };
-    if let Err(lost) = lane.commit(step, &agent.closing).await {
-        tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
+    match lane.commit(step, &agent.closing).await {
+        Ok(_) => agent.end_programs(&programs).await,
+        Err(lost) => tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}"),
     }
 }

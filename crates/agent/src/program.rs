@@ -1,12 +1,13 @@
 //! Runs and continues programs for a model. One that waits for a person suspends the run of the agent: the model never hears of it.
 
 use pincer_codemode::{
-    CodeModeResult, Completed, ExecInput, Failed, InputError, Output, PendingState, WaitInput, Waiting, result_text,
+    CodeModeResult, Completed, ExecInput, Failed, InputError, Output, PendingState, WaitInput, WaitReason, Waiting,
+    result_text,
 };
 use pincer_json::Json;
 use pincer_model::{Content, Image};
 use pincer_sessions::NestedCall;
-use pincer_store::{ApprovalState, Approvals, CallState, Journal, NewEntry, RunId, RunState, Runs};
+use pincer_store::{AgentRunId, ApprovalState, Approvals, CallState, Journal, NewEntry, RunId, RunState, Runs};
 use pincer_tools::{Event, EventKind, Filter, Subscription, Told, recorded};
 use serde_json::{Value, json};
 
@@ -43,6 +44,7 @@ impl Turn {
                 Ok(input) => Box::pin(self.agent.runtime.exec(&scope, input)).await,
                 Err(run_id) => Box::pin(self.agent.runtime.wait(&scope, &WaitInput { run_id })).await,
             };
+            let result = if self.is_recovered { self.past_closing(&scope, result, &mut output).await } else { result };
             self.past_people(&scope, result, seq, &mut output).await
         };
         let ended = listening.during(driving).await;
@@ -63,16 +65,19 @@ impl Turn {
             Ok(input) => input,
             Err(error) => return CallEnd::error(of_input(&error)),
         };
-        let seq = open.seq(reply);
+        let seq = self.seq(reply, open);
         let scope = self.scope.clone().within(open.id.as_str());
         let mut listening = self.listening(open);
         let program = input.run_id.clone();
         let parked = self.state().detail.programs.iter().find(|parked| parked.seq == seq).cloned();
+        // One that was suspended within this call has told what it had to tell.
+        let may_be_untold = self.is_recovered && parked.is_none();
         let mut output = parked.map(|parked| parked.output).unwrap_or_default();
         let driving = async {
-            let result = match self.untold(&program).await {
-                Some(result) if self.is_recovered => result,
-                _ => self.agent.runtime.wait(&scope, &input).await,
+            let untold = if may_be_untold { self.untold(&program).await } else { None };
+            let result = match untold {
+                Some(result) => self.past_closing(&scope, result, &mut output).await,
+                None => self.agent.runtime.wait(&scope, &input).await,
             };
             self.past_people(&scope, result, seq, &mut output).await
         };
@@ -95,6 +100,25 @@ impl Turn {
         (!is_told).then_some(result)
     }
 
+    /// Goes on with a program that was suspended in the middle of its calls when its process ended: the model is not told of that.
+    async fn past_closing(
+        &self,
+        scope: &pincer_runtime::Scope,
+        result: CodeModeResult,
+        output: &mut Vec<Output>,
+    ) -> CodeModeResult {
+        match result {
+            CodeModeResult::Waiting(waiting)
+                if waiting.reason == WaitReason::PendingTools
+                    && !waiting.pending_tool_calls.iter().any(|call| is_outside(call.state)) =>
+            {
+                output.extend(waiting.output);
+                Box::pin(self.agent.runtime.wait(scope, &WaitInput { run_id: waiting.run_id })).await
+            }
+            result => result,
+        }
+    }
+
     /// Goes on with a program for as long as a person is asked and something else goes on beside that. When nothing is left but
     /// questions, the run waits.
     async fn past_people(
@@ -106,7 +130,6 @@ impl Turn {
     ) -> Ended {
         loop {
             let CodeModeResult::Waiting(waiting) = result else { return Ended::Result(Box::new(result)) };
-            let is_outside = |state: PendingState| matches!(state, PendingState::Approval | PendingState::Client);
             let asks = waiting.pending_tool_calls.iter().any(|call| is_outside(call.state));
             if !asks || self.stop.token.is_cancelled() {
                 return Ended::Result(Box::new(CodeModeResult::Waiting(waiting)));
@@ -193,8 +216,13 @@ impl Turn {
     /// Listens to the calls that a program makes.
     fn listening(&self, open: &OpenCall) -> Listening {
         let events = self.agent.runtime.events().subscribe(Filter::of_call(&open.id.as_str().into()).with_values());
-        Listening { events, parts: self.lane_parts(), parent: open.id.clone() }
+        Listening { events, parts: self.lane_parts(), run: self.run.id.clone(), parent: open.id.clone() }
     }
+}
+
+/// Returns whether a call waits for a person or for the sender of the run.
+fn is_outside(state: PendingState) -> bool {
+    matches!(state, PendingState::Approval | PendingState::Client)
 }
 
 enum Ended {
@@ -206,6 +234,7 @@ enum Ended {
 struct Listening {
     events: Subscription,
     parts: LaneParts,
+    run: AgentRunId,
     parent: String,
 }
 
@@ -228,7 +257,8 @@ impl Listening {
 
     fn tell(&self, told: Told) {
         let Told::Event(event) = told else { return };
-        if event.call.as_str() == self.parent {
+        // A call of another session may have the same id.
+        if event.call.as_str() == self.parent || event.agent_run.as_ref() != Some(&self.run) {
             return;
         }
         if let EventKind::Update { update } = &event.what {

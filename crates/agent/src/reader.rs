@@ -47,6 +47,8 @@ pub struct EventReader {
     ready: VecDeque<AgentEvent>,
     live: Option<broadcast::Receiver<Arc<AgentEvent>>>,
     changes: Box<dyn ChangeWatch>,
+    /// The last event of the run is among those that are stored.
+    is_end_stored: bool,
     is_over: bool,
 }
 
@@ -56,7 +58,7 @@ impl EventReader {
         let after = run.first_entry.unwrap_or(1).saturating_sub(1);
         let (last, generation) = (from.seq.saturating_sub(1), from.generation);
         let (ready, live) = (VecDeque::new(), None);
-        Self { agent, run, after, last, generation, ready, live, changes, is_over: false }
+        Self { agent, run, after, last, generation, ready, live, changes, is_end_stored: false, is_over: false }
     }
 
     /// Returns the next event. `None` after the last one of the run.
@@ -119,7 +121,12 @@ impl EventReader {
             return Ok(());
         }
         if self.run.state.is_final() {
-            self.ready.push_back(self.terminal());
+            // A reader that comes from beyond the end has seen the last event.
+            let terminal = self.terminal();
+            match terminal.seq > self.last && !self.is_end_stored {
+                true => self.ready.push_back(terminal),
+                false => self.is_over = true,
+            }
             return Ok(());
         }
         tokio::select! {
@@ -137,11 +144,11 @@ impl EventReader {
             for entry in &entries {
                 self.after = entry.position;
                 // An entry of a message that joined the run may carry events of the run.
-                self.ready.extend(
-                    replayed(entry, &self.run.id, &self.run.session_key)
-                        .into_iter()
-                        .filter(|_| entry.run.as_ref() == Some(&self.run.id)),
-                );
+                if entry.run.as_ref() == Some(&self.run.id) {
+                    let events = replayed(entry, &self.run.id, &self.run.session_key);
+                    self.is_end_stored |= events.iter().any(AgentEvent::is_terminal);
+                    self.ready.extend(events);
+                }
             }
             if entries.len() < PAGE as usize {
                 return Ok(());
@@ -149,7 +156,7 @@ impl EventReader {
         }
     }
 
-    /// Returns the last event of a run that has no entries of its own: it joined another, or never began.
+    /// Returns the last event of a run that has stored none: it joined another, never began, or was ended from outside.
     fn terminal(&self) -> AgentEvent {
         let ended_at = self.run.ended_at;
         let data = match (self.run.state, of_ended(&self.run)) {
@@ -167,7 +174,7 @@ impl EventReader {
         let Happening { stream, data } = Happening::lifecycle(data);
         AgentEvent {
             run_id: self.run.id.clone(),
-            seq: self.last.max(self.run.last_event) + 1,
+            seq: self.run.last_event + 1,
             from_seq: None,
             generation: self.run.generation.max(self.generation.unwrap_or(0)),
             stream,

@@ -5,6 +5,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::event::shortened;
+
+/// The bytes that are kept of a message that gives way in a full queue.
+const MOST_BRIEF: usize = 160;
+
 /// A message to an agent, and how it is to be handled. This is stored: another process may have to answer it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -35,6 +40,9 @@ pub struct Request {
     /// How long the queue must have been quiet before this run begins. Set when it has to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debounce_ms: Option<u64>,
+    /// Whether it came while a run of its session was open. Its session does not begin anew for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub was_queued: bool,
     /// Whether the model gets no tools at all.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub disable_tools: bool,
@@ -159,11 +167,18 @@ impl Request {
         Self { message: message.into(), ..Self::default() }
     }
 
-    /// Tells the message from every other. The settings of the queue are no part of it.
+    /// Tells the message from every other. How it is queued is no part of it, nor is its priority: the same message may be sent again
+    /// from elsewhere.
     pub(crate) fn digest(&self) -> Vec<u8> {
-        let same = Self { queue: None, debounce_ms: None, ..self.clone() };
+        let same =
+            Self { queue: None, debounce_ms: None, was_queued: false, priority: Priority::Normal, ..self.clone() };
         let text = serde_json::to_string(&same).unwrap_or_default();
         Sha256::digest(text.as_bytes()).to_vec()
+    }
+
+    /// Returns the beginning of the message: what is kept of one that gives way in a full queue.
+    pub(crate) fn brief(&self) -> Self {
+        Self::new(shortened(&self.message.replace('\n', " "), MOST_BRIEF))
     }
 
     /// Returns whether another message can become part of this one's run: it has the same rights, and asks for nothing of its own.
@@ -212,6 +227,10 @@ mod tests {
         let plain = Request::new("hello");
         let queued = Request { queue: Some(QueueMode::Collect), debounce_ms: Some(5), ..plain.clone() };
         assert_eq!(plain.digest(), queued.digest());
+        assert_eq!(
+            plain.digest(),
+            Request { priority: Priority::Foreground, was_queued: true, ..plain.clone() }.digest()
+        );
         assert_ne!(plain.digest(), Request { model: Some("a/b".into()), ..plain }.digest());
     }
 }

@@ -56,13 +56,6 @@ pub(crate) struct OpenCall {
 /// The most calls of one reply.
 pub(crate) const MOST_CALLS: u32 = 1 << 10;
 
-impl OpenCall {
-    /// Returns the number of the call in its run.
-    pub(crate) fn seq(&self, reply: u32) -> u32 {
-        reply.saturating_mul(MOST_CALLS) + self.index
-    }
-}
-
 impl Transcript {
     /// Reads the entries of a branch.
     pub(crate) fn read(entries: &[Entry]) -> Result<Self, String> {

@@ -15,6 +15,7 @@ use pincer_store::{AgentRun, AgentRunState, AgentRuns, Clock, EntryKind, NewEntr
 use serde_json::json;
 
 use crate::claimed::{Claimed, Left, StopReason};
+use crate::driver::{left_out_body, left_out_text};
 use crate::lane::{Lost, Step};
 use crate::record;
 use crate::reply::{Asked, ask};
@@ -228,7 +229,8 @@ impl Turn {
 
     async fn join_steered(&self, after: Option<(NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await;
-        let open = open.map_err(Lost::Unstored)?;
+        let mut open = open.map_err(Lost::Unstored)?;
+        let left_out: Vec<AgentRun> = open.extract_if(.., |run| run.state == AgentRunState::Summarized).collect();
         let steered: Vec<(AgentRun, Request)> = open
             .into_iter()
             .filter(|run| run.state == AgentRunState::Queued)
@@ -245,15 +247,18 @@ impl Turn {
             messages.push(stored);
             totals = used;
         }
-        let mut others = Vec::new();
+        let mut others: Vec<RunChange> = left_out.iter().map(|run| self.joined(run, run.state)).collect();
+        if !left_out.is_empty() {
+            let text = left_out_text(&left_out);
+            entries.push(self.lane.entry(EntryKind::CustomMessage, left_out_body(&text)));
+            let message = Request::new(text);
+            messages.push(record::user(&message, now));
+        }
         for (run, request) in steered {
             let message = record::user(&request, now);
             entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
             messages.push(message);
-            others.push(RunChange {
-                merged_into: Some(self.run.id.clone()),
-                ..RunChange::new(run.id, AgentRunState::Merged)
-            });
+            others.push(self.joined(&run, AgentRunState::Merged));
         }
         let committed = self.lane.commit(Step { entries, others, totals, ..Step::default() }, &self.stop.token).await?;
         let mut state = self.state();
@@ -261,6 +266,10 @@ impl Turn {
             state.transcript.push(position, message);
         }
         Ok(true)
+    }
+
+    fn joined(&self, run: &AgentRun, state: AgentRunState) -> RunChange {
+        RunChange { merged_into: Some(self.run.id.clone()), ..RunChange::new(run.id.clone(), state) }
     }
 
     /// Returns whether messages wait to join this run.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use pincer_store::{AgentRunId, Millis, RunId, RunState, SessionKey, Standing, StoreError};
+use pincer_store::{Millis, RunId, RunState, SessionKey, Standing, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::codemode::CodeMode;
@@ -99,13 +99,12 @@ impl CodeMode {
         Ok(count)
     }
 
-    /// Ends all programs of an agent's run that have not ended; how many there were.
-    pub async fn abort_agent_run(&self, run: &AgentRunId) -> Result<usize, StoreError> {
-        let mut count = 0;
-        for id in self.shared.store.runs_of_agent(run).await? {
-            count += usize::from(self.end(&id).await?);
+    /// Ends these runs, whoever has them.
+    pub async fn abort_runs(&self, ids: &[RunId]) -> Result<(), StoreError> {
+        for id in ids {
+            self.end(id).await?;
         }
-        Ok(count)
+        Ok(())
     }
 
     async fn end(&self, id: &RunId) -> Result<bool, StoreError> {

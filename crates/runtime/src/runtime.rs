@@ -12,7 +12,7 @@ use pincer_config::{Config, Loaded};
 use pincer_mcp::{Health, Server, Servers};
 use pincer_plugins::PluginProcess;
 use pincer_sandbox::Engine;
-use pincer_store::{AgentRunId, ApprovalId, RunId, Runs, StoreError};
+use pincer_store::{ApprovalId, RunId, StoreError};
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::{Answer, Call, ClientToolError, Door, Hub, Outcome, UpdateSink};
 use serde_json::Value;
@@ -144,13 +144,13 @@ impl Runtime {
         mode.abort(&self.of_run(scope), run).await
     }
 
-    /// Ends all programs of an agent's run that have not ended.
-    pub async fn abort_agent_run(&self, run: &AgentRunId) -> Result<(), StoreError> {
-        if self.store.runs_of_agent(run).await?.is_empty() {
+    /// Ends these programs, as far as they have not ended, and what goes on of them here.
+    pub async fn abort_programs(&self, ids: &[RunId]) -> Result<(), StoreError> {
+        if ids.is_empty() {
             return Ok(());
         }
         match self.mode().await {
-            Ok(mode) => mode.abort_agent_run(run).await.map(drop),
+            Ok(mode) => mode.abort_runs(ids).await,
             // Without an engine none of them runs here.
             Err(_) => Ok(()),
         }

@@ -3,8 +3,8 @@ use pincer_store::AgentRunState::{
     Aborted, Done, Dropped, Failed, Merged, Queued, Running, Summarized, TimedOut, Waiting,
 };
 use pincer_store::{
-    Accepted, AgentRunState, ApprovalState, ClientCall, Decision, Grant, GrantKind, NewAgentRun, NewApproval,
-    QueueLimit, RunChange, SessionCommit, Stopped, WhenFull,
+    Accepted, AgentRunState, ApprovalState, ClientCall, Decision, Grant, GrantKind, MOST_SUMMARIZED, NewAgentRun,
+    NewApproval, QueueLimit, RunChange, SessionCommit, Stopped, WhenFull,
 };
 
 use crate::session_words::*;
@@ -185,13 +185,38 @@ pub fn open_runs_are_in_the_order_in_which_they_are_due(fresh: &Fresh) {
         let work = |user: &str, key: &str| (user.to_owned(), key.into());
         assert_eq!(
             store.sessions_with_work().expect("read"),
-            [work("me", "other"), work("me", "main"), work("you", "main")]
+            [work("me", "main"), work("me", "other"), work("you", "main")]
         );
         for run in ["r1", "r2", "r3", "r4", "r6", "r7"] {
             turn(store, "s", fence, run, Done);
         }
         assert_eq!((open(store, "main").as_str(), open(store, "none").as_str()), ("", ""));
         assert_eq!(store.sessions_with_work().expect("read"), [work("me", "other"), work("you", "main")]);
+    });
+}
+
+pub fn messages_are_in_the_order_in_which_they_were_accepted(fresh: &Fresh) {
+    fresh.with_two(|one, two| {
+        // Ids are made by the clocks of processes, which may differ.
+        accepted(one, &incoming("z", "main"));
+        accepted(two, &incoming("a", "main"));
+        accepted(one, &incoming("m", "main"));
+        assert_eq!(open(two, "main"), "z a m");
+        let dropped = join(two, "b", 3, WhenFull::DropOldest);
+        assert_eq!(dropped, Some(vec!["z".into()]));
+    });
+}
+
+pub fn few_messages_that_were_left_out_are_kept_and_little_of_each(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        for number in 0..=MOST_SUMMARIZED + 2 {
+            join(store, &format!("r{number:02}"), 1, WhenFull::Summarize).expect("there is room");
+        }
+        let open = store.open_runs("me", "main").expect("read");
+        let left_out: Vec<_> = open.iter().filter(|run| run.state == Summarized).collect();
+        assert_eq!(left_out.len() as u32, MOST_SUMMARIZED);
+        assert_eq!((left_out[0].id.as_str(), left_out[0].request.as_str()), ("r02", "brief r02"));
+        assert_eq!(state(store, "r01"), Dropped);
     });
 }
 
@@ -379,7 +404,7 @@ pub fn runs_of_a_session_are_listed_the_latest_first(fresh: &Fresh) {
             let runs = store.runs_of_session(id, limit).expect("read");
             runs.iter().map(|run| run.id.as_str()).collect::<Vec<_>>().join(" ")
         };
-        assert_eq!([runs("s", 9), runs("s", 2), runs("s", 0), runs("t", 9)], ["r3 r2 r1", "r3 r2", "", "r4"]);
+        assert_eq!([runs("s", 9), runs("s", 2), runs("s", 0), runs("t", 9)], ["r2 r3 r1", "r2 r3", "", "r4"]);
         assert_eq!(runs("none", 9), "");
     });
 }

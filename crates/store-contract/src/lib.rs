@@ -11,6 +11,7 @@
 #![allow(clippy::expect_used, clippy::missing_panics_doc, reason = "a test fails by panicking")]
 #![allow(missing_docs, reason = "the name of a case is what it checks")]
 
+pub mod agent_programs;
 pub mod agent_runs;
 pub mod approvals;
 mod blocking;
@@ -64,6 +65,12 @@ impl Fresh {
 macro_rules! contract {
     ($fresh:expr) => {
         $crate::contract! { @cases $fresh,
+            agent_programs::a_program_of_an_open_run_neither_expires_nor_is_forgotten,
+            agent_programs::programs_end_in_the_commit_that_ends_their_run,
+            agent_programs::the_time_of_programs_stands_still_while_no_process_works_on_their_run,
+            agent_programs::the_result_of_an_earlier_owner_is_gone_when_a_program_is_claimed,
+            agent_runs::messages_are_in_the_order_in_which_they_were_accepted,
+            agent_runs::few_messages_that_were_left_out_are_kept_and_little_of_each,
             agent_runs::a_session_is_woken_when_its_run_has_what_it_waits_for,
             agent_runs::a_message_is_accepted_once_per_key,
             agent_runs::a_message_makes_its_session_once,
@@ -167,6 +174,7 @@ mod tests {
     fn every_case_is_listed() {
         let list = include_str!("lib.rs");
         let modules = [
+            ("agent_programs", include_str!("agent_programs.rs")),
             ("agent_runs", include_str!("agent_runs.rs")),
             ("approvals", include_str!("approvals.rs")),
             ("calls", include_str!("calls.rs")),

@@ -101,6 +101,7 @@ pub fn incoming(id: &str, session: &str) -> NewAgentRun {
         digest: b"digest".into(),
         rank: 0,
         request: "{}".into(),
+        brief: format!("brief {id}").into(),
         answer: None,
         queue: QueueLimit { cap: 100, full: WhenFull::RefuseNew },
         now: 50,

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use pincer_store::{
-    Accepted, AgentRun, AgentRunId, AgentRunState, AgentRuns, ClientCall, ClientCalls, Millis, NewAgentRun, NewSession,
-    QueueLimit, Reply, RunChange, Safety, SessionId, SessionKey, Stopped, StoreError, WhenFull,
+    Accepted, AgentRun, AgentRunId, AgentRunState, AgentRuns, ClientCall, ClientCalls, MOST_SUMMARIZED, Millis,
+    NewAgentRun, NewSession, QueueLimit, Reply, RunChange, RunId, Safety, SessionId, SessionKey, Stopped, StoreError,
+    WhenFull,
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::rows::{id, optional_id, state};
-use crate::sessions;
 use crate::store::Refused;
+use crate::{runs, sessions};
 
 const COLUMNS: &str = "agent_run.id, agent_run.user, agent_run.session_key, session.id, agent_run.key, state, rank, agent_run.created_at, \
                        started_at, ended_at, generation, last_event, first_entry, is_stopped, request, detail, result, merged_into";
@@ -19,12 +20,12 @@ const TABLES: &str = "agent_run JOIN session ON session.number = agent_run.sessi
 
 /// The runs of a key that have not ended, and those that no run was told of. Each of the two has an index that holds nothing
 /// else, however many runs have ended.
-pub(crate) const OPEN: &str = "SELECT rowid FROM agent_run WHERE user = ?1 AND session_key = ?2 AND ended_at IS NULL
+pub(crate) const OPEN: &str = "SELECT number FROM agent_run WHERE user = ?1 AND session_key = ?2 AND ended_at IS NULL
     UNION ALL
-    SELECT rowid FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'summarized' AND merged_into IS NULL";
+    SELECT number FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'summarized' AND merged_into IS NULL";
 /// The messages that wait for a session, the oldest first.
 pub(crate) const QUEUED: &str = "SELECT id FROM agent_run WHERE user = ?1 AND session_key = ?2 AND state = 'queued'
-    AND ended_at IS NULL ORDER BY id";
+    AND ended_at IS NULL ORDER BY number";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<AgentRun> {
     Ok(AgentRun {
@@ -109,6 +110,13 @@ pub(crate) fn change_run(
         let awaits = "INSERT INTO awaited (run, id) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
         connection.prepare_cached(awaits)?.execute((change.id.as_str(), id))?;
     }
+    if change.generation.is_some() {
+        // Nor does the time count in which no process worked on the run: it began with the last commit on the session.
+        let shift =
+            "UPDATE run SET expires_at = expires_at + max(?2 - (SELECT updated_at FROM session WHERE number = ?3), 0)
+                     WHERE agent_run = ?1 AND ended_at IS NULL AND expires_at IS NOT NULL";
+        connection.prepare_cached(shift)?.execute((change.id.as_str(), now, session))?;
+    }
     // While a run waits, the time of its programs stands still.
     let lifetime = match change.state {
         AgentRunState::Waiting => {
@@ -127,9 +135,19 @@ pub(crate) fn change_run(
     };
     connection.prepare_cached(active)?.execute((session, change.id.as_str()))?;
     if is_final {
+        end_programs(connection, &change.id, now)?;
         clear(connection, &change.id)?;
     }
     Ok(())
+}
+
+/// Ends the programs that a run leaves behind.
+fn end_programs(connection: &Connection, run: &AgentRunId, now: Millis) -> rusqlite::Result<()> {
+    let end = "UPDATE run SET state = 'aborted', expires_at = NULL, fence = fence + 1, ended_at = ?2, result = NULL
+               WHERE agent_run = ?1 AND ended_at IS NULL RETURNING id";
+    let mut end = connection.prepare_cached(end)?;
+    let ended = end.query_map((run.as_str(), now), |row| id(row, 0))?.collect::<rusqlite::Result<Vec<RunId>>>()?;
+    ended.iter().try_for_each(|program| runs::clear(connection, program))
 }
 
 /// Removes what goes when a run ends.
@@ -185,10 +203,16 @@ fn make_room(
     };
     let dropped: Vec<AgentRunId> = waiting.into_iter().take(excess).collect();
     for id in &dropped {
-        let drop = "UPDATE agent_run SET state = ?2, ended_at = ?3 WHERE id = ?1";
+        let drop = "UPDATE agent_run SET state = ?2, ended_at = ?3, request = brief WHERE id = ?1";
         connection.prepare_cached(drop)?.execute((id.as_str(), state.as_str(), new.now))?;
         clear(connection, id)?;
     }
+    let untold = "UPDATE agent_run SET state = 'dropped'
+                  WHERE user = ?1 AND session_key = ?2 AND state = 'summarized' AND merged_into IS NULL
+                  AND number NOT IN (SELECT number FROM agent_run
+                      WHERE user = ?1 AND session_key = ?2 AND state = 'summarized' AND merged_into IS NULL
+                      ORDER BY number DESC LIMIT ?3)";
+    connection.prepare_cached(untold)?.execute((&new.user, new.session.as_str(), MOST_SUMMARIZED))?;
     Ok(Some(dropped))
 }
 
@@ -223,9 +247,9 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
         )?;
     }
     let state = if new.answer.is_some() { AgentRunState::Done } else { AgentRunState::Queued };
-    let insert = "INSERT INTO agent_run (id, user, session_key, session, key, digest, state, rank, created_at, request, result,
-                    started_at, ended_at)
-                  SELECT ?1, ?2, ?3, number, ?4, ?5, ?9, ?6, ?7, ?8, ?10, iif(?10 IS NULL, NULL, ?7), iif(?10 IS NULL, NULL, ?7)
+    let insert = "INSERT INTO agent_run (id, user, session_key, session, key, digest, state, rank, created_at, request, brief,
+                    result, started_at, ended_at)
+                  SELECT ?1, ?2, ?3, number, ?4, ?5, ?9, ?6, ?7, ?8, ?11, ?10, iif(?10 IS NULL, NULL, ?7), iif(?10 IS NULL, NULL, ?7)
                   FROM session
                   WHERE user = ?2 AND key = ?3 AND is_current = 1 ON CONFLICT DO NOTHING";
     let made = connection.prepare_cached(insert)?.execute(params![
@@ -239,6 +263,7 @@ fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refuse
         &*new.request,
         state.as_str(),
         new.answer.as_deref(),
+        &*new.brief,
     ])?;
     if made == 0 {
         return Err(StoreError::Exists { what: "agent run", id: new.id.to_string() }.into());
@@ -262,8 +287,8 @@ impl AgentRuns for SqliteStore {
     fn open_runs(&self, user: &str, session: &SessionKey) -> Reply<Vec<AgentRun>> {
         self.look_up(|connection| {
             let query = format!(
-                "SELECT {COLUMNS} FROM {TABLES} WHERE agent_run.rowid IN ({OPEN}) ORDER BY
-                 CASE state WHEN 'running' THEN 0 WHEN 'waiting' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, rank, agent_run.id"
+                "SELECT {COLUMNS} FROM {TABLES} WHERE agent_run.number IN ({OPEN}) ORDER BY
+                 CASE state WHEN 'running' THEN 0 WHEN 'waiting' THEN 0 WHEN 'queued' THEN 1 ELSE 2 END, rank, agent_run.number"
             );
             let of = (user, session.as_str());
             Ok(connection.prepare_cached(&query)?.query_map(of, read)?.collect::<rusqlite::Result<_>>()?)
@@ -273,7 +298,7 @@ impl AgentRuns for SqliteStore {
     fn sessions_with_work(&self) -> Reply<Vec<(String, SessionKey)>> {
         self.read(|connection| {
             let query = "SELECT user, session_key FROM agent_run WHERE ended_at IS NULL GROUP BY user, session_key
-                         ORDER BY min(id)";
+                         ORDER BY min(number)";
             let read = |row: &Row<'_>| Ok((row.get(0)?, id(row, 1)?));
             Ok(connection.prepare_cached(query)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
         })
@@ -296,7 +321,7 @@ impl AgentRuns for SqliteStore {
         let session = session.clone();
         self.read(move |connection| {
             let query =
-                format!("SELECT {COLUMNS} FROM {TABLES} WHERE session.id = ?1 ORDER BY agent_run.id DESC LIMIT ?2");
+                format!("SELECT {COLUMNS} FROM {TABLES} WHERE session.id = ?1 ORDER BY agent_run.number DESC LIMIT ?2");
             let of = (session.as_str(), limit);
             Ok(connection.prepare_cached(&query)?.query_map(of, read)?.collect::<rusqlite::Result<_>>()?)
         })

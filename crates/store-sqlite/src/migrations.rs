@@ -271,7 +271,8 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE UNIQUE INDEX entry_id ON entry (session, id);
 
     CREATE TABLE agent_run (
-        id          TEXT PRIMARY KEY,
+        number      INTEGER PRIMARY KEY,
+        id          TEXT NOT NULL UNIQUE,
         user        TEXT NOT NULL,
         session_key TEXT NOT NULL,
         session     INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
@@ -287,6 +288,7 @@ pub(crate) const STEPS: &[&str] = &[
         first_entry INTEGER,
         is_stopped  INTEGER NOT NULL DEFAULT 0,
         request     TEXT NOT NULL,
+        brief       TEXT NOT NULL,
         detail      TEXT,
         result      TEXT,
         merged_into TEXT

@@ -20,6 +20,8 @@ const COLUMNS: &str = "id, user, key, is_current, agent, label, parent, created_
 pub(crate) const ENTRY: &str = "position, id, parent, kind, run, call, body, events, at";
 /// The most sessions that are forgotten in one step: other processes must not wait for long.
 const FORGOTTEN_AT_ONCE: u32 = 100;
+/// The most entries that go with them, if more than one session goes.
+const ENTRIES_AT_ONCE: u32 = 20_000;
 
 /// The entries up to the leaf from which a branch is picked, the last first. Of those that are passed over, only the position is
 /// read.
@@ -385,18 +387,23 @@ impl Sessions for SqliteStore {
 
     fn forget_sessions(&self, updated_before: Millis) -> Reply<usize> {
         self.transaction(Safety::Process, usize::MAX, move |connection| {
-            let due =
-                "SELECT number FROM session WHERE updated_at < ?1 AND owner IS NULL AND active IS NULL AND NOT EXISTS (
-                SELECT 1 FROM agent_run WHERE agent_run.session = session.number AND ended_at IS NULL)
+            let due = "SELECT number, entries FROM session WHERE updated_at < ?1 AND owner IS NULL AND active IS NULL
+                AND NOT EXISTS (SELECT 1 FROM agent_run WHERE agent_run.session = session.number AND ended_at IS NULL)
                 ORDER BY updated_at LIMIT ?2";
             let mut due = connection.prepare_cached(due)?;
-            let due = due.query_map((updated_before, FORGOTTEN_AT_ONCE), |row| row.get(0))?;
-            let due: Vec<i64> = due.collect::<rusqlite::Result<_>>()?;
-            for number in &due {
-                forget_questions(connection, *number)?;
+            let due = due.query_map((updated_before, FORGOTTEN_AT_ONCE), |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let due: Vec<(i64, u32)> = due.collect::<rusqlite::Result<_>>()?;
+            let (mut forgotten, mut entries) = (0, 0u32);
+            for (number, of_session) in due {
+                entries = entries.saturating_add(of_session);
+                if forgotten > 0 && entries > ENTRIES_AT_ONCE {
+                    break;
+                }
+                forget_questions(connection, number)?;
                 connection.prepare_cached("DELETE FROM session WHERE number = ?1")?.execute([number])?;
+                forgotten += 1;
             }
-            Ok(due.len())
+            Ok(forgotten)
         })
     }
 }

@@ -17,6 +17,11 @@ const LEAST_KEPT: i64 = 1024;
 /// The part of the file that may be free.
 const FREE_PART: i64 = 8;
 
+/// Holds for a program that no open run of an agent has. A program of an open run neither expires nor is forgotten: if its process dies,
+/// the next one finds the program by its key, however late, and must not begin it again. It ends with its run.
+const FREE: &str =
+    "NOT EXISTS (SELECT 1 FROM agent_run WHERE agent_run.id = run.agent_run AND agent_run.ended_at IS NULL)";
+
 /// Returns whether there is something to do. Nearly always there is not, and looking costs less than a transaction that writes
 /// nothing.
 fn is_due(connection: &Connection, due: &str, time: Millis) -> rusqlite::Result<bool> {
@@ -25,10 +30,11 @@ fn is_due(connection: &Connection, due: &str, time: Millis) -> rusqlite::Result<
 
 /// Forgets runs, and the sets of tools that no other run has.
 fn forget(connection: &Connection, ended_before: Millis) -> Result<usize, Refused> {
-    let mut forget = connection.prepare_cached(
-        "DELETE FROM run WHERE id IN (SELECT id FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1 LIMIT ?2)
-         RETURNING id, tools",
-    )?;
+    let forget = format!(
+        "DELETE FROM run WHERE id IN (SELECT id FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1 AND {FREE} LIMIT ?2)
+         RETURNING id, tools"
+    );
+    let mut forget = connection.prepare_cached(&forget)?;
     let forgotten = forget.query_map((ended_before, FORGOTTEN_AT_ONCE), |row| Ok((row.get(0)?, row.get(1)?)))?;
     let forgotten = forgotten.collect::<rusqlite::Result<Vec<(String, Option<Vec<u8>>)>>>()?;
     for (id, _) in &forgotten {
@@ -47,18 +53,20 @@ fn forget(connection: &Connection, ended_before: Millis) -> Result<usize, Refuse
 
 impl Upkeep for SqliteStore {
     fn expire_runs(&self, now: Millis) -> Reply<Vec<RunId>> {
-        let due = "SELECT EXISTS (SELECT 1 FROM run WHERE expires_at IS NOT NULL AND expires_at <= ?1)";
-        match self.core.sorted(self.core.reading(|connection| Ok(is_due(connection, due, now)?))) {
+        let due =
+            format!("SELECT EXISTS (SELECT 1 FROM run WHERE expires_at IS NOT NULL AND expires_at <= ?1 AND {FREE})");
+        match self.core.sorted(self.core.reading(|connection| Ok(is_due(connection, &due, now)?))) {
             Ok(true) => {}
             Ok(false) => return Reply::ready(Ok(Vec::new())),
             Err(error) => return Reply::ready(Err(error)),
         }
         self.transaction(Safety::Power, usize::MAX, move |connection| {
             // The fence moves too: a process that was about to continue one of them comes too late.
-            let mut expire = connection.prepare_cached(
+            let expire = format!(
                 "UPDATE run SET state = ?1, expires_at = NULL, fence = fence + 1, ended_at = ?3, result = NULL
-                 WHERE state = ?2 AND expires_at <= ?3 RETURNING id",
-            )?;
+                 WHERE state = ?2 AND expires_at <= ?3 AND {FREE} RETURNING id"
+            );
+            let mut expire = connection.prepare_cached(&expire)?;
             let of = (RunState::Expired.as_str(), RunState::Waiting.as_str(), now);
             let ids = expire.query_map(of, |row| id(row, 0))?.collect::<rusqlite::Result<Vec<RunId>>>()?;
             for id in &ids {
@@ -69,8 +77,8 @@ impl Upkeep for SqliteStore {
     }
 
     fn forget_runs(&self, ended_before: Millis) -> Reply<usize> {
-        let due = "SELECT EXISTS (SELECT 1 FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1)";
-        match self.core.sorted(self.core.reading(|connection| Ok(is_due(connection, due, ended_before)?))) {
+        let due = format!("SELECT EXISTS (SELECT 1 FROM run WHERE ended_at IS NOT NULL AND ended_at < ?1 AND {FREE})");
+        match self.core.sorted(self.core.reading(|connection| Ok(is_due(connection, &due, ended_before)?))) {
             Ok(true) => {}
             Ok(false) => return Reply::ready(Ok(0)),
             Err(error) => return Reply::ready(Err(error)),
@@ -80,9 +88,11 @@ impl Upkeep for SqliteStore {
 
     fn next_due(&self, remembered: Millis) -> Reply<Option<Millis>> {
         self.look_up(|connection| {
-            let query = "SELECT min(due) FROM (SELECT min(expires_at) AS due FROM run WHERE expires_at IS NOT NULL
-                UNION ALL SELECT min(ended_at) + ?1 FROM run WHERE ended_at IS NOT NULL)";
-            Ok(connection.prepare_cached(query)?.query_row([remembered], |row| row.get(0))?)
+            let query = format!(
+                "SELECT min(due) FROM (SELECT min(expires_at) AS due FROM run WHERE expires_at IS NOT NULL AND {FREE}
+                UNION ALL SELECT min(ended_at) + ?1 FROM run WHERE ended_at IS NOT NULL AND {FREE})"
+            );
+            Ok(connection.prepare_cached(&query)?.query_row([remembered], |row| row.get(0))?)
         })
     }
 

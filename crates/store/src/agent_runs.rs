@@ -8,6 +8,9 @@ use std::sync::Arc;
 use crate::states::words;
 use crate::{AgentRunId, Millis, Reply, SessionId, SessionKey};
 
+/// The most messages of a session that gave way in a full queue and that the next run is told of.
+pub const MOST_SUMMARIZED: u32 = 20;
+
 /// How a run of an agent stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgentRunState {
@@ -74,6 +77,8 @@ pub struct NewAgentRun {
     pub rank: i64,
     /// The message and how it is to be handled, as JSON.
     pub request: Arc<str>,
+    /// Takes the place of the request if the message gives way in a full queue: thousands of those must not take much.
+    pub brief: Arc<str>,
     /// The result, as JSON, if no model is needed for it: then it has ended when it is stored.
     pub answer: Option<Arc<str>>,
     /// The queue that it may have to join.
@@ -98,7 +103,7 @@ pub enum WhenFull {
     DropOldest,
     /// The new one: it is refused.
     RefuseNew,
-    /// Like `DropOldest`, and the next run is told of it.
+    /// Like `DropOldest`, and the next run is told of it. Of those that no run was told of, the newest [`MOST_SUMMARIZED`] stay so.
     Summarize,
 }
 

@@ -41,7 +41,8 @@ mod states;
 mod upkeep;
 
 pub use agent_runs::{
-    Accepted, AgentRun, AgentRunState, AgentRuns, NewAgentRun, QueueLimit, RunChange, Stopped, WhenFull,
+    Accepted, AgentRun, AgentRunState, AgentRuns, MOST_SUMMARIZED, NewAgentRun, QueueLimit, RunChange, Stopped,
+    WhenFull,
 };
 pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewApproval, Permission, Resolution};
 pub use changes::{ChangeWatch, Changes};

@@ -3,6 +3,7 @@
 
 mod direct;
 mod faults;
+mod kept;
 mod programs;
 mod queue;
 mod races;

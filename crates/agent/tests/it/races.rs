@@ -128,6 +128,7 @@ async fn an_interrupt_whose_process_died_still_stops_the_run_that_waits() {
         digest: Vec::new(),
         rank: -1,
         request: json!({ "message": "now", "queue": "interrupt" }).to_string().into(),
+        brief: "{}".into(),
         answer: None,
         queue: QueueLimit { cap: 20, full: WhenFull::RefuseNew },
         now: store.now(),

@@ -126,7 +126,8 @@ async fn two_processes_work_on_different_sessions_and_one_waits_for_the_other_on
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_begins_anew_when_no_message_came_for_long_but_not_while_a_question_is_open() {
     let ask = "approvals: { rules: [{ match: 'plugin:test:mark', decision: 'ask' }] }, session: { reset: { idleMinutes: 1 } }";
-    let world = world(&conversation(&[calls(&[("mark", 1)]), text("Done."), text("More.")]), ask);
+    let script = conversation(&[calls(&[("mark", 1)]), text("Done."), text("More."), text("Welcome.")]);
+    let world = world(&script, ask);
     let run = world.send("Do it.").await;
     let outcome = world.outcome(&run).await;
     let store = world.agent.runtime().store();
@@ -141,9 +142,34 @@ async fn a_session_begins_anew_when_no_message_came_for_long_but_not_while_a_que
     let second = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("And?") }).await;
     world.agent.answer(&outcome.approvals[0].approval_id, pincer_tools::Answer::AllowOnce, "me").await.unwrap();
     assert_eq!(world.outcome(&run).await.text(), "Done.", "days are nothing to a run that waits");
-    world.outcome(&second).await;
-    // The message that waited began after a long silence: a new session under the same key.
-    let now = store.current_session(USER, &world.key()).await.unwrap().unwrap();
-    assert_ne!(now.id, first.id);
+    assert_eq!(world.outcome(&second).await.text(), "More.");
+    let current = async || store.current_session(USER, &world.key()).await.unwrap().unwrap().id;
+    assert_eq!(current().await, first.id, "the message came while the run was open");
+    // A message soon after the answer goes on with the conversation, and one after a long silence does not.
+    world.ask("Thanks.").await;
+    assert_eq!(current().await, first.id);
+    age(3_600_000);
+    world.ask("Good morning.").await;
+    assert_ne!(current().await, first.id);
     assert_eq!(store.session(&first.id).await.unwrap().ended.as_deref(), Some("idle"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_came_while_a_run_was_open_does_not_begin_a_new_day() {
+    let script = conversation(&[calls(&[("gate", 1)]), text("One."), text("Two."), text("Three.")]);
+    let world = world(&script, "session: { reset: { mode: 'daily' } }");
+    let run = world.send("Begin.").await;
+    world.busy(1).await;
+    let store = world.agent.runtime().store();
+    let current = async || store.current_session(USER, &world.key()).await.unwrap().unwrap().id;
+    let first = current().await;
+    let file = rusqlite::Connection::open(world.directory.path().join("pincer.db")).unwrap();
+    file.busy_timeout(Duration::from_secs(10)).unwrap();
+    file.execute("UPDATE session SET created_at = created_at - ?1", [2 * 24 * 3_600_000]).unwrap();
+    let second = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("And?") }).await;
+    world.gate.add_permits(1);
+    assert_eq!((world.outcome(&run).await.text(), world.outcome(&second).await.text()), ("One.".into(), "Two.".into()));
+    assert_eq!(current().await, first);
+    world.ask("Good morning.").await;
+    assert_ne!(current().await, first);
 }

@@ -154,8 +154,13 @@ fn gated(
 impl World {
     /// The same state directory in another process, as far as a test can have one.
     pub(crate) fn another(&self) -> World {
+        self.another_with(&self.config)
+    }
+
+    /// The same with another config.
+    pub(crate) fn another_with(&self, config: &str) -> World {
         let (server, directory) = (Arc::clone(&self.server), Arc::clone(&self.directory));
-        open(server, directory, self.effects.clone(), &self.config)
+        open(server, directory, self.effects.clone(), config)
     }
 
     /// Waits until so many calls of `gate` have begun.

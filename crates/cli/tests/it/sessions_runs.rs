@@ -65,6 +65,7 @@ impl House {
             digest: Vec::new(),
             rank: 0,
             request: serde_json::to_string(&Request::new("hello")).expect("JSON").into(),
+            brief: "{}".into(),
             answer: None,
             queue: QueueLimit { cap: 20, full: WhenFull::RefuseNew },
             now: self.store.now(),

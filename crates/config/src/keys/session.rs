@@ -26,7 +26,8 @@ pub struct SessionReset {
     /// The hour of the day, in local time.
     #[schemars(range(min = 0, max = 23))]
     pub at_hour: Option<u32>,
-    /// With the first message after so many minutes without one.
+    /// With the first message after so many minutes in which neither a message came nor a run ended. A message that comes while a run
+    /// is open goes on with its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub idle_minutes: Option<u64>,

@@ -105,8 +105,39 @@ impl Here {
             WRONG_USAGE
         })?;
         let request = self.behind_what_waits(request).await;
+        let before = self.open_runs().await?;
         let run = self.submit(request, arguments.key.clone()).await?;
+        self.agent.work_until(&self.user, &self.key, &run);
+        if form == Form::Text
+            && let Some(code) = self.follow_all(&before, &run).await?
+        {
+            return Ok(code);
+        }
         self.follow(&run, form).await
+    }
+
+    /// Follows the runs before one, of which a person wants to see the answers too. Returns a code if one of them waits or was stopped.
+    async fn follow_all(&self, runs: &[AgentRun], before: &AgentRunId) -> Result<Option<u8>, u8> {
+        for run in runs.iter().filter(|run| run.id != *before) {
+            if self.is_worked_on_elsewhere().await {
+                return Ok(None);
+            }
+            match self.follow(&run.id, Form::Text).await? {
+                DONE | FAILED => {}
+                code => return Ok(Some(code)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns whether another process works on the session.
+    async fn is_worked_on_elsewhere(&self) -> bool {
+        let runtime = self.agent.runtime();
+        let session = runtime.store().current_session(&self.user, &self.key).await.ok().flatten();
+        match session.and_then(|session| session.owner) {
+            Some(owner) => owner != *runtime.leases().own() && runtime.leases().is_alive(&owner).await.unwrap_or(true),
+            None => false,
+        }
     }
 
     async fn submit(&self, request: Request, id: Option<String>) -> Result<AgentRunId, u8> {
@@ -116,16 +147,12 @@ impl Here {
 
     /// A run that was interrupted, or waits, goes on first: the message does not become part of it.
     async fn behind_what_waits(&self, request: Request) -> Request {
-        let runtime = self.agent.runtime();
-        let session = runtime.store().current_session(&self.user, &self.key).await.ok().flatten();
-        let Some(session) = session.filter(|session| session.active.is_some() && request.queue.is_none()) else {
+        let session = self.agent.runtime().store().current_session(&self.user, &self.key).await.ok().flatten();
+        let is_open = session.is_some_and(|session| session.active.is_some()) && request.queue.is_none();
+        if !is_open || self.is_worked_on_elsewhere().await {
             return request;
-        };
-        let is_worked_on = match &session.owner {
-            Some(owner) => runtime.leases().is_alive(owner).await.unwrap_or(true),
-            None => false,
-        };
-        if is_worked_on { request } else { Request { queue: Some(QueueMode::Followup), ..request } }
+        }
+        Request { queue: Some(QueueMode::Followup), ..request }
     }
 
     /// Continues what was interrupted or waits.
@@ -147,9 +174,24 @@ impl Here {
                 Err(error) => return Err(refused(&error)),
             }
         }
-        let last = open.last().map_or_else(|| run.id.clone(), |run| run.id.clone());
+        let last = match form {
+            Form::Text => open.last().unwrap_or(run),
+            // One command prints one object: that of the run that it continues.
+            Form::Json | Form::Events => run,
+        };
+        self.agent.work_until(&self.user, &self.key, &last.id);
         self.agent.engage(&self.user, &self.key);
-        self.follow(&last, form).await
+        if form == Form::Text
+            && let Some(code) = self.follow_all(&open, &last.id).await?
+        {
+            return Ok(code);
+        }
+        let code = self.follow(&last.id, form).await?;
+        let left = self.open_runs().await?.len();
+        if code == DONE && left > 0 && form != Form::Text {
+            note(&format!("{left} more in the queue of {}: continue again to have them answered", self.key));
+        }
+        Ok(code)
     }
 
     async fn open_runs(&self) -> Result<Vec<AgentRun>, u8> {
@@ -164,11 +206,12 @@ impl Here {
     /// A conversation: each line is a message.
     async fn converse(&self, arguments: &AgentArguments) -> Result<u8, u8> {
         note(&format!("session {}: write a message, or /status, /new, /stop, /model, /think. Ctrl-D ends.", self.key));
-        if !self.open_runs().await?.is_empty() {
+        let open = self.open_runs().await?;
+        if let Some(last) = open.last() {
             note("something was interrupted or waits here: it goes on first");
             self.agent.engage(&self.user, &self.key);
-            if let Some(last) = self.open_runs().await?.last() {
-                self.follow(&last.id.clone(), Form::Text).await.ok();
+            if let Ok(None) = self.follow_all(&open, &last.id).await {
+                self.follow(&last.id, Form::Text).await.ok();
             }
         }
         loop {
