@@ -115,6 +115,9 @@ pub fn header_line(session: &Session, cwd: &str) -> String {
 pub struct Exported(HashMap<u32, EntryId>);
 
 /// Returns the line of an entry. Entries must come in their order.
+///
+/// Models may write the arguments of a call on several lines, and a body keeps that. Line breaks of valid JSON are between its
+/// tokens, where they mean nothing, so they are left out.
 pub fn export_line(known: &mut Exported, entry: &Entry) -> String {
     let parent = entry.parent.and_then(|parent| known.0.get(&parent).cloned());
     known.0.insert(entry.position, entry.id.clone());
@@ -123,6 +126,7 @@ pub fn export_line(known: &mut Exported, entry: &Entry) -> String {
         EntryKind::NestedCall => ("custom", format!("{{\"customType\":{},\"data\":{}}}", quoted(NESTED), entry.body)),
         kind => (kind.as_str(), entry.body.clone()),
     };
+    let body = body.replace(['\n', '\r'], "");
     let mut line = format!(
         "{{\"type\":{},\"id\":{},\"parentId\":{},\"timestamp\":{}",
         quoted(kind),
@@ -135,7 +139,7 @@ pub fn export_line(known: &mut Exported, entry: &Entry) -> String {
         line.push_str(",\"pincer\":");
         line.push_str(&serde_json::to_string(&own).unwrap_or_default());
     }
-    let members = body.trim().trim_start_matches('{').trim_end_matches(['\n', ' ']);
+    let members = body.trim().trim_start_matches('{');
     match members.trim_start() {
         "}" | "" => line.push('}'),
         _ => {
@@ -332,6 +336,38 @@ mod tests {
         let mut known = Exported::default();
         let lines: Vec<String> = entries.iter().map(|entry| export_line(&mut known, entry)).collect();
         assert_eq!(lines, FILE.lines().skip(1).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_entry_is_one_line_however_its_json_was_written() {
+        let pretty = "{\r\n  \"code\": \"a\\nb\",\n  \"n\": [\n1,\r2\n]\n}";
+        let reply = format!(
+            r#"{{"message":{{"role":"assistant","content":[{{"type":"toolCall","id":"c","name":"t","arguments":{pretty},"raw":{pretty}}}]}}}}"#
+        );
+        let call = format!(r#"{{"program":"p","seq":0,"tool":"t","input":{pretty}}}"#);
+        let entry = |position: u32, kind, body: &str| Entry {
+            position,
+            id: format!("e{position}").into(),
+            parent: position.checked_sub(1).filter(|parent| *parent > 0),
+            kind,
+            run: None,
+            call: None,
+            body: body.to_owned(),
+            events: None,
+            at: 0,
+        };
+        let mut known = Exported::default();
+        let entries = [entry(1, EntryKind::Message, &reply), entry(2, EntryKind::NestedCall, &call)];
+        let lines: Vec<String> = entries.iter().map(|entry| export_line(&mut known, entry)).collect();
+        assert!(lines.iter().all(|line| !line.contains(['\n', '\r'])), "{lines:?}");
+        let imported =
+            import(&format!("{}\n{}", FILE.lines().next().expect("a line"), lines.join("\n"))).expect("read again");
+        for (new, old) in imported.entries.iter().zip(&entries) {
+            let [new, old] =
+                [&*new.body, &old.body].map(|body| serde_json::from_str::<serde_json::Value>(body).expect("JSON"));
+            assert_eq!(new, old);
+        }
+        assert_eq!(imported.entries.len(), 2);
     }
 
     #[test]
