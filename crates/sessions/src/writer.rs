@@ -136,10 +136,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Forgets the session.
+    /// Forgets the session. If that fails, the session is given up.
     pub async fn delete(self) -> Result<(), StoreError> {
+        self.store.delete_session(&self.session.id, self.fence).await?;
         *self.released.lock().await = true;
-        self.store.delete_session(&self.session.id, self.fence).await
+        Ok(())
     }
 
     /// Gives the session up.

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use pincer_sessions::{AcquireError, Reentry, Writer, new_entry_id, new_session_id};
 use pincer_store::{
-    Attach, EntryKind, Leases, NewEntry, NewSession, Safety, SessionCommit, SessionKey, Sessions, StoreError,
+    AgentRuns, Attach, EntryKind, Leases, NewAgentRun, NewEntry, NewSession, QueueLimit, Safety, SessionCommit,
+    SessionKey, Sessions, StoreError, WhenFull,
 };
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use tempfile::TempDir;
@@ -128,4 +129,29 @@ async fn a_writer_that_is_dropped_gives_the_session_up() {
     process.acquire(LONG, Reentry::Refused).await.unwrap().delete().await.unwrap();
     let gone = process.acquire(SOON, Reentry::Refused).await.err().unwrap();
     assert!(matches!(gone, AcquireError::Missing(_)), "{gone}");
+}
+
+#[tokio::test]
+async fn a_session_that_could_not_be_deleted_is_given_up() {
+    let place = Place::new().await;
+    let (process, other) = (place.process(), place.process());
+    let writer = process.acquire(SOON, Reentry::Refused).await.unwrap();
+    let message = NewAgentRun {
+        id: "r".into(),
+        user: "me".into(),
+        session: key(),
+        agent: None,
+        new_session: new_session_id(),
+        key: None,
+        digest: Vec::new(),
+        rank: 0,
+        request: "{}".into(),
+        answer: None,
+        queue: QueueLimit { cap: 9, full: WhenFull::RefuseNew },
+        now: 3,
+    };
+    other.store.accept_run(message).await.unwrap();
+    let refused = writer.delete().await.err();
+    assert!(matches!(refused, Some(StoreError::SessionBusy { .. })), "{refused:?}");
+    other.acquire(LONG, Reentry::Refused).await.unwrap().release().await.unwrap();
 }

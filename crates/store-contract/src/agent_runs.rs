@@ -79,6 +79,9 @@ pub fn a_message_makes_its_session_once(fresh: &Fresh) {
         };
         assert_eq!((same.id.as_str(), same.session.as_str()), ("r3", "s2"));
         // It ends with its session.
+        for run in ["r1", "r2", "r3", "r4"] {
+            store.stop_run(run, "{}", 80).expect("stopped");
+        }
         let fence = store.session("s2").expect("there").fence;
         store.delete_session("s2", fence).expect("deleted");
         assert_eq!(accepted(store, &keyed("r5", "main", "k")).session, "ses_of_r5");

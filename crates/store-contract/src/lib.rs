@@ -146,6 +146,7 @@ macro_rules! contract {
             sessions::a_session_is_renamed,
             sessions::settings_are_those_of_the_current_session,
             sessions::a_deleted_session_takes_all_that_is_of_it_along,
+            sessions::a_session_with_a_message_that_has_not_ended_is_not_deleted,
             sessions::sessions_are_listed_in_pages_without_gaps,
             sessions::only_sessions_without_a_writer_and_work_are_forgotten,
             transcripts::entries_are_stored_as_they_were_given,

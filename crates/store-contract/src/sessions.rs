@@ -334,6 +334,9 @@ pub fn a_deleted_session_takes_all_that_is_of_it_along(fresh: &Fresh) {
     fresh.with_store(|store| {
         let fence = with_work(store, "gone");
         with_work(store, "kept");
+        for run in ["r1_gone", "r2_gone"] {
+            turn(store, "s_gone", fence, run, AgentRunState::Aborted);
+        }
         store.delete_session("s_gone", fence).expect("deleted");
         missing(store.delete_session("s_gone", fence));
         missing(store.session("s_gone"));
@@ -352,6 +355,28 @@ pub fn a_deleted_session_takes_all_that_is_of_it_along(fresh: &Fresh) {
         // The key is free for another one, which has nothing of it.
         let again = store.create_session(&session("s_again", "gone")).expect("free");
         assert_eq!((again.entries, tree(store, "s_again").as_str()), (0, ""));
+    });
+}
+
+pub fn a_session_with_a_message_that_has_not_ended_is_not_deleted(fresh: &Fresh) {
+    fresh.with_two(|store, other| {
+        let fence = held(store, "s", "main");
+        commit(store, "s", fence, [message("a")]);
+        let refused = |what: &str| {
+            let result = store.delete_session("s", fence);
+            assert!(matches!(result, Err(StoreError::SessionBusy { .. })), "{what}: {result:?}");
+            assert_eq!((tree(store, "s").as_str(), other.agent_run("r").is_ok()), ("a:0", true), "{what}");
+        };
+        // Accepting a message needs no proof, so another process may do it at any time.
+        accepted(other, &incoming("r", "main"));
+        refused("queued");
+        turn(store, "s", fence, "r", AgentRunState::Running);
+        refused("running");
+        turn(store, "s", fence, "r", AgentRunState::Waiting);
+        refused("waiting");
+        turn(store, "s", fence, "r", AgentRunState::Done);
+        store.delete_session("s", fence).expect("deleted");
+        missing(other.agent_run("r"));
     });
 }
 

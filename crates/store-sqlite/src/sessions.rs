@@ -328,6 +328,11 @@ impl Sessions for SqliteStore {
                 return Err(StoreError::SessionFenced { session: id.clone() }.into());
             }
             let number = number(connection, &id)?;
+            // Looked at in here: a message may be accepted until this transaction begins.
+            let is_busy = "SELECT EXISTS (SELECT 1 FROM agent_run WHERE session = ?1 AND ended_at IS NULL)";
+            if connection.query_row(is_busy, [number], |row| row.get(0))? {
+                return Err(StoreError::SessionBusy { session: id.clone() }.into());
+            }
             forget_questions(connection, number)?;
             connection.execute("DELETE FROM session WHERE number = ?1", [number])?;
             Ok(())

@@ -44,6 +44,14 @@ pub enum StoreError {
         /// The session.
         session: SessionId,
     },
+    /// A message of the session has no end yet.
+    #[error(
+        "the session {session} has a message that was accepted and has not ended: wait for its end, or stop it with `pincer sessions abort`"
+    )]
+    SessionBusy {
+        /// The session.
+        session: SessionId,
+    },
     /// As many runs wait as may.
     #[error(
         "{limit} programs{} are suspended or can be, which is as many as may be: continue or abort some{}",

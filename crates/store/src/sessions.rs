@@ -274,7 +274,8 @@ pub trait Sessions {
     /// Sets the settings of the session that a key means now, as JSON. They are no part of the transcript, so no writer is needed.
     fn set_session_settings(&self, user: &str, key: &SessionKey, settings: Arc<str>, now: Millis) -> Reply<()>;
     /// Forgets a session with its entries and runs, and with their questions, grants and calls. `fence` is the latest proof, also
-    /// of a session that is no longer current.
+    /// of a session that is no longer current. Fails with [`StoreError::SessionBusy`](crate::StoreError::SessionBusy) if a run of
+    /// it has not ended: a message that was accepted is never lost.
     fn delete_session(&self, id: &SessionId, fence: Fence) -> Reply<()>;
     /// Returns the entries of the branch in use, from the first one that a model is sent. Nested calls are no part of it.
     fn context(&self, id: &SessionId) -> Reply<Vec<Entry>>;

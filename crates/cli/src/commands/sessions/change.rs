@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_sessions::{AcquireError, Reentry, Writer, new_session_id};
-use pincer_store::{Clock, EntryKind, Leases, NewSession, Session, SessionPage, Sessions};
+use pincer_store::{Clock, EntryKind, Leases, NewSession, Session, SessionPage, Sessions, StoreError};
 use pincer_tools::one_line;
 use serde_json::{Value, json};
 
@@ -111,9 +111,10 @@ pub(super) async fn delete(house: &House, name: &SessionName, yes: bool) -> Resu
             return Err(Refused(FAILED, format!("{shown} was reset meanwhile, and was not deleted")));
         }
         check_idle(house, writer.session()).await?;
-        writer.delete().await?;
+        writer.delete().await.map_err(|error| not_deleted(error, &shown))?;
     } else {
-        house.store.delete_session(&session.id, session.fence).await?;
+        let deleted = house.store.delete_session(&session.id, session.fence).await;
+        deleted.map_err(|error| not_deleted(error, &shown))?;
     }
     house.leases.release();
     let page = SessionPage {
@@ -132,6 +133,17 @@ pub(super) async fn delete(house: &House, name: &SessionName, yes: bool) -> Resu
         ));
     }
     Ok((json!({ "id": session.id, "key": session.key, "entries": session.entries, "left": left }), text))
+}
+
+/// Returns why a session was not deleted. A message may be accepted until the moment when it is.
+fn not_deleted(error: StoreError, shown: &str) -> Refused {
+    match error {
+        StoreError::SessionBusy { .. } => {
+            let error = format!("{shown} was not deleted, since a message came meanwhile");
+            Refused(FAILED, format!("{error}: wait for its answer, or stop it with `pincer sessions abort {shown}`"))
+        }
+        error => error.into(),
+    }
 }
 
 /// Fails if a message of the session has no end yet.
