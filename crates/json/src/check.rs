@@ -100,6 +100,15 @@ fn end_of_string(json: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Returns a JSON text with `\ufffd` in the place of every surrogate that stands alone, so that every parser takes its strings. For
+/// texts of which only parts become a [`Json`](crate::Json), which does the same.
+pub fn without_lone_surrogates(text: String) -> String {
+    let mut bytes = text.into_bytes();
+    mend_lone_surrogates(&mut bytes);
+    // Digits were replaced by digits, so it is the text that it was.
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
 /// `"\ud800"` alone is valid JSON that no UTF-8 string can hold. JavaScript writes it; `\ufffd` takes its place, which has
 /// the same length.
 pub(crate) fn mend_lone_surrogates(json: &mut [u8]) {

@@ -21,7 +21,7 @@ mod order;
 mod payload;
 mod tree;
 
-pub use check::{MAX_DEPTH, MAX_NODES, has_too_many_nodes, nodes};
+pub use check::{MAX_DEPTH, MAX_NODES, has_too_many_nodes, nodes, without_lone_surrogates};
 pub use json::{Json, JsonError};
 pub use order::canonical;
 pub use payload::Payload;

@@ -2,6 +2,7 @@
 
 use pincer_json::Json;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 
 /// The body of a message entry.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -198,14 +199,16 @@ impl Block {
     }
 }
 
-/// A message may have plain text in place of parts.
+/// Reads the parts of a message; plain text may stand in their place.
+///
+/// Not as one [`Json`]: each value in a part may be as deep and as large as one may be, so all of them together are deeper and may
+/// be larger.
 fn blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::Error> {
     use serde::de::Error;
-    let content = Json::deserialize(deserializer)?;
-    match content.as_str().trim_start().starts_with('"') {
-        true => Ok(vec![Block::text(content.to::<String>().map_err(Error::custom)?)]),
-        // Not `Json::to`: a picture in here has more bytes than nodes.
-        false => serde_json::from_str::<Option<Vec<Block>>>(content.as_str())
+    let content = Box::<RawValue>::deserialize(deserializer)?;
+    match content.get().trim_start().starts_with('"') {
+        true => Ok(vec![Block::text(serde_json::from_str::<String>(content.get()).map_err(Error::custom)?)]),
+        false => serde_json::from_str::<Option<Vec<Block>>>(content.get())
             .map(Option::unwrap_or_default)
             .map_err(Error::custom),
     }
@@ -213,6 +216,8 @@ fn blocks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Block>, D::E
 
 #[cfg(test)]
 mod tests {
+    use pincer_json::{MAX_DEPTH, MAX_NODES};
+
     use super::*;
 
     #[test]
@@ -220,6 +225,23 @@ mod tests {
         let body = r#"{"message":{"role":"assistant","content":[{"type":"toolCall","id":"c1","name":"exec","arguments":{"z":1.0,"a":"\u00e9"},"raw":{"n":10000000000000000000000}}]}}"#;
         let message = Message::parse(body).expect("a message");
         assert_eq!(message.to_body(), body);
+    }
+
+    #[test]
+    fn every_value_of_a_part_may_be_as_deep_and_large_as_one_may_be() {
+        let deep = format!("{}{}", "[".repeat(MAX_DEPTH), "]".repeat(MAX_DEPTH));
+        let large = format!("[{}0]", "0,".repeat(MAX_NODES - 2));
+        let block = |json: &str| Block {
+            kind: "toolCall".into(),
+            arguments: Some(Json::parse(json).expect("JSON")),
+            raw: Some(Json::parse(json).expect("JSON")),
+            ..Block::default()
+        };
+        let message =
+            Message { role: Role::Assistant, content: vec![block(&deep), block(&large)], ..Message::default() };
+        assert!(Message::parse(&message.to_body()).expect("a message") == message);
+        let deeper = message.to_body().replace(&deep, &format!("[{deep}]"));
+        assert!(Message::parse(&deeper).is_err(), "none may be deeper");
     }
 
     #[test]

@@ -7,12 +7,14 @@
 mod body;
 mod exchange;
 mod freshness;
+mod import;
 mod tree;
 mod writer;
 
 pub use body::{Block, Compaction, Custom, Message, MessageBody, NestedCall, Role, TokenUsage};
-pub use exchange::{Exported, ImportError, Imported, VERSION, export_line, header_line, import};
+pub use exchange::{Exported, VERSION, export_line, header_line};
 pub use freshness::{Freshness, Stale};
+pub use import::{ImportError, Imported, import};
 pub use tree::{Node, outline};
 pub use writer::{AcquireError, Reentry, SessionStore, Writer};
 
