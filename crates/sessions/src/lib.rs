@@ -5,6 +5,7 @@
 //! session, waits for another writer if need be, and proves its right in every commit.
 
 mod body;
+mod drafts;
 mod exchange;
 mod freshness;
 mod import;
@@ -12,6 +13,7 @@ mod tree;
 mod writer;
 
 pub use body::{Block, Compaction, Custom, Message, MessageBody, NestedCall, Role, TokenUsage};
+pub use drafts::remove_dead_drafts;
 pub use exchange::{Exported, VERSION, export_line, header_line};
 pub use freshness::{Freshness, Stale};
 pub use import::{ImportError, Imported, import};

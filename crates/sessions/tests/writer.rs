@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_sessions::{AcquireError, Reentry, Writer, new_entry_id, new_session_id};
+use pincer_sessions::{AcquireError, Reentry, Writer, new_entry_id, new_session_id, remove_dead_drafts};
 use pincer_store::{
     AgentRuns, Attach, EntryKind, Leases, NewAgentRun, NewEntry, NewSession, QueueLimit, Safety, SessionCommit,
     SessionKey, Sessions, StoreError, WhenFull,
@@ -154,4 +154,34 @@ async fn a_session_that_could_not_be_deleted_is_given_up() {
     let refused = writer.delete().await.err();
     assert!(matches!(refused, Some(StoreError::SessionBusy { .. })), "{refused:?}");
     other.acquire(LONG, Reentry::Refused).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn only_drafts_of_dead_processes_are_removed() {
+    let place = Place::new().await;
+    let (dead, alive) = (place.process(), place.process());
+    for (process, id) in [(&dead, "left"), (&alive, "filled")] {
+        let owner = process.leases.hold().await.unwrap();
+        let draft = NewSession {
+            id: id.into(),
+            user: "me".into(),
+            key: id.into(),
+            agent: None,
+            label: None,
+            parent: None,
+            created_at: 1,
+        };
+        let draft = process.store.draft_session(draft, &owner).await.unwrap();
+        process.store.commit_session(&draft.id, draft.fence, commit(), Safety::Process).await.unwrap();
+    }
+    let third = place.process();
+    let left = async || {
+        let drafts = third.store.drafts().await.unwrap();
+        drafts.into_iter().map(|draft| draft.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(remove_dead_drafts(&*third.store, &third.leases).await.unwrap(), 0);
+    assert_eq!(left().await, ["left", "filled"]);
+    dead.leases.release();
+    assert_eq!(remove_dead_drafts(&*alive.store, &alive.leases).await.unwrap(), 1);
+    assert_eq!(left().await, ["filled"]);
 }

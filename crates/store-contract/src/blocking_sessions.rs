@@ -15,6 +15,18 @@ impl Blocking<'_> {
         self.0.create_session(session.clone()).wait()
     }
 
+    pub fn draft_session(&self, session: &NewSession, owner: &str) -> Done<Session> {
+        self.0.draft_session(session.clone(), &owner.into()).wait()
+    }
+
+    pub fn publish_session(&self, id: &str, fence: Fence, now: Millis) -> Done<Session> {
+        self.0.publish_session(&id.into(), fence, now).wait()
+    }
+
+    pub fn drafts(&self) -> Done<Vec<Session>> {
+        self.0.drafts().wait()
+    }
+
     pub fn current_session(&self, user: &str, key: &str) -> Done<Option<Session>> {
         self.0.current_session(user, &key.into()).wait()
     }

@@ -18,6 +18,7 @@ mod blocking;
 mod blocking_sessions;
 pub mod calls;
 pub mod client_calls;
+pub mod drafts;
 pub mod listings;
 pub mod replies;
 pub mod runs;
@@ -107,6 +108,9 @@ macro_rules! contract {
             calls::old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for,
             client_calls::a_call_of_a_client_is_asked_once,
             client_calls::the_first_answer_of_a_client_wins,
+            drafts::a_draft_is_seen_when_it_is_published_and_not_before,
+            drafts::a_message_under_the_key_of_a_draft_is_never_lost,
+            drafts::drafts_of_one_key_do_not_disturb_each_other,
             listings::pages_follow_each_other_without_gaps,
             listings::runs_are_found_by_the_beginning_of_their_ids,
             listings::sessions_and_states_are_counted,
@@ -180,6 +184,7 @@ mod tests {
             ("approvals", include_str!("approvals.rs")),
             ("calls", include_str!("calls.rs")),
             ("client_calls", include_str!("client_calls.rs")),
+            ("drafts", include_str!("drafts.rs")),
             ("listings", include_str!("listings.rs")),
             ("replies", include_str!("replies.rs")),
             ("runs", include_str!("runs.rs")),

@@ -34,6 +34,7 @@ mod approvals;
 mod backup;
 mod changes;
 mod clock;
+mod drafts;
 mod error;
 mod examine;
 mod file;

@@ -21,7 +21,7 @@ pub(crate) fn search(
     let transaction = connection.unchecked_transaction()?;
     // Only the numbers are sorted, not the bodies.
     let latest = "SELECT entry.rowid FROM entry JOIN session ON session.number = entry.session
-                  WHERE ?1 IS NULL OR session.user = ?1 ORDER BY entry.at DESC, entry.rowid DESC LIMIT ?2";
+                  WHERE (?1 IS NULL OR session.user = ?1) AND (is_current = 1 OR ended IS NOT NULL) ORDER BY entry.at DESC, entry.rowid DESC LIMIT ?2";
     let mut latest = transaction.prepare_cached(latest)?;
     let latest = latest.query_map((user, MOST_SEARCHED), |row| row.get(0))?;
     let latest: Vec<i64> = latest.collect::<rusqlite::Result<_>>()?;

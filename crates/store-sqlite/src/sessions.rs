@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::agent_runs::{change_run, forget_questions};
+use crate::drafts::{draft, publish};
 use crate::forks::copy_branch;
 use crate::rows::{id, optional_id, state};
 use crate::searches::search;
@@ -76,7 +77,7 @@ pub(crate) fn read_entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     })
 }
 
-fn find(connection: &Connection, id: &SessionId) -> Result<Session, Refused> {
+pub(crate) fn find(connection: &Connection, id: &SessionId) -> Result<Session, Refused> {
     let query = format!("SELECT {COLUMNS} FROM session WHERE id = ?1");
     let found = connection.prepare_cached(&query)?.query_row([id.as_str()], read).optional()?;
     found.ok_or_else(|| StoreError::no_session(id).into())
@@ -103,23 +104,33 @@ pub(crate) fn create(connection: &Connection, new: &NewSession) -> Result<(), Re
 }
 
 /// A session that is written to, as far as a commit needs it.
-struct Written {
-    number: i64,
+pub(crate) struct Written {
+    pub(crate) number: i64,
     leaf: Option<u32>,
     entries: u32,
+    pub(crate) is_draft: bool,
 }
 
-/// Fails unless the session is current and `fence` is its writer's.
-fn check(connection: &Connection, id: &SessionId, fence: Fence) -> Result<Written, Refused> {
-    let query = "SELECT number, leaf, entries, fence, is_current FROM session WHERE id = ?1";
+/// Fails unless the session is current or a draft, and `fence` is its writer's.
+pub(crate) fn check_written(connection: &Connection, id: &SessionId, fence: Fence) -> Result<Written, Refused> {
+    let query =
+        "SELECT number, leaf, entries, NOT is_current, fence, is_current OR ended IS NULL FROM session WHERE id = ?1";
     let read = |row: &Row<'_>| {
-        let written = Written { number: row.get(0)?, leaf: row.get(1)?, entries: row.get(2)? };
-        Ok((written, Fence(row.get(3)?), row.get::<_, bool>(4)?))
+        let written = Written { number: row.get(0)?, leaf: row.get(1)?, entries: row.get(2)?, is_draft: row.get(3)? };
+        Ok((written, Fence(row.get(4)?), row.get::<_, bool>(5)?))
     };
     match connection.prepare_cached(query)?.query_row([id.as_str()], read).optional()? {
         Some((written, found, true)) if found == fence => Ok(written),
         Some(_) => Err(StoreError::SessionFenced { session: id.clone() }.into()),
         None => Err(StoreError::no_session(id).into()),
+    }
+}
+
+/// Fails unless the session is current and `fence` is its writer's.
+fn check(connection: &Connection, id: &SessionId, fence: Fence) -> Result<Written, Refused> {
+    match check_written(connection, id, fence)? {
+        Written { is_draft: true, .. } => Err(StoreError::SessionFenced { session: id.clone() }.into()),
+        written => Ok(written),
     }
 }
 
@@ -207,6 +218,29 @@ impl Sessions for SqliteStore {
         })
     }
 
+    fn draft_session(&self, session: NewSession, owner: &OwnerId) -> Reply<Session> {
+        let owner = owner.clone();
+        self.transaction(Safety::Process, 0, move |connection| {
+            draft(connection, &session, &owner)?;
+            find(connection, &session.id)
+        })
+    }
+
+    fn publish_session(&self, id: &SessionId, fence: Fence, now: Millis) -> Reply<Session> {
+        let id = id.clone();
+        self.transaction(Safety::Power, 0, move |connection| {
+            publish(connection, &id, fence, now)?;
+            find(connection, &id)
+        })
+    }
+
+    fn drafts(&self) -> Reply<Vec<Session>> {
+        self.read(|connection| {
+            let query = format!("SELECT {COLUMNS} FROM session WHERE is_current = 0 AND ended IS NULL");
+            Ok(connection.prepare_cached(&query)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
+        })
+    }
+
     fn current_session(&self, user: &str, key: &SessionKey) -> Reply<Option<Session>> {
         self.look_up(|connection| Ok(current(connection, user, key)?))
     }
@@ -219,7 +253,7 @@ impl Sessions for SqliteStore {
         self.read(move |connection| {
             let query = format!(
                 "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR user = ?1) AND (?2 IS NULL OR key = ?2)
-                 AND (?3 OR is_current = 1) AND (?4 IS NULL OR (updated_at, id) < (?4, ?5))
+                 AND (is_current = 1 OR ?3 AND ended IS NOT NULL) AND (?4 IS NULL OR (updated_at, id) < (?4, ?5))
                  ORDER BY updated_at DESC, id DESC LIMIT ?6"
             );
             let (at, before) = page.before.as_ref().map_or((None, None), |(at, id)| (Some(*at), Some(id.as_str())));
@@ -246,7 +280,7 @@ impl Sessions for SqliteStore {
     fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed> {
         let id = id.clone();
         self.transaction(safety, bytes(&commit), move |connection| {
-            let written = check(connection, &id, fence)?;
+            let written = check_written(connection, &id, fence)?;
             apply(connection, written, &commit)
         })
     }

@@ -17,7 +17,7 @@ pub struct Session {
     pub user: String,
     /// The key under which the user finds it.
     pub key: SessionKey,
-    /// Whether it is the one that the key means now.
+    /// Whether it is the one that the key means now. A session that neither is current nor has ended is a draft.
     pub is_current: bool,
     /// The agent.
     pub agent: Option<String>,
@@ -245,6 +245,16 @@ pub trait Sessions {
     /// Stores a session without entries. Fails with [`StoreError::Exists`](crate::StoreError::Exists) if the key has one, or the
     /// id. A key may be any text.
     fn create_session(&self, session: NewSession) -> Reply<Session>;
+    /// Stores a session without entries that no key means yet: a draft, in the hands of a writer with the first proof. Only
+    /// [`session`](Self::session), [`entries`](Self::entries) and [`drafts`](Self::drafts) show it, and messages under its key are
+    /// not part of it. Fails like [`create_session`](Self::create_session).
+    fn draft_session(&self, session: NewSession, owner: &OwnerId) -> Reply<Session>;
+    /// Makes a draft the session that its key means now, and gives it up. Fails with
+    /// [`StoreError::Exists`](crate::StoreError::Exists) if the key means another session by now, and like
+    /// [`claim_session`](Self::claim_session) if it is no draft or `fence` is not its proof.
+    fn publish_session(&self, id: &SessionId, fence: Fence, now: Millis) -> Reply<Session>;
+    /// Returns the drafts of all users.
+    fn drafts(&self) -> Reply<Vec<Session>>;
     /// Returns the session that a key means now.
     fn current_session(&self, user: &str, key: &SessionKey) -> Reply<Option<Session>>;
     /// Returns the session with this id.
@@ -253,8 +263,8 @@ pub trait Sessions {
     fn session_page(&self, page: SessionPage) -> Reply<Vec<Session>>;
     /// Takes a session, to write to it, and stores the first commit with that. `seen` is the proof that the claimant saw.
     ///
-    /// Fails with [`StoreError::SessionFenced`](crate::StoreError::SessionFenced) if the proof has changed or the session is no
-    /// longer current.
+    /// Fails with [`StoreError::SessionFenced`](crate::StoreError::SessionFenced) if the proof has changed or the session is not
+    /// current.
     fn claim_session(&self, id: &SessionId, seen: Fence, owner: &OwnerId, commit: SessionCommit) -> Reply<Fence>;
     /// Stores what a writer adds. Fails like [`claim_session`](Self::claim_session) if `fence` is not the latest proof.
     fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed>;

@@ -24,6 +24,7 @@ mod models;
 mod plugins;
 mod secrets;
 mod sessions;
+mod sessions_import;
 mod sessions_runs;
 mod starts;
 mod tools;

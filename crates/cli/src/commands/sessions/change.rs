@@ -19,7 +19,7 @@ use super::find::{MOST_KEY, check_key, find, key, not_new};
 use super::list::{Standing, document, entries};
 
 /// How long another writer is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a name.
 const MOST_NAME: usize = 512;
 /// The most sessions that are counted.

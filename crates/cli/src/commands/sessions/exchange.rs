@@ -3,14 +3,13 @@
 use std::fs;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use pincer_sessions::{
-    Exported, Imported, Message, Reentry, Writer, export_line, header_line, new_entry_id, new_session_id,
+    Exported, Imported, Message, export_line, header_line, new_entry_id, new_session_id, remove_dead_drafts,
 };
 use pincer_store::{
-    Clock, Entry, EntryKind, EntryPage, Leases, NewEntry, NewSession, Safety, Session, SessionCommit, SessionId,
-    Sessions, StoreError, Totals,
+    Clock, Entry, EntryKind, EntryPage, Leases, NewEntry, NewSession, Safety, Session, SessionCommit, Sessions,
+    StoreError, Totals,
 };
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -21,7 +20,6 @@ use crate::refused::Refused;
 use crate::usage_sessions::SessionName;
 use crate::{FAILED, INTERRUPTED, WRONG_USAGE};
 
-use super::change::PATIENCE;
 use super::find::{check_key, find, key as shown, not_new};
 use super::list::{Standing, document, entries};
 use super::{House, Told};
@@ -173,23 +171,26 @@ pub(super) async fn import(house: &House, file: &Path, key: Option<&str>) -> Res
     };
     let warnings = imported.warnings.clone();
     let mut interruptions = Interruptions::listen();
-    let made = house.store.create_session(new).await.map_err(|error| not_new(error, &key))?;
-    let store = Arc::clone(&house.store);
-    let acquired = Writer::acquire(store, &house.leases, &house.user, &made.key, PATIENCE, Reentry::Refused).await;
-    let writer = match acquired {
-        Ok(writer) => writer,
-        Err(error) => return Err(forgotten(house.store.delete_session(&id, made.fence).await, &id, error.into())),
-    };
+    // Filled page by page under no key, and then published in one step: nothing of it is seen before it is whole.
+    let owner = house.leases.hold().await?;
+    remove_dead_drafts(&*house.store, &house.leases).await?;
+    let draft = house.store.draft_session(new, &owner).await.map_err(|error| not_new(error, &key))?;
     let filled = tokio::select! {
-        filled = fill(house, &writer, imported) => filled,
+        filled = fill(house, &draft, imported) => filled,
         _ = interruptions.next() => Err(Refused(INTERRUPTED, "interrupted: nothing was imported".into())),
     };
-    if let Err(refused) = filled {
-        return Err(forgotten(writer.delete().await, &id, refused));
-    }
-    writer.release().await?;
+    let published = match filled {
+        Ok(()) => {
+            let published = house.store.publish_session(&id, draft.fence, house.store.now()).await;
+            published.map_err(|error| not_new(error, &key))
+        }
+        Err(refused) => Err(refused),
+    };
+    let session = match published {
+        Ok(session) => session,
+        Err(refused) => return Err(forgotten(house.store.delete_session(&id, draft.fence).await, refused)),
+    };
     house.leases.release();
-    let session = house.store.session(&id).await?;
     let mut told = document(&session, &Standing::of(&house.store, &session).await?);
     told["warnings"] = json!(warnings);
     Ok((told, format!("imported {place} as {} with {}", shown(&key), entries(session.entries))))
@@ -204,32 +205,29 @@ fn read(file: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns why a session was not filled, and whether a part of it is left.
-fn forgotten(gone: Result<(), StoreError>, id: &SessionId, Refused(code, why): Refused) -> Refused {
+/// Returns why a session was not imported, and whether a part of it is left.
+fn forgotten(gone: Result<(), StoreError>, Refused(code, why): Refused) -> Refused {
     match gone {
         Ok(()) | Err(StoreError::Missing { .. }) => Refused(code, why),
         Err(error) => {
             let left = format!("the part that was stored could not be removed: {}", chain(&error));
-            Refused(code, format!("{why}; {left}. Remove it with `pincer sessions delete {id} --id --yes`"))
+            Refused(code, format!("{why}; {left}. No command shows it, and the next import removes it"))
         }
     }
 }
 
-async fn fill(house: &House, writer: &Writer, imported: Imported) -> Result<(), Refused> {
+async fn fill(house: &House, draft: &Session, imported: Imported) -> Result<(), Refused> {
     let mut left = imported.entries.into_iter().peekable();
     while left.peek().is_some() {
         let entries: Vec<NewEntry> = left.by_ref().take(PAGE as usize).collect();
-        let now = house.store.now();
         let commit = SessionCommit {
             totals: totals(&entries),
             entries,
             context_from: Some(imported.context_from),
-            interacted_at: Some(now),
-            now,
+            now: house.store.now(),
             ..SessionCommit::default()
         };
-        let safety = if left.peek().is_some() { Safety::Process } else { Safety::Power };
-        writer.commit(commit, safety).await?;
+        house.store.commit_session(&draft.id, draft.fence, commit, Safety::Process).await?;
     }
     Ok(())
 }
