@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 
 use pincer_model::{Assistant, Content, Message, ToolCall, ToolResult};
-use pincer_sessions::{Compaction, Message as Stored};
+use pincer_sessions::{BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
 use pincer_store::{Entry, EntryKind};
-use serde::Deserialize;
 
 use crate::record::{Read, read};
 
@@ -13,6 +12,9 @@ use crate::record::{Read, read};
 const NO_RESULT: &str = "No result of this call was recorded.";
 /// The words before a summary.
 const SUMMARY: &str = "The conversation before this point was summarized as follows.";
+/// The words before a summary of another branch.
+const BRANCH_SUMMARY: &str =
+    "The conversation went another way from here and came back. That way was summarized as follows.";
 
 /// The conversation of a session.
 #[derive(Default)]
@@ -72,18 +74,20 @@ impl Transcript {
 
     /// Adds an entry at its end.
     pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), String> {
-        #[derive(Deserialize)]
-        struct Custom {
-            content: String,
-        }
         match entry.kind {
             EntryKind::Message => {
                 let message = Stored::parse(&entry.body).map_err(|error| damaged(entry, &error))?;
                 self.push(entry.position, message);
             }
             EntryKind::CustomMessage => {
-                let message: Custom = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
-                self.items.push(Item::User(vec![Content::Text(message.content)]));
+                let message: CustomMessage =
+                    serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
+                // Like the message of a user: one without a text or a picture is nothing that a model could read.
+                self.push(entry.position, Stored { role: Role::User, content: message.content, ..Stored::default() });
+            }
+            EntryKind::BranchSummary => {
+                let left: BranchSummary = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
+                self.push_text(format!("{BRANCH_SUMMARY}\n\n{}", left.summary));
             }
             EntryKind::Reset => self.items.clear(),
             _ => {}
@@ -215,7 +219,7 @@ fn damaged(entry: &Entry, error: &serde_json::Error) -> String {
 mod tests {
     use pincer_json::Json;
     use pincer_model::Part;
-    use pincer_sessions::{Block, Role};
+    use pincer_sessions::Block;
 
     use super::*;
 
@@ -277,6 +281,44 @@ mod tests {
         check(vec![user("a"), reply(&[]), user("b")], "ask");
         check(vec![user("a"), reply(&["x"]), user("b")], "ask");
         check(vec![user("a"), reply(&["x"]), result("x"), reply(&["x"])], "4: x~4.0");
+    }
+
+    #[test]
+    fn a_model_is_sent_what_the_system_adds_and_summaries_of_branches() {
+        let entry = |position: u32, kind, body: &str| Entry {
+            position,
+            id: format!("e{position}").as_str().into(),
+            parent: None,
+            kind,
+            run: None,
+            call: None,
+            body: body.into(),
+            events: None,
+            at: 0,
+        };
+        let picture =
+            r#"{"content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"image/png"}]}"#;
+        let entries = [
+            entry(1, EntryKind::CustomMessage, r#"{"customType":"t","content":"plain"}"#),
+            entry(2, EntryKind::CustomMessage, picture),
+            entry(3, EntryKind::CustomMessage, r#"{"content":[]}"#),
+            entry(4, EntryKind::BranchSummary, r#"{"summary":"we tried","fromId":"x"}"#),
+        ];
+        let sent = Transcript::read(&entries).expect("readable").messages();
+        let shape: Vec<String> = sent
+            .iter()
+            .map(|message| match message {
+                Message::User(content) => content
+                    .iter()
+                    .map(|content| match content {
+                        Content::Text(text) => text.replace(BRANCH_SUMMARY, "branch:").replace('\n', " "),
+                        Content::Image(_) => " picture".into(),
+                    })
+                    .collect(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(shape, ["plain", "a picture", "branch:  we tried"]);
     }
 
     #[test]

@@ -144,6 +144,21 @@ pub struct Compaction {
     pub tokens_before: u64,
 }
 
+/// The body of a message that the system adds to what a model is sent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct CustomMessage {
+    /// The parts, in their order: texts and pictures.
+    #[serde(deserialize_with = "blocks")]
+    pub content: Vec<Block>,
+}
+
+/// The body of a summary of a branch that was left.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct BranchSummary {
+    /// The summary.
+    pub summary: String,
+}
+
 /// The body of a call that a program made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::body::Custom;
+use crate::body::{BranchSummary, Compaction, Custom, CustomMessage, MessageBody, NestedCall};
 use crate::exchange::{Header, NESTED, Own, VERSION, millis};
 use crate::new_entry_id;
 
@@ -99,6 +99,7 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
             }
             Err(error) => return Err(ImportError::Line { line: number + 1, reason: error.to_string() }),
         };
+        let members = with_kept_id(members, &imported.entries);
         let read = read(members, number + 1, &positions, header.version, &mut imported.warnings)?;
         at = read.at.unwrap_or(at);
         let position = imported.entries.len() as u32 + 1;
@@ -123,27 +124,44 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
             at,
         });
     }
-    imported.context_from = context_from(&imported.entries, &positions);
+    imported.context_from = context_from(&imported.entries);
     Ok(imported)
 }
 
-/// Returns the first entry that a model is sent: what the last compaction of the branch in use keeps, or the first of all.
-fn context_from(entries: &[NewEntry], positions: &HashMap<String, u32>) -> u32 {
-    let at = |position: u32| entries.get(position as usize - 1);
+/// Returns the first entry that a model is sent: the one that the last compaction of the branch in use keeps, its last reset, or the
+/// first of all.
+///
+/// A compaction keeps entries of its own branch since the last reset. If it names none of them, nothing before it is sent.
+fn context_from(entries: &[NewEntry]) -> u32 {
     let is_leaf = |entry: &NewEntry| !matches!(entry.attach, Attach::Beside(_));
-    let mut next = entries.iter().rposition(is_leaf).map(|index| index as u32 + 1);
-    while let Some((position, entry)) = next.and_then(|position| Some((position, at(position)?))) {
-        if entry.kind == EntryKind::Compaction
-            && let Ok(compaction) = serde_json::from_str::<crate::Compaction>(&entry.body)
-        {
-            return positions.get(&compaction.first_kept_entry_id).copied().unwrap_or(position);
-        }
-        next = match entry.attach {
-            Attach::Under(parent) => parent,
-            Attach::Beside(_) | Attach::Leaf => None,
-        };
+    let leaf = entries.iter().rposition(is_leaf).map(|index| index as u32 + 1);
+    let branch = std::iter::successors(leaf, |position| match entries.get(*position as usize - 1)?.attach {
+        Attach::Under(parent) => parent,
+        Attach::Beside(_) | Attach::Leaf => None,
+    });
+    let mut branch = branch.filter_map(|position| Some((position, entries.get(position as usize - 1)?)));
+    let mark = branch.find(|(_, entry)| matches!(entry.kind, EntryKind::Compaction | EntryKind::Reset));
+    let Some((position, entry)) = mark else { return 1 };
+    let compaction =
+        (entry.kind == EntryKind::Compaction).then(|| serde_json::from_str::<Compaction>(&entry.body).ok());
+    let Some(Compaction { first_kept_entry_id: kept, .. }) = compaction.flatten() else { return position };
+    let mut since = branch.take_while(|(_, before)| before.kind != EntryKind::Reset);
+    since.find(|(_, before)| before.id == kept.as_str()).map_or(position, |(first, _)| first)
+}
+
+/// Names the entry that a compaction of the first version keeps. That version gave its line, counted from 0.
+fn with_kept_id(mut members: BTreeMap<String, Box<RawValue>>, before: &[NewEntry]) -> BTreeMap<String, Box<RawValue>> {
+    const ID: &str = "firstKeptEntryId";
+    if members.contains_key(ID) {
+        return members;
     }
-    1
+    if let Some(line) = members.remove("firstKeptEntryIndex") {
+        let line = to::<usize>(&line).and_then(|line| line.checked_sub(1));
+        // Without such a line, it keeps nothing that came before it.
+        let kept = line.and_then(|line| before.get(line)).map_or("", |entry| entry.id.as_str());
+        members.extend(serde_json::value::to_raw_value(kept).ok().map(|kept| (ID.to_owned(), kept)));
+    }
+    members
 }
 
 struct ReadEntry {
@@ -190,8 +208,10 @@ fn read(
     let body = serde_json::to_string(&members).unwrap_or_default();
     let (kind, body) = match EntryKind::from_word(&word) {
         Some(EntryKind::Custom) if is_nested => {
-            let data = members.get("data").map(|data| data.get().to_owned());
-            (EntryKind::NestedCall, data.unwrap_or_default())
+            let data = members.get("data").map_or("null", |data| data.get());
+            sound::<NestedCall>(data)
+                .map_err(|reason| wrong(&format!("a nested call whose data is wrong: {reason}")))?;
+            (EntryKind::NestedCall, data.to_owned())
         }
         Some(EntryKind::NestedCall) | None => {
             warnings
@@ -200,17 +220,29 @@ fn read(
             let custom = Custom { custom_type: format!("imported.{word}"), data: Some(data) };
             (EntryKind::Custom, serde_json::to_string(&custom).unwrap_or_default())
         }
-        Some(EntryKind::Message) => {
-            crate::Message::parse(&body).map_err(|error| wrong(&error.to_string()))?;
-            (EntryKind::Message, body)
+        // Whatever a model is sent must be readable by the next message.
+        Some(kind) => {
+            let sound = match kind {
+                EntryKind::Message => sound::<MessageBody>(&body),
+                EntryKind::CustomMessage => sound::<CustomMessage>(&body),
+                EntryKind::Compaction => sound::<Compaction>(&body),
+                EntryKind::BranchSummary => sound::<BranchSummary>(&body),
+                _ => Ok(()),
+            };
+            sound.map_err(|reason| wrong(&reason))?;
+            (kind, body)
         }
-        Some(kind) => (kind, body),
     };
     let attach = match (kind, parent) {
         (EntryKind::NestedCall, Some(parent)) => Attach::Beside(parent),
         (_, parent) => Attach::Under(parent),
     };
     Ok(ReadEntry { id, attach, kind, own, body, at })
+}
+
+/// Fails unless the body of an entry is of this type.
+fn sound<T: DeserializeOwned>(body: &str) -> Result<(), String> {
+    serde_json::from_str::<T>(body).map(drop).map_err(|error| error.to_string())
 }
 
 /// Reads a member, if it is of this type.

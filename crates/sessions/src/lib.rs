@@ -12,7 +12,9 @@ mod import;
 mod tree;
 mod writer;
 
-pub use body::{Block, Compaction, Custom, Message, MessageBody, NestedCall, Role, TokenUsage};
+pub use body::{
+    Block, BranchSummary, Compaction, Custom, CustomMessage, Message, MessageBody, NestedCall, Role, TokenUsage,
+};
 pub use drafts::remove_dead_drafts;
 pub use exchange::{Exported, VERSION, export_line, header_line};
 pub use freshness::{Freshness, Stale};

@@ -102,25 +102,85 @@ fn every_kind_of_damage_has_its_line() {
     assert_eq!((cut.entries.len(), cut.warnings.len()), (1, 1));
 }
 
+fn line(id: &str, parent: &str, kind: &str, rest: &str) -> String {
+    format!("{{\"type\":\"{kind}\",\"id\":\"{id}\",\"parentId\":{parent}{rest}}}")
+}
+
+fn of_lines(lines: impl IntoIterator<Item = String>) -> String {
+    let header = "{\"type\":\"session\",\"version\":3}".to_owned();
+    [header].into_iter().chain(lines).collect::<Vec<_>>().join("\n")
+}
+
 #[test]
 fn only_a_compaction_of_the_branch_in_use_shortens_what_is_sent() {
-    let line = |id: &str, parent: &str, kind: &str, rest: &str| {
-        format!("{{\"type\":\"{kind}\",\"id\":\"{id}\",\"parentId\":{parent}{rest}}}")
-    };
-    let text = |last: &str| {
-        let note = ",\"customType\":\"t\"";
-        let compaction = ",\"summary\":\"s\",\"firstKeptEntryId\":\"b\"";
-        [
-            "{\"type\":\"session\",\"version\":3}".to_owned(),
+    let note = ",\"customType\":\"t\"";
+    let from = |kept: &str, last: &str| {
+        let compaction = format!(",\"summary\":\"s\",\"firstKeptEntryId\":\"{kept}\"");
+        let lines = [
             line("a", "null", "custom", note),
-            line("b", "\"a\"", "custom", note),
-            line("c", "\"b\"", "compaction", compaction),
+            line("off", "\"a\"", "custom", note),
+            line("r", "\"a\"", "reset", ""),
+            line("b", "\"r\"", "custom", note),
+            line("b2", "\"b\"", "custom", note),
+            line("c", "\"b2\"", "compaction", &compaction),
             line("d", last, "custom", note),
-        ]
-        .join("\n")
+            line("e", "\"d\"", "custom", note),
+        ];
+        import(&of_lines(lines)).expect("a session").context_from
     };
-    let from = |last: &str| import(&text(last)).expect("a session").context_from;
-    assert_eq!((from("\"c\""), from("\"b\"")), (2, 1));
+    assert_eq!((from("b", "\"c\""), from("b2", "\"c\"")), (4, 5));
+    assert_eq!((from("b", "\"b2\""), from("b", "\"off\"")), (3, 1), "the branch has no compaction");
+    for kept in ["e", "c", "off", "a", "none", ""] {
+        assert_eq!(from(kept, "\"c\""), 6, "{kept} is not before the compaction, on its branch, since the reset");
+    }
+}
+
+#[test]
+fn what_a_model_is_sent_can_be_read_or_is_refused_with_its_line() {
+    let check = |kind: &str, rest: &str, is_read: bool| {
+        let text = of_lines([line("a", "null", "custom", ",\"customType\":\"t\""), line("b", "\"a\"", kind, rest)]);
+        match import(&text) {
+            Ok(_) => assert!(is_read, "{kind}{rest}"),
+            Err(error) => assert!(!is_read && error.to_string().starts_with("line 3 "), "{kind}{rest}: {error}"),
+        }
+    };
+    check("custom_message", r#","content":"text""#, true);
+    check(
+        "custom_message",
+        r#","content":[{"type":"text","text":"a"},{"type":"image","data":"AA==","mimeType":"i/p"}]"#,
+        true,
+    );
+    check("custom_message", r#","content":7"#, false);
+    check("custom_message", r#","customType":"t""#, false);
+    check("compaction", r#","summary":"s","firstKeptEntryId":"a""#, true);
+    check("compaction", r#","summary":"s","firstKeptEntryIndex":1"#, true);
+    check("compaction", r#","summary":"s""#, false);
+    check("compaction", r#","firstKeptEntryId":"a""#, false);
+    check("branch_summary", r#","summary":"s","fromId":"a""#, true);
+    check("branch_summary", r#","fromId":"a""#, false);
+    check("message", r#","message":{"role":"user","content":[7]}"#, false);
+    let nested = r#","customType":"pincer.nested-call""#;
+    check("custom", nested, false);
+    check("custom", &format!(r#"{nested},"data":null"#), false);
+    check("custom", &format!(r#"{nested},"data":{{"seq":0}}"#), false);
+    check("custom", &format!(r#"{nested},"data":{{"program":"p","seq":0,"tool":"t","input":1}}"#), true);
+}
+
+#[test]
+fn a_compaction_of_the_first_version_names_a_line() {
+    let from = |index: &str| {
+        let note = "{\"type\":\"custom\",\"customType\":\"t\"}";
+        let compaction = format!("{{\"type\":\"compaction\",\"summary\":\"s\",\"firstKeptEntryIndex\":{index}}}");
+        let text = ["{\"type\":\"session\",\"id\":\"s\"}", note, note, note, &compaction, note].join("\n");
+        let imported = import(&text).expect("a session");
+        let body: crate::Compaction = serde_json::from_str(&imported.entries[3].body).expect("a compaction");
+        let kept = imported.entries.iter().position(|entry| entry.id == body.first_kept_entry_id.as_str());
+        (kept.map(|index| index + 1), imported.context_from)
+    };
+    assert_eq!(from("2"), (Some(2), 2));
+    for nothing in ["0", "4", "5", "99", "-1", "null"] {
+        assert_eq!(from(nothing), (None, 4), "{nothing}");
+    }
 }
 
 #[test]
