@@ -162,6 +162,7 @@ macro_rules! contract {
             transcripts::a_fork_is_compacted_as_its_branch_was,
             transcripts::entries_are_found_by_the_beginning_of_their_ids,
             transcripts::entries_are_found_by_their_words,
+            transcripts::entries_of_many_sessions_are_found_the_latest_first,
         }
     };
     (@cases $fresh:expr, $($module:ident::$case:ident,)+) => {$(

@@ -265,6 +265,27 @@ pub fn entries_are_found_by_the_beginning_of_their_ids(fresh: &Fresh) {
     });
 }
 
+pub fn entries_of_many_sessions_are_found_the_latest_first(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        // The sessions change in another order than they began, and their entries alternate.
+        for (name, times) in [("a", [1, 4, 7]), ("b", [2, 5, 9]), ("c", [3, 6, 8])] {
+            let made = store.create_session(&NewSession { created_at: 0, ..session(name, name) }).expect("made");
+            let fence = store.claim_session(name, made.fence, "p", &SessionCommit::default()).expect("claimed");
+            for at in times {
+                let entry = NewEntry { at, ..message(&format!("{name}{at}")) };
+                let early = SessionCommit { now: at, ..storing([entry]) };
+                store.commit_session(name, fence, &early).expect("stored");
+            }
+        }
+        let found = |limit| {
+            let found = store.search_entries(Some("me"), &["message"], limit).expect("read");
+            found.iter().map(|(session, entry)| format!("{session}/{}", entry.id)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(found(99), "b/b9 c/c8 a/a7 c/c6 b/b5 a/a4 c/c3 b/b2 a/a1");
+        assert_eq!((found(4).as_str(), found(0).as_str()), ("b/b9 c/c8 a/a7 c/c6", ""));
+    });
+}
+
 pub fn entries_are_found_by_their_words(fresh: &Fresh) {
     fresh.with_store(|store| {
         let fence = held(store, "s", "main");

@@ -320,6 +320,11 @@ pub(crate) const STEPS: &[&str] = &[
     ALTER TABLE call ADD COLUMN dispatched_at INTEGER;
     CREATE INDEX run_agent ON run (agent_run) WHERE agent_run IS NOT NULL AND ended_at IS NULL;
     ",
+    // 9: the sessions of a user, those that changed last first; and drafts.
+    "
+    CREATE INDEX session_of_user ON session (user, updated_at);
+    CREATE INDEX session_draft ON session (number) WHERE is_current = 0 AND ended IS NULL;
+    ",
 ];
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use rusqlite::Connection;
 
 use crate::SqliteStore;
 use crate::agent_runs::{OPEN, QUEUED};
-use crate::sessions::{CONTEXT, NAMED};
+use crate::searches::{LAST, OF_ALL, OF_USER};
+use crate::sessions::{CONTEXT, DRAFTS, NAMED};
 
 /// Returns how SQLite would find the rows of a query.
 fn plan(connection: &Connection, query: &str) -> Vec<String> {
@@ -22,6 +23,10 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
     for (query, expected) in [
         (CONTEXT, vec!["SEARCH entry USING INDEX sqlite_autoindex_entry_1 (session=? AND position>? AND position<?)"]),
         (NAMED, vec!["SEARCH entry USING INDEX entry_id (session=? AND id>?)"]),
+        (OF_USER, vec!["SEARCH session USING INDEX session_of_user (user=?)"]),
+        (OF_ALL, vec!["SCAN session USING INDEX session_updated"]),
+        (LAST, vec!["SEARCH entry USING INDEX sqlite_autoindex_entry_1 (session=? AND position<?)"]),
+        (DRAFTS, vec!["SCAN session USING INDEX session_draft"]),
         (
             OPEN,
             vec![

@@ -1,7 +1,9 @@
 //! Entries that contain words.
 
-use pincer_store::{Entry, SessionId};
-use rusqlite::{Connection, Row};
+use std::collections::BinaryHeap;
+
+use pincer_store::{Entry, Millis, SessionId};
+use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::rows::id;
 use crate::sessions::{ENTRY, read_entry};
@@ -9,7 +11,22 @@ use crate::sessions::{ENTRY, read_entry};
 /// The most entries that one search looks at, so that a large store answers in time.
 const MOST_SEARCHED: u32 = 200_000;
 
+/// The sessions of a user, or of all, those that changed last first.
+pub(crate) const OF_USER: &str = "SELECT number, updated_at FROM session
+    WHERE user = ?1 AND (is_current = 1 OR ended IS NOT NULL) ORDER BY updated_at DESC";
+pub(crate) const OF_ALL: &str = "SELECT number, updated_at FROM session
+    WHERE ?1 IS NULL AND (is_current = 1 OR ended IS NOT NULL) ORDER BY updated_at DESC";
+/// The last entry of a session before a position.
+pub(crate) const LAST: &str = "SELECT at, rowid, session, position FROM entry WHERE session = ?1 AND position < ?2
+    ORDER BY position DESC LIMIT 1";
+
+/// The next entry of a session that is looked at: its time and row, and its session and position.
+type Head = (Millis, i64, i64, u32);
+
 /// Returns the latest entries that contain all these words, in any case.
+///
+/// Looks at one entry after the other and stops when there are enough. Nothing is stored in a session after it changed last, so a
+/// session is looked at only when no entry at hand is later than that. Within a session entries are looked at in their order.
 pub(crate) fn search(
     connection: &Connection,
     user: Option<&str>,
@@ -19,27 +36,37 @@ pub(crate) fn search(
     let words: Vec<String> = words.iter().map(|word| lower(word.chars())).collect();
     // Entries stay as they are, but may be deleted between two reads.
     let transaction = connection.unchecked_transaction()?;
-    // Only the numbers are sorted, not the bodies.
-    let latest = "SELECT entry.rowid FROM entry JOIN session ON session.number = entry.session
-                  WHERE (?1 IS NULL OR session.user = ?1) AND (is_current = 1 OR ended IS NOT NULL) ORDER BY entry.at DESC, entry.rowid DESC LIMIT ?2";
-    let mut latest = transaction.prepare_cached(latest)?;
-    let latest = latest.query_map((user, MOST_SEARCHED), |row| row.get(0))?;
-    let latest: Vec<i64> = latest.collect::<rusqlite::Result<_>>()?;
+    let mut sessions = transaction.prepare_cached(if user.is_some() { OF_USER } else { OF_ALL })?;
+    let mut sessions = sessions.query_map([user], |row| Ok((row.get(0)?, row.get(1)?)))?.peekable();
+    let mut last = transaction.prepare_cached(LAST)?;
+    let mut last = |session: i64, before: u32| {
+        let head = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        last.query_row((session, before), head).optional()
+    };
     let query = format!(
         "SELECT {ENTRY}, (SELECT id FROM session WHERE session.number = entry.session) FROM entry WHERE rowid = ?1"
     );
     let mut query = transaction.prepare_cached(&query)?;
+    let mut heads: BinaryHeap<Head> = BinaryHeap::new();
     let mut found = Vec::new();
-    for number in latest {
+    for _ in 0..MOST_SEARCHED {
         if found.len() >= limit as usize {
             break;
         }
+        let at_hand = |heads: &BinaryHeap<Head>| heads.peek().map_or(Millis::MIN, |head| head.0);
+        let is_later =
+            |next: &rusqlite::Result<(i64, Millis)>, at| next.as_ref().map_or(true, |(_, changed)| *changed >= at);
+        while let Some(next) = sessions.next_if(|next| is_later(next, at_hand(&heads))) {
+            heads.extend(last(next?.0, u32::MAX)?);
+        }
+        let Some((_, row, session, position)) = heads.pop() else { break };
         let read = |row: &Row<'_>| {
             let body = lower(Unescaped(row.get_ref(6)?.as_str()?.chars()));
             let has_all = words.iter().all(|word| body.contains(word.as_str()));
             Ok(if has_all { Some((id(row, 9)?, read_entry(row)?)) } else { None })
         };
-        found.extend(query.query_row([number], read)?);
+        found.extend(query.query_row([row], read)?);
+        heads.extend(last(session, position)?);
     }
     Ok(found)
 }

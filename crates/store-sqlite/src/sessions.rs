@@ -31,6 +31,8 @@ pub(crate) const CONTEXT: &str = "SELECT position, id, parent, kind, run, call, 
 /// The first two entries whose ids come at or after a beginning: if the second does not have it, the first is the only one.
 pub(crate) const NAMED: &str = "SELECT position, id, parent, kind, run, call, body, events, at FROM entry
     WHERE session = ?1 AND id >= ?2 ORDER BY id LIMIT 2";
+/// The drafts. Their index holds nothing else.
+pub(crate) const DRAFTS: &str = "SELECT number FROM session WHERE is_current = 0 AND ended IS NULL";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Session> {
     Ok(Session {
@@ -236,7 +238,7 @@ impl Sessions for SqliteStore {
 
     fn drafts(&self) -> Reply<Vec<Session>> {
         self.read(|connection| {
-            let query = format!("SELECT {COLUMNS} FROM session WHERE is_current = 0 AND ended IS NULL");
+            let query = format!("SELECT {COLUMNS} FROM session WHERE number IN ({DRAFTS}) ORDER BY number");
             Ok(connection.prepare_cached(&query)?.query_map([], read)?.collect::<rusqlite::Result<_>>()?)
         })
     }
