@@ -72,3 +72,18 @@ fn what_a_dead_import_left_is_shown_by_no_command_and_removed_by_the_next() {
     assert_eq!(store.drafts().wait().unwrap(), []);
     assert_eq!(keys(), ["trip", "second", "first"]);
 }
+
+#[test]
+fn a_deletion_waits_for_another_writer_as_long_as_the_config_says() {
+    let home = Home::with("{ session: { writeLock: { acquireTimeoutMs: 70 } } }");
+    let user = user(&home);
+    let (store, leases) = other(&home);
+    let owner = leases.hold().wait().unwrap();
+    let session = store.current_session(&user, &"first".into()).wait().unwrap().unwrap();
+    let taken = store.claim_session(&session.id, session.fence, &owner, SessionCommit::default()).wait();
+    let (code, _, err) = home.run(&["sessions", "delete", "first", "--yes"]);
+    assert!(code == 1 && err.contains("was not free within 70 ms"), "{code} {err}");
+    assert!(store.commit_session(&session.id, taken.unwrap(), entries(), Safety::Process).wait().is_ok());
+    leases.release();
+    assert_eq!(home.run(&["sessions", "delete", "first", "--yes"]).0, 0);
+}

@@ -18,8 +18,6 @@ use super::House;
 use super::find::{MOST_KEY, check_key, find, key, not_new};
 use super::list::{Standing, document, entries};
 
-/// How long another writer is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of a name.
 const MOST_NAME: usize = 512;
 /// The most sessions that are counted.
@@ -87,7 +85,13 @@ pub(super) async fn fork(
     Ok((document(&forked, &Standing::of(&house.store, &forked).await?), text))
 }
 
-pub(super) async fn delete(house: &House, name: &SessionName, yes: bool) -> Result<(Value, String), Refused> {
+/// Deletes a session. Waits for another writer of it for as long as `patience`.
+pub(super) async fn delete(
+    house: &House,
+    name: &SessionName,
+    yes: bool,
+    patience: Duration,
+) -> Result<(Value, String), Refused> {
     let session = find(house, name).await?;
     check_idle(house, &session).await?;
     let shown = key(session.key.as_str());
@@ -105,7 +109,7 @@ pub(super) async fn delete(house: &House, name: &SessionName, yes: bool) -> Resu
     if session.is_current {
         let store = Arc::clone(&house.store);
         let writer =
-            Writer::acquire(store, &house.leases, &house.user, &session.key, PATIENCE, Reentry::Refused).await?;
+            Writer::acquire(store, &house.leases, &house.user, &session.key, patience, Reentry::Refused).await?;
         // The key may mean another session by now, and a message may have come.
         if writer.session().id != session.id {
             return Err(Refused(FAILED, format!("{shown} was reset meanwhile, and was not deleted")));

@@ -13,6 +13,7 @@ mod search;
 mod show;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pincer_runtime::Principal;
 use pincer_store_sqlite::{FileLeases, SqliteStore};
@@ -22,7 +23,7 @@ use crate::print::chain;
 use crate::refused::{Refused, report};
 use crate::usage::LocationArguments;
 use crate::usage_sessions::{SessionsArguments, SessionsCommand};
-use crate::{DONE, FAILED, state, tokio_runtime};
+use crate::{DONE, FAILED, WRONG_USAGE, settings, state, tokio_runtime};
 
 /// What a command prints, for programs and for people; `None` if it has printed already.
 type Told = Option<(Value, String)>;
@@ -43,7 +44,7 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &SessionsArguments) 
     let told = match &arguments.command {
         SessionsCommand::Abort { key } => tokio.block_on(runs::abort(locations, key)),
         SessionsCommand::Reset { key } => tokio.block_on(runs::reset(locations, key)),
-        command => open(locations).and_then(|house| tokio.block_on(act(&house, command, json))),
+        command => open(locations).and_then(|house| tokio.block_on(act(locations, &house, command, json))),
     };
     match told {
         Ok(Some(told)) => report(Ok(told), json),
@@ -63,7 +64,18 @@ fn user() -> String {
     Principal::of_this_process().user().to_owned()
 }
 
-async fn act(house: &House, command: &SessionsCommand, json: bool) -> Result<Told, Refused> {
+/// Returns how long a command waits for another writer of a session.
+fn write_wait(locations: &LocationArguments) -> Result<Duration, Refused> {
+    let loaded = settings::read_only(locations).map_err(|error| Refused(WRONG_USAGE, chain(&error)))?;
+    Ok(Duration::from_millis(loaded.parsed.config.session.write_lock.acquire_timeout_ms))
+}
+
+async fn act(
+    locations: &LocationArguments,
+    house: &House,
+    command: &SessionsCommand,
+    json: bool,
+) -> Result<Told, Refused> {
     match command {
         SessionsCommand::List { all, limit } => list::list(house, *all, *limit).await.map(Some),
         SessionsCommand::Show { session, all_branches, full } => {
@@ -75,7 +87,9 @@ async fn act(house: &House, command: &SessionsCommand, json: bool) -> Result<Tol
         SessionsCommand::Fork { session, new_key, at } => {
             change::fork(house, session, new_key, at.as_deref()).await.map(Some)
         }
-        SessionsCommand::Delete { session, yes } => change::delete(house, session, *yes).await.map(Some),
+        SessionsCommand::Delete { session, yes } => {
+            change::delete(house, session, *yes, write_wait(locations)?).await.map(Some)
+        }
         SessionsCommand::Export { session, file } => exchange::export(house, session, file, json).await,
         SessionsCommand::Import { file, key } => exchange::import(house, file, key.as_deref()).await.map(Some),
         // They need an agent, which opens the store itself.
