@@ -58,8 +58,6 @@ pub enum ImportError {
 pub struct Imported {
     /// Its id in the file.
     pub id: Option<String>,
-    /// When it began.
-    pub created_at: Option<Millis>,
     /// Its name.
     pub name: Option<String>,
     /// Its entries, to be stored from position 1 on.
@@ -81,11 +79,11 @@ pub fn import(text: &str) -> Result<Imported, ImportError> {
     if !(1..=VERSION).contains(&header.version) {
         return Err(ImportError::Version(header.version));
     }
-    let created_at = header.timestamp.as_deref().and_then(millis);
+    let began_at = header.timestamp.as_deref().and_then(millis);
     let mut imported =
-        Imported { id: header.id, created_at, name: None, entries: Vec::new(), context_from: 1, warnings: Vec::new() };
+        Imported { id: header.id, name: None, entries: Vec::new(), context_from: 1, warnings: Vec::new() };
     let mut positions: HashMap<String, u32> = HashMap::new();
-    let mut at = created_at.unwrap_or_default();
+    let mut at = began_at.unwrap_or_default();
     while let Some((number, line)) = lines.next() {
         let line = match line.contains("\\u") {
             true => Cow::Owned(without_lone_surrogates(line.to_owned())),

@@ -1,6 +1,7 @@
 //! `pincer sessions import` beside other processes, and what the next message finds.
 
 use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_store::{Attach, EntryKind, Leases, NewEntry, NewSession, Safety, SessionCommit, Sessions};
 use pincer_store_sqlite::{FileLeases, SqliteStore};
@@ -86,4 +87,26 @@ fn a_deletion_waits_for_another_writer_as_long_as_the_config_says() {
     assert!(store.commit_session(&session.id, taken.unwrap(), entries(), Safety::Process).wait().is_ok());
     leases.release();
     assert_eq!(home.run(&["sessions", "delete", "first", "--yes"]).0, 0);
+}
+
+#[test]
+fn an_imported_session_begins_when_it_is_imported() {
+    let home = Home::with("{}");
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+    for (key, year) in [("old", "1999"), ("future", "2999")] {
+        let text = format!("{HEADER}\n{MESSAGE}\n").replace("2026-", &format!("{year}-"));
+        let text = text
+            .replace("\"parentId\":null", &format!("\"parentId\":null,\"timestamp\":\"{year}-01-02T03:04:05.006Z\""));
+        fs::write(home.path("a.jsonl"), text).unwrap();
+        let before = now();
+        let (code, made) = home.json(&["sessions", "import", "a.jsonl", key, "--json"]);
+        assert_eq!(code, 0, "{made}");
+        for time in ["createdAt", "interactedAt", "updatedAt"] {
+            // The clock of the store is not the one of this process.
+            let off = made[time].as_i64().unwrap() - before;
+            assert!(off.abs() < 3_600_000, "{key}: {time} is {off} ms off");
+        }
+        let (_, lines, _) = home.run(&["sessions", "export", key]);
+        assert!(lines.lines().nth(1).unwrap().contains(&format!("\"timestamp\":\"{year}-")), "{lines}");
+    }
 }

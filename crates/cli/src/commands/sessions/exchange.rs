@@ -167,7 +167,9 @@ pub(super) async fn import(house: &House, file: &Path, key: Option<&str>) -> Res
         agent: None,
         label: imported.name.clone(),
         parent: None,
-        created_at: imported.created_at.unwrap_or_else(|| house.store.now()),
+        // Not the time of the file: a session that was old at once would begin anew with its first message, and one from the future
+        // would never be idle.
+        created_at: house.store.now(),
     };
     let warnings = imported.warnings.clone();
     let mut interruptions = Interruptions::listen();
