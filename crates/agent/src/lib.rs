@@ -40,7 +40,7 @@ pub use error::AgentError;
 pub use event::{AgentEvent, Stream};
 pub use outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary, WaitResult,
-    WaitStatus,
+    WaitStatus, ended_by_restore,
 };
 pub use reader::{EventCursor, EventReader};
 pub use request::{Attachment, ClientTool, Priority, QueueMode, Request, Verbose};

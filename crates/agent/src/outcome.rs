@@ -228,6 +228,21 @@ impl RunOutcome {
     }
 }
 
+/// Returns the result, as JSON, of a run that ends because its store is restored from a backup.
+pub fn ended_by_restore(run: &AgentRun) -> String {
+    let error = match run.state {
+        AgentRunState::Queued => {
+            "the store was restored from a backup in which this message had not begun: send it again if it was not answered since"
+        }
+        _ => {
+            "the store was restored from a backup in which this message had no answer yet: what was done for it after the backup is \
+             not known. Check before you send it again"
+        }
+    };
+    let outcome = RunOutcome::bare(run, None, Status::Error, Summary::Aborted);
+    RunOutcome { error: Some(error.into()), ..outcome }.to_json()
+}
+
 /// Returns the outcome of a run that has ended.
 pub(crate) fn of_ended(run: &AgentRun) -> Option<RunOutcome> {
     if let Some(outcome) = run.result.as_deref().and_then(|result| serde_json::from_str(result).ok()) {

@@ -9,7 +9,9 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use pincer_store::{Call, Clock, Grants, Journal, Run, RunId, RunState, Runs, Safety, StoreError};
+use pincer_store::{
+    AgentRun, AgentRunId, AgentRuns, Call, Clock, Grants, Journal, Run, RunId, RunState, Runs, Safety, StoreError,
+};
 use rusqlite::{Connection, OpenFlags};
 use tempfile::{Builder, TempDir};
 
@@ -17,6 +19,14 @@ use crate::file::{make_directory, version};
 use crate::migrations::STEPS;
 use crate::presence::Presence;
 use crate::{SqliteError, SqliteStore, agent_runs};
+
+/// Says what is stored as the results of runs that end because their store is restored, as JSON.
+pub struct Endings<P, M> {
+    /// For a program and its calls.
+    pub program: P,
+    /// For a message.
+    pub message: M,
+}
 
 /// How the directories begin in which copies are made. They are beside what they become, since only there a rename is one step.
 const IN_THE_MAKING: &str = ".pincer-restore-";
@@ -30,6 +40,8 @@ pub struct Restored {
     pub runs: usize,
     /// Those that had not ended in the backup, and have now.
     pub ended: Vec<RunId>,
+    /// Messages that had no answer in the backup, and are aborted now.
+    pub messages: Vec<AgentRunId>,
     /// How many grants hold again, also those that were revoked since.
     pub grants: usize,
 }
@@ -58,12 +70,16 @@ impl SqliteStore {
         sync_directory(to).map_err(failed)
     }
 
-    /// Puts a backup in the place of the store at `to`, or makes the store from it. `end` says what the caller of a run is told
-    /// that had not ended, as JSON.
+    /// Puts a backup in the place of the store at `to`, or makes the store from it. Programs and messages that had not ended end, with
+    /// the results that `endings` gives.
     ///
     /// Fails with [`SqliteError::InUse`] while a process has the store open, and with [`SqliteError::NotABackup`] if `from` is
     /// none or is damaged. Whenever it fails, or its process dies, the store is as it was.
-    pub fn restore(from: &Path, to: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, SqliteError> {
+    pub fn restore<P, M>(from: &Path, to: &Path, endings: &Endings<P, M>) -> Result<Restored, SqliteError>
+    where
+        P: Fn(&Run, &[Call]) -> String,
+        M: Fn(&AgentRun) -> String,
+    {
         let failed = |source| SqliteError::Copy { from: from.to_owned(), to: to.to_owned(), source };
         let source = File::open(from).map_err(|source| SqliteError::Open { path: from.to_owned(), source })?;
         make_directory(to).map_err(failed)?;
@@ -78,7 +94,7 @@ impl SqliteStore {
         let making = Builder::new().prefix(IN_THE_MAKING).tempdir_in(directory_of(to)).map_err(failed)?;
         let copy = copied(source, from, &making).map_err(failed)?;
         check_backup(&copy, from)?;
-        let restored = end_runs(&copy, end)?;
+        let restored = end_runs(&copy, endings)?;
         // All of it must be in the one file that is moved.
         if has_content(&beside(&copy, "-wal")) {
             return Err(failed(io::Error::other("the copy could not be completed")));
@@ -170,23 +186,43 @@ fn check_backup(copy: &Path, from: &Path) -> Result<(), SqliteError> {
 }
 
 /// Ends what may have gone on since, in the copy, and leaves it as one file.
-fn end_runs(copy: &Path, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, SqliteError> {
+fn end_runs<P, M>(copy: &Path, endings: &Endings<P, M>) -> Result<Restored, SqliteError>
+where
+    P: Fn(&Run, &[Call]) -> String,
+    M: Fn(&AgentRun) -> String,
+{
     let store = SqliteStore::open(copy)?;
-    let restored = ended(&store, end).map_err(|error| SqliteError::Store(Box::new(error)))?;
+    let restored = ended(&store, endings).map_err(|error| SqliteError::Store(Box::new(error)))?;
     store.fold()?;
     Ok(restored)
 }
 
-fn ended(store: &SqliteStore, end: impl Fn(&Run, &[Call]) -> String) -> Result<Restored, StoreError> {
+fn ended<P, M>(store: &SqliteStore, endings: &Endings<P, M>) -> Result<Restored, StoreError>
+where
+    P: Fn(&Run, &[Call]) -> String,
+    M: Fn(&AgentRun) -> String,
+{
     let runs = store.runs(None).wait()?;
     let mut ended = Vec::new();
     for run in runs.iter().filter(|run| !run.state.is_final()) {
-        let result = end(run, &store.calls(&run.id).wait()?).into();
+        let result = (endings.program)(run, &store.calls(&run.id).wait()?).into();
         store.finish_run(&run.id, run.fence, RunState::Aborted, result, store.now(), Safety::Process).wait()?;
         ended.push(run.id.clone());
     }
+    let mut results: Vec<(AgentRunId, String)> = Vec::new();
+    for (user, key) in store.sessions_with_work().wait()? {
+        let open = store.open_runs(&user, &key).wait()?;
+        let open = open.iter().filter(|run| !run.state.is_final());
+        results.extend(open.map(|run| (run.id.clone(), (endings.message)(run))));
+    }
+    results.sort();
+    let messages = results.iter().map(|(id, _)| id.clone()).collect();
     let now = store.now();
     let rest = store.transaction(Safety::Process, 0, move |connection| {
+        for (id, result) in &results {
+            let tell = "UPDATE agent_run SET result = ?2 WHERE id = ?1";
+            connection.prepare_cached(tell)?.execute((id.as_str(), result))?;
+        }
         // A message that waits here may have had its answer since.
         agent_runs::abort_all(connection, now)?;
         connection.execute("UPDATE session SET owner = NULL, active = NULL, fence = fence + 1", [])?;
@@ -195,7 +231,7 @@ fn ended(store: &SqliteStore, end: impl Fn(&Run, &[Call]) -> String) -> Result<R
         Ok(())
     });
     rest.wait()?;
-    Ok(Restored { runs: runs.len(), ended, grants: store.grants().wait()?.len() })
+    Ok(Restored { runs: runs.len(), ended, messages, grants: store.grants().wait()?.len() })
 }
 
 /// Leaves the old store as one file. A log that stayed beside its successor would be taken for its own, and damage it.

@@ -60,7 +60,7 @@ mod sync;
 mod upkeep;
 mod worker;
 
-pub use backup::Restored;
+pub use backup::{Endings, Restored};
 pub use error::SqliteError;
 pub use examine::{Examined, Integrity};
 pub use leases::FileLeases;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use pincer_codemode::ended_by_restore;
 use pincer_runtime::STORE_FILE;
-use pincer_store::Runs;
-use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
+use pincer_store::{Call, Run, Runs};
+use pincer_store_sqlite::{Endings, Restored, SqliteError, SqliteStore};
 use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, count};
@@ -48,8 +48,9 @@ fn back_up(locations: &LocationArguments, to: &Path) -> Result<(Value, String), 
 
 /// Returns the report, for programs and for people.
 fn bring_back(from: &Path, to: &Path) -> Result<(Value, String), Refused> {
-    let Restored { runs, ended, grants } =
-        SqliteStore::restore(from, to, |_, calls| ended_by_restore(calls)).map_err(refused)?;
+    let endings =
+        Endings { program: |_: &Run, calls: &[Call]| ended_by_restore(calls), message: pincer_agent::ended_by_restore };
+    let Restored { runs, ended, messages, grants } = SqliteStore::restore(from, to, &endings).map_err(refused)?;
     let mut text = format!("restored {} from {}", count(runs, "run"), from.display());
     if !ended.is_empty() {
         text.push_str(&format!(
@@ -59,11 +60,19 @@ fn bring_back(from: &Path, to: &Path) -> Result<(Value, String), Refused> {
         ));
         ended.iter().for_each(|id| text.push_str(&format!("\n  {id}")));
     }
+    if !messages.is_empty() {
+        text.push_str(&format!(
+            "\n{} had no answer in the backup and {} now aborted; check what was done since before you send one again:",
+            count(messages.len(), "message"),
+            if messages.len() == 1 { "is" } else { "are" },
+        ));
+        messages.iter().for_each(|id| text.push_str(&format!("\n  {id}")));
+    }
     if grants > 0 {
         let hold = if grants == 1 { "holds" } else { "hold" };
         text.push_str(&format!("\n{} {hold} again: check `pincer approvals grants`", count(grants, "grant")));
     }
-    Ok((json!({ "file": from, "runs": runs, "ended": ended, "grants": grants }), text))
+    Ok((json!({ "file": from, "runs": runs, "ended": ended, "messages": messages, "grants": grants }), text))
 }
 
 /// A file that was named wrongly is wrong usage.

@@ -182,6 +182,29 @@ fn what_goes_on_is_listed_and_can_be_aborted() {
 }
 
 #[test]
+fn messages_that_a_restored_backup_ends_are_told() {
+    let house = House::new();
+    let (queued, begun) = (house.accept("a"), house.accept("b"));
+    house.begin_and_die("b", &begun);
+    let House { home, store, .. } = house;
+    assert_eq!(home.run(&["backup", "saved.db"]).0, 0);
+    drop(store);
+    let (code, restored) = home.json(&["restore", "saved.db", "--json"]);
+    assert_eq!((code, &restored["messages"]), (0, &json!([queued, begun])), "{restored}");
+    let store = SqliteStore::open(&home.path(".state/pincer/pincer.db")).expect("a store");
+    for (run, told) in [(&queued, "had not begun: send it again"), (&begun, "had no answer yet")] {
+        let result = store.agent_run(run).wait().expect("there").result.expect("a result");
+        let result: Value = serde_json::from_str(&result).expect("JSON");
+        let error = result["error"].as_str().unwrap_or_default();
+        assert!(error.starts_with("the store was restored from a backup") && error.contains(told), "{result}");
+    }
+    drop(store);
+    let (code, out, err) = home.run(&["restore", "saved.db"]);
+    assert!(code == 0 && out.contains("2 messages had no answer in the backup and are now aborted"), "{out}{err}");
+    assert!(out.contains(queued.as_str()) && out.contains(begun.as_str()), "{out}");
+}
+
+#[test]
 fn a_run_of_a_living_process_is_stopped_by_that_process() {
     let house = House::new();
     let run = house.accept("main");

@@ -10,11 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use pincer_store::{
-    AgentRunState, ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run, RunState,
-    Safety,
+    AgentRun, AgentRunState, ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run,
+    RunState, Safety,
 };
 use pincer_store_contract::Blocking;
-use pincer_store_sqlite::{Restored, SqliteError, SqliteStore};
+use pincer_store_sqlite::{Endings, Restored, SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -41,7 +41,8 @@ fn told(run: &Run, calls: &[Call]) -> String {
 }
 
 fn restore(from: &Path, to: &Path) -> Result<Restored, SqliteError> {
-    SqliteStore::restore(from, to, told)
+    let message = |run: &AgentRun| format!("\"{} was {}\"", run.id, run.state.as_str());
+    SqliteStore::restore(from, to, &Endings { program: told, message })
 }
 
 fn ids(path: &Path) -> Vec<String> {
@@ -195,9 +196,14 @@ fn runs_of_agents_that_had_not_ended_in_a_backup_end_when_it_is_restored() {
     on(&store).ask(&asked).expect("asked");
     store.backup(&backup).expect("copied");
     drop(store);
-    restore(&backup, &path).expect("restored");
+    assert_eq!(restore(&backup, &path).expect("restored").messages, ["queued", "running", "waiting"]);
 
     let store = open(&path);
+    let results = ["running", "waiting", "queued", "done"].map(|id| on(&store).agent_run(id).expect("there").result);
+    let told = |text: &str| Some(text.to_owned());
+    let expected =
+        [told("\"running was running\""), told("\"waiting was waiting\""), told("\"queued was queued\""), None];
+    assert_eq!(results, expected);
     let states = ["running", "waiting", "queued", "done"].map(|id| on(&store).agent_run(id).expect("there").state);
     let aborted = AgentRunState::Aborted;
     assert_eq!(states, [aborted, aborted, aborted, AgentRunState::Done]);
