@@ -92,7 +92,7 @@ impl Turn {
 
     /// A run that was lost in one call is lost in all.
     fn checked<T>(&self, made: Result<T, Lost>) -> Result<T, Lost> {
-        if let Err(Lost::Fenced(_)) = &made {
+        if let Err(Lost::Fenced(_) | Lost::Refused(_)) = &made {
             self.stop.stop(crate::claimed::StopReason::Lost);
         }
         made

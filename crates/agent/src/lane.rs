@@ -53,6 +53,8 @@ pub(crate) enum Lost {
     Fenced(StoreError),
     /// The store took nothing until the run was stopped.
     Unstored(StoreError),
+    /// The store does not take a step of the run, however often it is tried. The run has to end.
+    Refused(StoreError),
 }
 
 impl Lane {
@@ -66,8 +68,8 @@ impl Lane {
         note(&self.run, kind, data, self.store.now())
     }
 
-    /// Stores a step, and tries until the store takes it or `stop` says that it has been long enough. Its events are passed on once
-    /// it is stored.
+    /// Stores a step, and tries until the store takes it or `stop` says that it has been long enough. A step that the store will
+    /// never take is tried once. Its events are passed on once it is stored.
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
@@ -111,6 +113,10 @@ impl Lane {
                 StoreError::SessionFenced { .. } | StoreError::Missing { .. } | StoreError::Exists { .. } => {
                     self.feed.failed();
                     return Err(Lost::Fenced(error));
+                }
+                _ if error.is_final() => {
+                    self.feed.failed();
+                    return Err(Lost::Refused(error));
                 }
                 _ if is_last => {
                     self.feed.failed();

@@ -16,7 +16,9 @@ use serde_json::json;
 
 use crate::claimed::{Claimed, Left, StopReason};
 use crate::driver::{left_out_body, left_out_text};
+use crate::error::AgentError;
 use crate::lane::{Lost, Step};
+use crate::preparing::fail;
 use crate::record;
 use crate::reply::{Asked, ask};
 use crate::request::{QueueMode, Request};
@@ -53,13 +55,16 @@ impl Turn {
     /// Works on the run until it ends or must wait.
     pub(crate) async fn work(&self) -> Left {
         let worked = Box::pin(self.go()).await;
-        worked.unwrap_or_else(|lost| {
-            match lost {
-                Lost::Fenced(error) => tracing::info!(run = %self.run.id, "given up: {error}"),
-                Lost::Unstored(error) => tracing::warn!(run = %self.run.id, "not stored: {error}"),
+        match worked {
+            Ok(left) => return left,
+            Err(Lost::Fenced(error)) => tracing::info!(run = %self.run.id, "given up: {error}"),
+            Err(Lost::Unstored(error)) => tracing::warn!(run = %self.run.id, "not stored: {error}"),
+            Err(Lost::Refused(error)) => {
+                tracing::error!(run = %self.run.id, "refused by the store, so the run ends: {error}");
+                fail(&self.run, &self.request, &self.lane, &AgentError::Store(error), &self.agent).await;
             }
-            Left::Lost
-        })
+        }
+        Left::Lost
     }
 
     async fn go(&self) -> Result<Left, Lost> {
@@ -144,10 +149,11 @@ impl Turn {
             let spent = &mut state.detail.spent;
             spent.model_calls += 1;
             spent.tool_calls += calls as u32;
-            spent.input += usage.input;
-            spent.output += usage.output;
-            spent.cache_read += usage.cache_read;
-            spent.cache_write += usage.cache_write;
+            let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
+            add(&mut spent.input, usage.input);
+            add(&mut spent.output, usage.output);
+            add(&mut spent.cache_read, usage.cache_read);
+            add(&mut spent.cache_write, usage.cache_write);
             state.stop_reason = Some(record::stop(&reply.stop).to_owned());
             if let Some(origin) = &reply.message.origin {
                 state.model = Some(format!("{}/{}", origin.provider, origin.model));

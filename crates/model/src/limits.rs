@@ -10,6 +10,8 @@ pub(crate) const MOST_STREAM_BYTES: u64 = 256 << 20;
 pub(crate) const MOST_PARTS: usize = 4096;
 /// The calls of a reply.
 pub(crate) const MOST_CALLS: usize = 512;
+/// The tokens that one reply can claim to have taken. Sums of it stay far from the limits of numbers.
+pub(crate) const MOST_TOKENS: u64 = 1 << 40;
 /// The bytes of a failure's body that are read.
 pub(crate) const MOST_FAILURE_BYTES: usize = 64 << 10;
 /// The characters of a provider's message that are shown.

@@ -94,7 +94,7 @@ pub struct Usage {
 impl Usage {
     /// All input, as OpenAI counts it.
     pub(crate) fn whole_input(&self) -> u64 {
-        self.input + self.cache_read + self.cache_write
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
     }
 }
 

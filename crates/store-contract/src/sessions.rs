@@ -214,6 +214,13 @@ pub fn figures_and_times_add_up(fresh: &Fresh) {
         assert_eq!(stands.totals, all);
         assert_eq!((stands.interacted_at, stands.updated_at), (300, 400), "times do not go back");
         assert_eq!((stands.settings.as_str(), stands.leaf, stands.context_from), ("{}", None, 1));
+        // A sum that no number holds is the greatest number.
+        let most = i64::MAX;
+        let totals = Totals { input: most, output: most, cache_read: most, cache_write: most, ..Totals::default() };
+        for _ in 0..2 {
+            store.commit_session("s", fence, &SessionCommit { totals, ..storing([]) }).expect("stored");
+            assert_eq!(store.session("s").expect("there").totals, Totals { runs: 2, compactions: 4, ..totals });
+        }
     });
 }
 

@@ -108,6 +108,14 @@ pub enum SqliteError {
         /// SQLite's error.
         reason: String,
     },
+    /// A change breaks a rule of the file: a bug of Pincer, or a value that no limit has caught.
+    #[error("the store {} does not take this change ({reason}), which is a bug of Pincer: report it", path.display())]
+    Unfit {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        reason: String,
+    },
     /// A thread of this process that had the change died.
     #[error("the store {} failed: a thread that writes to it has died, which is a bug of Pincer", path.display())]
     Died {
@@ -147,6 +155,9 @@ impl SqliteError {
             Some(ErrorCode::DiskFull) => Self::Full { path },
             Some(ErrorCode::SystemIoFailure) => Self::Unwritable { path, reason: error.to_string() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig) => {
+                Self::Unfit { path, reason: error.to_string() }
+            }
             _ => Self::Database { path, source: Box::new(error) },
         }
     }
@@ -159,6 +170,7 @@ impl From<SqliteError> for StoreError {
             SqliteError::Unwritable { .. } | SqliteError::Database { .. } | SqliteError::Died { .. } => {
                 DatabaseErrorKind::Interrupted
             }
+            SqliteError::Unfit { .. } => DatabaseErrorKind::Unfit,
             _ => DatabaseErrorKind::Refused,
         };
         Self::Database(DatabaseError::new(kind, error))

@@ -178,10 +178,11 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
         change_run(connection, written.number, change, first, commit.now)?;
     }
     let Totals { input, output, cache_read, cache_write, runs, compactions } = commit.totals;
+    // A sum that no integer holds becomes a fraction in SQLite, which the table refuses: the greatest integer stands for it.
     let update = "UPDATE session SET leaf = ?2, entries = ?3, updated_at = max(updated_at, ?4), settings = coalesce(?5, settings),
                   context_from = coalesce(?6, context_from), interacted_at = max(interacted_at, coalesce(?7, interacted_at)),
-                  input = input + ?8, output = output + ?9, cache_read = cache_read + ?10, cache_write = cache_write + ?11,
-                  runs = runs + ?12, compactions = compactions + ?13, owner = CASE WHEN ?14 THEN NULL ELSE owner END,
+                  input = min(input + ?8, ?15), output = min(output + ?9, ?15), cache_read = min(cache_read + ?10, ?15),
+                  cache_write = min(cache_write + ?11, ?15), runs = runs + ?12, compactions = compactions + ?13, owner = CASE WHEN ?14 THEN NULL ELSE owner END,
                   fence = fence + ?14 WHERE number = ?1";
     connection.prepare_cached(update)?.execute(params![
         written.number,
@@ -198,6 +199,7 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
         runs,
         compactions,
         commit.release,
+        i64::MAX,
     ])?;
     Ok(Committed { first, leaf: written.leaf })
 }

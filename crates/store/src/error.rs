@@ -114,6 +114,15 @@ impl StoreError {
         matches!(self, Self::Database(error) if error.kind == DatabaseErrorKind::Interrupted)
     }
 
+    /// Returns whether the same change would be refused again, whenever it is tried.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Database(error) => error.kind == DatabaseErrorKind::Unfit,
+            Self::NoRoom { .. } => false,
+            _ => true,
+        }
+    }
+
     /// Returns whether the database was busy for too long, so that trying again may help.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Database(error) if error.kind == DatabaseErrorKind::Busy)
@@ -134,6 +143,8 @@ pub enum DatabaseErrorKind {
     Busy,
     /// Nothing was changed.
     Refused,
+    /// Nothing was changed: the change breaks a rule of the database, and will whenever it is tried.
+    Unfit,
     /// It is not known whether something was changed.
     Interrupted,
 }

@@ -61,6 +61,40 @@ async fn a_full_disk_refuses_new_messages_and_holds_up_the_run_until_there_is_ro
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_count_of_tokens_that_is_nonsense_costs_the_session_nothing() {
+    let nonsense =
+        "{ parts: [{ text: 'One.' }], usage: { input: 18446744073709551615, output: 18446744073709551615 } }";
+    let world = world(&format!("{{ replies: [{{ repeat: true, {}] }}", &nonsense[1..]), "");
+    for _ in 0..3 {
+        let outcome = world.ask("Hello.").await;
+        assert_eq!((outcome.text().as_str(), outcome.result.usage.output), ("One.", 1 << 40));
+    }
+    // A total that earlier versions have stored.
+    file(&world).execute("UPDATE session SET input = ?1, output = ?1", [i64::MAX]).unwrap();
+    assert_eq!(world.ask("Hello.").await.text(), "One.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_the_store_never_takes_ends_the_run() {
+    let world = world(&conversation(&[calls(&[("mark", 1), ("step", 2)]), text("poison"), text("Two.")]), "");
+    let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON entry WHEN NEW.body LIKE '%poison%' AND NEW.kind = 'message'
+                   BEGIN SELECT RAISE(ABORT, 'no poison'); END";
+    file(&world).execute_batch(trigger).unwrap();
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Error, "{outcome:?}");
+    assert!(outcome.error.unwrap().contains("no poison"));
+    let events = world.events(&run, 1).await;
+    assert_eq!(events.iter().filter(|event| event.is_terminal()).count(), 1);
+    let next = |event: &pincer_agent::AgentEvent| event.from_seq.unwrap_or(event.seq);
+    assert!(events.windows(2).all(|pair| next(&pair[1]) == pair[0].seq + 1), "{events:?}");
+    file(&world).execute_batch("DROP TRIGGER refuse").unwrap();
+    // The next message has the same conversation before it, and the reply that was refused comes again.
+    assert_eq!(world.ask("Again.").await.text(), "poison");
+    assert_eq!(world.effects.all().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_crashes_blocks_the_call_and_not_the_run() {
     let hooks = "hooks: { before_tool_call: [{ command: ['sh', '-c', 'exit 7'] }] }";
     let world = world(&conversation(&[calls(&[("mark", 1)]), text("I see.")]), hooks);

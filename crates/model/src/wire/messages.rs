@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{kept, malformed, tokens};
+use super::{kept, malformed, tokens, told_tokens};
 use crate::body::Body;
 use crate::draft::{At, Draft};
 use crate::error::ModelError;
@@ -306,7 +306,7 @@ impl Reader {
     fn usage(&mut self, usage: &Value) {
         let known = &mut self.draft.usage;
         // The end repeats what the beginning said, and may leave parts of it out.
-        let take = |known: &mut u64, key: &str| *known = usage[key].as_u64().unwrap_or(*known);
+        let take = |known: &mut u64, key: &str| *known = told_tokens(usage, &[key]).unwrap_or(*known);
         take(&mut known.input, "input_tokens");
         take(&mut known.cache_read, "cache_read_input_tokens");
         take(&mut known.cache_write, "cache_creation_input_tokens");

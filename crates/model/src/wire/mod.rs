@@ -13,7 +13,7 @@ use crate::body::Body;
 use crate::draft::Draft;
 use crate::error::{ErrorKind, ModelError};
 use crate::event::Event;
-use crate::limits::{MOST_EVENT_NODES, MOST_MESSAGE_CHARS};
+use crate::limits::{MOST_EVENT_NODES, MOST_MESSAGE_CHARS, MOST_TOKENS};
 use crate::message::{Api, Content, Image, Message};
 use crate::request::Request;
 use crate::settings::Target;
@@ -146,7 +146,13 @@ fn effort(level: Level) -> &'static str {
     }
 }
 
-/// Reads a member as a number of tokens.
+/// Reads a member as a number of tokens, if it is one.
+fn told_tokens(value: &Value, path: &[&str]) -> Option<u64> {
+    let tokens = path.iter().try_fold(value, |value, key| value.get(key))?.as_u64()?;
+    Some(tokens.min(MOST_TOKENS))
+}
+
+/// Reads a member as a number of tokens; without one, there are none.
 fn tokens(value: &Value, path: &[&str]) -> u64 {
-    path.iter().try_fold(value, |value, key| value.get(key)).and_then(Value::as_u64).unwrap_or(0)
+    told_tokens(value, path).unwrap_or(0)
 }

@@ -194,6 +194,20 @@ async fn a_refusal_is_a_part_of_its_own() {
 }
 
 #[tokio::test]
+async fn a_count_of_tokens_that_is_nonsense_is_bounded() {
+    let most = 1 << 40;
+    for api in Api::ALL {
+        let max = u64::MAX;
+        let house = house(&script(&[&format!(
+            "{{ parts: [{{ text: 'Hi.' }}], usage: {{ input: {max}, cacheRead: 3, output: {max}, thinking: {max} }} }}"
+        )]));
+        let usage = house.reply(api, hello()).await.usage;
+        assert!((most - 3..=most).contains(&usage.input), "{api:?} {usage:?}");
+        assert_eq!((usage.cache_read, usage.output, usage.thinking), (3, most, most), "{api:?}");
+    }
+}
+
+#[tokio::test]
 async fn calls_are_told_apart_by_their_ids_before_their_indices() {
     let chunk =
         |calls: &str| format!(r#"data: {{"id":"c","choices":[{{"index":0,"delta":{{"tool_calls":[{calls}]}}}}]}}"#);

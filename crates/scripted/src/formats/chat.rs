@@ -126,7 +126,7 @@ fn usage(usage: &Usage) -> Value {
     json!({
         "prompt_tokens": usage.whole_input(),
         "completion_tokens": usage.output,
-        "total_tokens": usage.whole_input() + usage.output,
+        "total_tokens": usage.whole_input().saturating_add(usage.output),
         "prompt_tokens_details": {
             "cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write, "audio_tokens": 0,
         },

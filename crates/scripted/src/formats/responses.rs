@@ -297,6 +297,6 @@ fn usage(usage: &Usage) -> Value {
         "input_tokens_details": { "cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write },
         "output_tokens": usage.output,
         "output_tokens_details": { "reasoning_tokens": usage.thinking },
-        "total_tokens": usage.whole_input() + usage.output,
+        "total_tokens": usage.whole_input().saturating_add(usage.output),
     })
 }
