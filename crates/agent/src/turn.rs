@@ -289,14 +289,14 @@ impl Turn {
     }
 }
 
-/// Gives calls of one reply ids that differ.
+/// Gives calls of one reply ids that differ. Every provider takes letters, digits and `_` in an id.
 fn renamed(reply: &mut Reply) {
     let mut seen = HashSet::new();
     for (part, number) in reply.message.parts.iter_mut().zip(2..) {
         if let pincer_model::Part::Call(call) = part
             && !seen.insert(call.id.clone())
         {
-            let numbered = (number..).map(|number| format!("{}~{number}", call.id));
+            let numbered = (number..).map(|number| format!("{}_{number}", call.id));
             call.id = numbered.into_iter().find(|id| !seen.contains(id)).unwrap_or_default();
             seen.insert(call.id.clone());
         }

@@ -80,7 +80,10 @@ impl Draft {
         self.grow(id.len() + name.len())?;
         let id = match id {
             // Some servers give none. A result must name one, and no other reply may have the same.
-            "" => format!("call_{}_{index}", self.id.as_deref().unwrap_or("reply")),
+            "" => match &self.id {
+                Some(reply) => format!("call_{reply}_{index}"),
+                None => format!("call_{:016x}_{index}", fastrand::u64(..)),
+            },
             id => id.to_owned(),
         };
         out.push(Event::CallBegan { index, id: id.clone(), name: name.to_owned() });

@@ -24,6 +24,8 @@ struct ScriptFile {
     models: Vec<String>,
     #[serde(default)]
     order: Order,
+    #[serde(default)]
+    strict: bool,
     replies: Vec<ReplyFile>,
 }
 
@@ -113,7 +115,8 @@ pub(crate) fn parse(text: &str) -> Result<Script, Error> {
         let reply = reply.into_reply();
         reply.map_err(|flaw| Error::Reply { reply: at + 1, flaw })
     });
-    Ok(Script { models: file.models, order: file.order, replies: replies.collect::<Result<_, _>>()? })
+    let replies = replies.collect::<Result<_, _>>()?;
+    Ok(Script { models: file.models, order: file.order, strict: file.strict, replies })
 }
 
 impl ReplyFile {

@@ -28,6 +28,7 @@ mod file;
 mod formats;
 mod frame;
 mod message;
+mod pairing;
 mod pieces;
 mod reply;
 mod script;

@@ -19,6 +19,7 @@ pub(crate) const MODEL: &str = "scripted";
 pub struct Script {
     pub(crate) models: Vec<String>,
     pub(crate) order: Order,
+    pub(crate) strict: bool,
     pub(crate) replies: Vec<Reply>,
 }
 
@@ -36,7 +37,7 @@ pub enum Order {
 
 impl Default for Script {
     fn default() -> Self {
-        Self { models: vec![MODEL.to_owned()], order: Order::default(), replies: Vec::new() }
+        Self { models: vec![MODEL.to_owned()], order: Order::default(), strict: false, replies: Vec::new() }
     }
 }
 
@@ -58,6 +59,13 @@ impl Script {
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
+        self
+    }
+
+    /// Refuses conversations whose calls and results do not belong together, as real providers do.
+    #[must_use]
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
         self
     }
 

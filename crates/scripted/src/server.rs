@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::exchange::{End, Exchanges, Mark, Request, Stage};
 use crate::formats::{Ask, Format, model, models};
 use crate::message::Fault;
+use crate::pairing::mismatch;
 use crate::script::{MODEL, Order, Script, replies_in};
 
 /// The largest request that is read.
@@ -234,6 +235,10 @@ impl Shared {
         };
         if let Some(mismatch) = reply.expect.mismatch(request) {
             let complaint = format!("Request {} is not the one in the script: {mismatch}.", asked + 1);
+            return complain(400, "script_mismatch", complaint);
+        }
+        if let Some(mismatch) = mismatch(&request.body).filter(|_| self.script.strict) {
+            let complaint = format!("Request {} would be refused: {mismatch}.", asked + 1);
             return complain(400, "script_mismatch", complaint);
         }
         let first = self.script.models.first().map_or(MODEL, String::as_str);

@@ -185,6 +185,25 @@ async fn half_a_call_is_told_to_the_model_and_arguments_that_are_no_json_end_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn calls_with_one_id_or_none_are_all_made_and_each_has_its_result_in_every_format() {
+    let two = |id: &str, first: u32| {
+        let call = |n: u32| format!("{{ call: {{ id: '{id}', name: 'step', arguments: {{ n: {n} }} }} }}");
+        format!("{{ parts: [{}, {}] }}", call(first), call(first + 1))
+    };
+    let replies = [two("a", 1), two("", 3), two("", 5), text("Done."), text("More.")].join(", ");
+    for model in ["scripted/scripted", "responses/scripted", "messages/scripted"] {
+        let world = world(&format!("{{ strict: true, order: 'conversation', replies: [{replies}] }}"), "");
+        let ask = async |text: &str| {
+            let run = world.submit(Request { model: Some(model.into()), ..Request::new(text) }).await;
+            world.outcome(&run).await
+        };
+        assert_eq!(ask("Do it.").await.text(), "Done.", "{model} {:?}", world.server.complaints());
+        assert_eq!(world.effects.all(), ["step 1", "step 2", "step 3", "step 4", "step 5", "step 6"], "{model}");
+        assert_eq!(ask("And?").await.text(), "More.", "{model} {:?}", world.server.complaints());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_are_older_than_the_config_keeps_them_are_forgotten() {
     use pincer_store::{SessionPage, Sessions};
     let world = world(&conversation(&[text("One."), text("Two.")]), "session: { maintenance: { pruneAfterDays: 7 } }");

@@ -74,6 +74,8 @@ fn agent(
     let text = format!(
         "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{url}/v1', apiKey: 'k', \
          models: [{{ id: 'scripted' }}, {{ id: 'coder', codeMode: true }}] }}, \
+         responses: {{ baseUrl: '{url}/v1', api: 'openai-responses', apiKey: 'k' }}, \
+         messages: {{ baseUrl: '{url}', api: 'anthropic-messages', apiKey: 'k' }}, \
          keyless: {{ baseUrl: '{url}/v1', apiKey: '${{NO_SUCH_KEY_ANYWHERE}}' }} }} }}, \
          {agents} {config} }}",
         directory.join("workspace").display().to_string(),

@@ -344,13 +344,15 @@ impl Reader {
         let id = delta.id.unwrap_or_default();
         let name = function.name.unwrap_or_default();
         let known = self.known(&id, &name, delta.index);
-        // Another tool under the same id is another call, if the index says so too.
+        // Another tool under the same id is another call, if the index says so too. So is the same tool once the arguments of the
+        // call before are whole.
         let is_namesake = |at: &At| {
             let other = |index: u64| !self.indices.contains(&(index, *at));
-            matches!(self.draft.get(*at), Some(Piece::Call { name: known, .. }) if *known != name)
-                && !name.is_empty()
+            !name.is_empty()
                 && !id.is_empty()
                 && delta.index.is_some_and(other)
+                && matches!(self.draft.get(*at), Some(Piece::Call { name: known, arguments, .. })
+                    if *known != name || arguments.is_empty() || is_complete(arguments))
         };
         let is_namesake = known.as_ref().is_some_and(is_namesake);
         let at = match known.filter(|_| !is_namesake) {

@@ -1,5 +1,7 @@
 //! OpenAI Responses.
 
+use std::collections::BTreeMap;
+
 use pincer_json::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -107,7 +109,7 @@ fn assistant(reply: &Assistant, target: &Target) -> Vec<Item> {
                 items.push(Item::Raw(raw.clone()));
             }
             Part::Call(call) => items.push(match &call.raw {
-                Some(raw) if is_own => Item::Raw(raw.clone()),
+                Some(raw) if is_own => Item::Raw(named(raw, &call.id)),
                 _ => Item::Own(json!({
                     "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str(),
                 })),
@@ -126,6 +128,18 @@ fn assistant(reply: &Assistant, target: &Target) -> Vec<Item> {
         items.truncate(items.len().saturating_sub(kept));
     }
     items
+}
+
+/// Returns the provider's own form of a call under the id that its result names. They differ if the server gave none, or gave it twice.
+fn named(raw: &Json, id: &str) -> Json {
+    const ID: &str = "call_id";
+    let mut members: BTreeMap<String, Json> = raw.to().unwrap_or_default();
+    let known: Option<String> = members.get(ID).and_then(|known| known.to().ok());
+    if known.as_deref() == Some(id) {
+        return raw.clone();
+    }
+    members.extend(Json::of(&id).ok().map(|id| (ID.to_owned(), id)));
+    Json::of(&members).unwrap_or_else(|_| raw.clone())
 }
 
 #[derive(Deserialize)]

@@ -244,6 +244,52 @@ async fn calls_are_told_apart_by_their_ids_before_their_indices() {
 }
 
 #[tokio::test]
+async fn two_calls_of_one_tool_under_one_id_are_two_calls() {
+    let calls = |calls: &str| format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{{"tool_calls":[{calls}]}}}}]}}"#);
+    let begun = |index: u32, arguments: &str| {
+        calls(&format!(r#"{{"index":{index},"id":"a","function":{{"name":"t","arguments":{arguments:?}}}}}"#))
+    };
+    let more = |index: u32, id: &str, arguments: &str| {
+        calls(&format!(r#"{{"index":{index}{id},"function":{{"arguments":{arguments:?}}}}}"#))
+    };
+    let same = r#","id":"a""#;
+    for chunks in [
+        vec![begun(0, "{\"n\":1}"), begun(1, "{\"n\":2}")],
+        vec![begun(0, ""), more(0, "", "{\"n\":1}"), begun(1, ""), more(1, "", "{\"n\":2}")],
+        vec![begun(0, "{\"n\":"), more(0, same, "1}"), begun(1, "{\"n\":"), more(1, same, "2}")],
+        vec![begun(0, ""), begun(1, ""), more(1, same, "{\"n\":2}"), more(0, same, "{\"n\":1}")],
+    ] {
+        let end = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#.to_owned();
+        let body: String = chunks.iter().chain([&end]).map(|chunk| format!("data: {chunk}\n\n")).collect();
+        let body = Value::from(body).to_string();
+        let house = house(&script(&[&format!(
+            "{{ recorded: {{ status: 200, headers: {{ 'content-type': 'text/event-stream' }}, body: {body} }} }}"
+        )]));
+        let reply = house.reply(Api::ChatCompletions, hello()).await;
+        let calls: Vec<(&str, &str)> =
+            reply.message.calls().map(|call| (call.id.as_str(), call.arguments.as_str())).collect();
+        assert_eq!(calls, [("a", r#"{"n":1}"#), ("call_c_1", r#"{"n":2}"#)], "{chunks:?}");
+    }
+}
+
+#[tokio::test]
+async fn ids_that_are_made_up_differ_between_replies() {
+    let body = "data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"function\":{\"name\":\"t\",\"arguments\":\"{}\"}}]},\
+                \"finish_reason\":\"tool_calls\"}]}\n\ndata: [DONE]\n\n";
+    let recorded = format!(
+        "{{ recorded: {{ status: 200, headers: {{ 'content-type': 'text/event-stream' }}, body: {} }} }}",
+        Value::from(body)
+    );
+    let house = house(&script(&[&recorded, &recorded]));
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let reply = house.reply(Api::ChatCompletions, hello()).await;
+        ids.extend(reply.message.calls().map(|call| call.id.clone()));
+    }
+    assert!(ids.len() == 2 && ids[0] != ids[1], "{ids:?}");
+}
+
+#[tokio::test]
 async fn a_call_that_was_not_announced_has_its_own_name_and_id() {
     let body = [
         r#"data: {"type":"response.created","response":{"id":"r"}}"#,
