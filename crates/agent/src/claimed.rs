@@ -41,7 +41,7 @@ pub(crate) struct TurnState {
     pub stop_reason: Option<String>,
     /// The nested calls that the transcript has.
     pub nested: HashSet<(String, u32)>,
-    /// Replies in a row that said nothing.
+    /// Replies in a row that said nothing, or broke off.
     pub empty: u32,
     /// The model sees `exec` and `wait` in place of its tools.
     pub is_code_mode: bool,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use pincer_model::{Event, ModelError, Models, Plan, Reply, Request};
+use pincer_model::{ErrorKind, Event, ModelError, Models, Plan, Reply, Request, Retry};
 use pincer_store::Clock;
 use serde_json::json;
 use tokio::time::Instant;
@@ -14,6 +14,10 @@ use crate::lane::Lane;
 
 /// Pieces of a reply that come within this time are told together.
 const PACE: Duration = Duration::from_millis(40);
+
+/// The wait before a model is asked again whose reply broke, at first and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// What came of a request to a model.
 pub(crate) enum Asked {
@@ -108,6 +112,22 @@ pub(crate) async fn ask(models: &Models, plan: Plan, request: Request, lane: &La
     }
 }
 
+/// Voids what was told of a reply that did not come to its end. The next reply takes its place.
+pub(crate) fn void(lane: &Lane) {
+    let nothing = json!({ "text": "", "delta": "", "replace": true });
+    lane.feed.tell(Happening::new(Stream::Assistant, nothing), lane.store.now());
+}
+
+/// Returns how long to wait before a model is asked again whose reply broke for the `count`-th time in a row.
+pub(crate) fn pause(error: &ModelError, count: u32) -> Duration {
+    match error.retry {
+        Retry::After(after) => after.min(LONGEST_PAUSE),
+        // The model is at fault, not the way to it.
+        Retry::No | Retry::Backoff if error.kind == ErrorKind::Malformed => Duration::ZERO,
+        Retry::No | Retry::Backoff => FIRST_PAUSE.saturating_mul(1 << count.min(6)).min(LONGEST_PAUSE),
+    }
+}
+
 fn ended() -> ModelError {
-    ModelError::new(pincer_model::ErrorKind::CutOff, "the reply ended without an end")
+    ModelError::new(ErrorKind::CutOff, "the reply ended without an end")
 }

@@ -20,12 +20,12 @@ use crate::error::AgentError;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
 use crate::record;
-use crate::reply::{Asked, ask};
+use crate::reply::{Asked, ask, pause, void};
 use crate::request::{QueueMode, Request};
 use crate::surface::Surface;
 use crate::transcript;
 
-/// How often a model that says nothing, or is cut off in the middle of a call, is asked again.
+/// How often a model that says nothing, or whose reply breaks in the middle, is asked again.
 const MOST_EMPTY: u32 = 2;
 
 /// A run that goes on in this process, with all that it needs for that.
@@ -129,12 +129,41 @@ impl Turn {
                 self.stop.stop(StopReason::TimedOut);
                 Ok(Next::GoOn)
             }
-            Asked::Failed(error) => self.failed(&error).await.map(|()| Next::Ended),
+            Asked::Failed(error) => self.take_failure(&error).await,
             Asked::Stopped(text) => match self.stopped(Some(text)).await? {
                 Left::Ended => Ok(Next::Ended),
                 Left::Waiting | Left::Lost => Ok(Next::GoOn),
             },
         }
+    }
+
+    /// Deals with a request that failed. A reply that broke after a part of it was told is voided, and the model is asked again: nothing
+    /// of it is stored, so none of its calls was made.
+    async fn take_failure(&self, error: &ModelError) -> Result<Next, Lost> {
+        let count = {
+            let mut state = self.state();
+            state.empty += 1;
+            state.empty
+        };
+        // Before anything was told, the request has been made again already, as often as it may be.
+        if !(error.has_shown && error.retry.is_right() && count <= MOST_EMPTY) {
+            return self.failed(error).await.map(|()| Next::Ended);
+        }
+        tracing::info!(run = %self.run.id, "the reply broke and the model is asked again: {error}");
+        void(&self.lane);
+        if error.has_broken_call {
+            let hint = format!(
+                "Your reply was discarded, and no call of it was made: {}. Answer again, with the arguments of each call as one \
+                 JSON object.",
+                error.message
+            );
+            self.tell_model(hint, Totals::default()).await?;
+        }
+        tokio::select! {
+            () = self.stop.token.cancelled() => {}
+            () = tokio::time::sleep(pause(error, count)) => {}
+        }
+        Ok(Next::GoOn)
     }
 
     async fn take_reply(&self, mut reply: Reply) -> Result<Next, Lost> {
@@ -213,11 +242,17 @@ impl Turn {
             ),
             None => "Your reply was empty. Answer the user, or call a tool.".to_owned(),
         };
+        self.tell_model(hint, totals).await?;
+        Ok(Next::GoOn)
+    }
+
+    /// Adds a text for the model to the conversation that no person has written.
+    async fn tell_model(&self, hint: String, totals: Totals) -> Result<(), Lost> {
         let body = json!({ "customType": "pincer.hint", "content": hint, "display": false }).to_string();
         let entry = self.lane.entry(EntryKind::CustomMessage, body);
         self.lane.commit(Step { entries: vec![entry], totals, ..Step::default() }, &self.stop.token).await?;
         self.state().transcript.push_text(hint);
-        Ok(Next::GoOn)
+        Ok(())
     }
 
     /// Takes the messages that are to join this run, after a reply if there is one. Returns whether there were any: without, nothing is

@@ -186,7 +186,8 @@ impl Draft {
                     Err(error) => {
                         let name = pincer_http::excerpt(&name, MOST_NAME_CHARS);
                         let message = format!("the arguments of a call of `{name}` are {error}");
-                        return Err(ModelError::new(ErrorKind::Malformed, message).retry(Retry::Backoff));
+                        let error = ModelError::new(ErrorKind::Malformed, message).retry(Retry::Backoff);
+                        return Err(ModelError { has_broken_call: true, ..error });
                     }
                 },
             });

@@ -18,6 +18,8 @@ pub struct ModelError {
     pub status: Option<u16>,
     /// Whether a part of the reply has been shown already.
     pub has_shown: bool,
+    /// Whether the failure is a call in the reply whose arguments cannot be read. The message names the tool.
+    pub has_broken_call: bool,
 }
 
 /// The kind of a failure.
@@ -155,6 +157,7 @@ impl ModelError {
             target: String::new(),
             status: None,
             has_shown: false,
+            has_broken_call: false,
         }
     }
 

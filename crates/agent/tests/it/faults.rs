@@ -86,8 +86,7 @@ async fn a_step_that_the_store_never_takes_ends_the_run() {
     assert!(outcome.error.unwrap().contains("no poison"));
     let events = world.events(&run, 1).await;
     assert_eq!(events.iter().filter(|event| event.is_terminal()).count(), 1);
-    let next = |event: &pincer_agent::AgentEvent| event.from_seq.unwrap_or(event.seq);
-    assert!(events.windows(2).all(|pair| next(&pair[1]) == pair[0].seq + 1), "{events:?}");
+    check_replay(&world, &run, "").await;
     file(&world).execute_batch("DROP TRIGGER refuse").unwrap();
     // The next message has the same conversation before it, and the reply that was refused comes again.
     assert_eq!(world.ask("Again.").await.text(), "poison");
@@ -168,7 +167,7 @@ async fn a_missing_key_and_a_model_that_is_not_set_are_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn half_a_call_is_told_to_the_model_and_arguments_that_are_no_json_end_the_run() {
+async fn half_a_call_and_arguments_that_are_no_json_are_told_to_the_model() {
     let half = "{ parts: [{ call: { id: 'a', name: 'mark', arguments: '{\"n\":' } }], stop: 'length' }";
     let script = format!("{{ replies: [{half}, {}] }}", text("Shorter then."));
     let world = world(&script, "");
@@ -177,11 +176,66 @@ async fn half_a_call_is_told_to_the_model_and_arguments_that_are_no_json_end_the
     assert!(messages.contains("cut off in the middle of a call of mark"), "{messages}");
     assert_eq!(world.effects.all(), [""; 0]);
 
+    let nonsense = "{ parts: [{ text: 'Well.' }, { call: { id: 'a', name: 'mark', arguments: 'nonsense' } },
+                             { call: { id: 'b', name: 'mark', arguments: { n: 2 } } }] }";
+    let replies = [nonsense.to_owned(), nonsense.to_owned(), calls(&[("mark", 1)]), text("Done.")].join(", ");
+    let other = crate::world::world(&format!("{{ strict: true, replies: [{replies}] }}"), "");
+    let run = other.send("Do it.").await;
+    let outcome = other.outcome(&run).await;
+    assert_eq!(outcome.text(), "Done.", "{outcome:?}");
+    assert_eq!(other.effects.all(), ["mark 1"]);
+    let messages = other.server.requests()[2].body["messages"].to_string();
+    assert_eq!(messages.matches("the arguments of a call of `mark` are not JSON").count(), 2, "{messages}");
+    assert!(!messages.contains("Well."), "{messages}");
+    check_replay(&other, &run, "Done.").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_that_are_never_json_end_the_run() {
     let nonsense = "{ parts: [{ call: { id: 'a', name: 'mark', arguments: 'nonsense' } }], repeat: true }";
-    let other = crate::world::world(&format!("{{ replies: [{nonsense}] }}"), "");
-    let outcome = other.ask("Do it.").await;
+    let world = world(&format!("{{ replies: [{nonsense}] }}"), "");
+    let outcome = world.ask("Do it.").await;
     assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("malformed")), "{outcome:?}");
-    assert_eq!(other.effects.all(), [""; 0]);
+    assert_eq!((world.effects.all().len(), world.server.requests().len()), (0, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_breaks_off_is_voided_and_asked_for_again() {
+    let broken = "{ parts: [{ text: 'One two three four five.' }], wire: { truncateAfter: 900 } }";
+    let failing = "{ parts: [{ text: 'Six seven eight nine.' }], streamError: { after: 3, type: 'overloaded_error' } }";
+    let replies = [broken.to_owned(), failing.to_owned(), calls(&[("mark", 1)]), broken.to_owned(), text("Done.")];
+    let world = world(&format!("{{ replies: [{}] }}", replies.join(", ")), "");
+    let run = world.send("Do it.").await;
+    let live = world.events(&run, 1).await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!((outcome.text().as_str(), world.effects.all().len()), ("Done.", 1), "{outcome:?}");
+    assert_eq!(world.server.requests().len(), 5);
+    let shown = live.iter().filter(|event| event.stream == pincer_agent::Stream::Assistant);
+    let shown: Vec<&str> = shown.map(|event| event.text("text")).collect();
+    assert!(shown.iter().any(|text| text.starts_with("One")) && shown.contains(&""), "{shown:?}");
+    check_replay(&world, &run, "Done.").await;
+
+    let always = format!("{{ replies: [{{ repeat: true, {}] }}", &broken[1..]);
+    let other = crate::world::world(&always, "");
+    let outcome = other.ask("Do it.").await;
+    assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("cut_off")), "{outcome:?}");
+    assert_eq!(other.server.requests().len(), 3);
+}
+
+/// Checks that the events of a run that has ended have no gap, and that the texts in them come to `text`.
+async fn check_replay(world: &World, run: &pincer_store::AgentRunId, text: &str) {
+    let events = world.events(run, 1).await;
+    let first = |event: &pincer_agent::AgentEvent| event.from_seq.unwrap_or(event.seq);
+    assert_eq!(events.first().map(first), Some(1));
+    assert!(events.windows(2).all(|pair| first(&pair[1]) == pair[0].seq + 1), "{events:?}");
+    let mut said = String::new();
+    for event in events.iter().filter(|event| event.stream == pincer_agent::Stream::Assistant) {
+        if event.data.get("replace") == Some(&json!(true)) {
+            said.clear();
+        }
+        said.push_str(event.text("delta"));
+    }
+    assert_eq!(said, text, "{events:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
