@@ -15,15 +15,16 @@ use serde_json::Value;
 use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
 use crate::error::AgentError;
+use crate::fitting::{MOST_PICTURES, complaint};
 use crate::inner::{Inner, LOOK_ANYWAY, LOOK_FOR_NEWS};
 use crate::outcome::{RunOutcome, Status, Summary, WaitResult, WaitStatus, of_ended};
 use crate::reader::{EventCursor, EventReader};
-use crate::request::{QueueMode, Request};
+use crate::request::{Attachment, QueueMode, Request};
 
 /// The most bytes of a message's text.
 const MOST_TEXT: usize = 4 << 20;
 /// The most bytes of a message's pictures.
-const MOST_PICTURES: usize = 32 << 20;
+const MOST_PICTURE_BYTES: usize = 20 << 20;
 
 /// The agent. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -370,8 +371,18 @@ fn check(key: &SessionKey, request: &Request) -> Result<(), AgentError> {
     if request.message.len() > MOST_TEXT {
         return Err(AgentError::TooLong { bytes: request.message.len(), limit: MOST_TEXT });
     }
-    if pictures > MOST_PICTURES {
-        return Err(AgentError::TooLong { bytes: pictures, limit: MOST_PICTURES });
+    if request.images.len() > MOST_PICTURES {
+        return Err(AgentError::TooManyPictures { count: request.images.len(), limit: MOST_PICTURES });
+    }
+    // The picture that is too large is named before their sum.
+    let refused = |(image, number): (&Attachment, usize)| {
+        complaint(&image.mime_type, &image.data).map(|reason| AgentError::Picture { number, reason })
+    };
+    if let Some(error) = request.images.iter().zip(1..).find_map(refused) {
+        return Err(error);
+    }
+    if pictures > MOST_PICTURE_BYTES {
+        return Err(AgentError::TooLong { bytes: pictures, limit: MOST_PICTURE_BYTES });
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use crate::claimed::Waits;
 use crate::detail::KnownCall;
 use crate::event::{Happening, reported, shortened, shown};
+use crate::fitting::{Size, fitted, room};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::surface::Meaning;
@@ -23,8 +24,6 @@ use crate::turn::Turn;
 
 /// The result of a call that gives way to a message.
 const SKIPPED: &str = "Skipped to process an incoming message.";
-/// The most bytes of a result that a model is sent.
-const MOST_RESULT: usize = 256 << 10;
 
 /// What came of making a call.
 pub(crate) enum CallEnd {
@@ -207,7 +206,7 @@ impl Turn {
     /// Stores the result of a call.
     async fn settle(&self, open: &OpenCall, result: CallResult, children: Vec<NewEntry>) -> Result<(), Lost> {
         let now = self.lane.store.now();
-        let result = CallResult { content: fitted(result.content), ..result };
+        let (result, size) = self.fitted(result);
         let message = record::result(&open.call.id, &open.call.name, &result, now);
         let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
         entry.call = Some(open.id.clone());
@@ -224,8 +223,22 @@ impl Turn {
         let step = Step { entries, happenings: vec![happening], detail, ..Step::default() };
         // What was done is stored even if the run is to stop.
         self.lane.commit(step, &self.agent.closing).await?;
-        self.state().transcript.push(0, message);
+        let mut state = self.state();
+        state.settling -= size;
+        state.transcript.push(0, message);
         Ok(())
+    }
+
+    /// Fits a result into the room that the other results of its reply leave. Returns its size too, which is counted as settling.
+    fn fitted(&self, result: CallResult) -> (CallResult, Size) {
+        let window = self.plan.targets.iter().filter_map(|target| target.model.context_window).min();
+        let mut state = self.state();
+        let mut told = state.transcript.told_since_reply();
+        told += state.settling;
+        let content = fitted(result.content, room(told, window));
+        let size = Size::of(&content);
+        state.settling += size;
+        (CallResult { content, ..result }, size)
     }
 
     /// Calls a tool at the door.
@@ -403,53 +416,9 @@ pub(crate) fn of_value(value: &Value) -> CallResult {
     CallResult { content: content.collect(), is_error, details: None }
 }
 
-/// Cuts a result to the size that a model is sent: the beginning and the end stay.
-fn fitted(content: Vec<Content>) -> Vec<Content> {
-    let mut left = MOST_RESULT;
-    let fit = |content: Content| match content {
-        Content::Text(text) if text.len() > left => {
-            let text = middle_cut(&text, left);
-            left = 0;
-            Content::Text(text)
-        }
-        Content::Text(text) => {
-            left -= text.len();
-            Content::Text(text)
-        }
-        image => image,
-    };
-    content.into_iter().map(fit).collect()
-}
-
-fn middle_cut(text: &str, bytes: usize) -> String {
-    let (mut head, mut tail) = (bytes * 3 / 4, text.len() - bytes / 4);
-    while !text.is_char_boundary(head) {
-        head -= 1;
-    }
-    while !text.is_char_boundary(tail) {
-        tail += 1;
-    }
-    format!(
-        "{}\n\n[… {} of {} bytes left out here: ask for less, or read it in parts …]\n\n{}",
-        &text[..head],
-        tail - head,
-        text.len(),
-        &text[tail..]
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_long_result_keeps_its_beginning_and_its_end() {
-        let text = format!("begin{}ä{}end", "x".repeat(300_000), "y".repeat(300_000));
-        let fitted = fitted(vec![Content::Text(text), Content::Text("more".into())]);
-        let Content::Text(first) = &fitted[0] else { panic!() };
-        assert!(first.len() < MOST_RESULT + 200 && first.starts_with("beginx") && first.ends_with("yend"));
-        assert!(first.contains("left out here"));
-    }
 
     #[test]
     fn results_of_servers_keep_their_parts() {

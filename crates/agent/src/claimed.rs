@@ -7,6 +7,7 @@ use pincer_store::{AgentRun, ApprovalId};
 use tokio_util::sync::CancellationToken;
 
 use crate::detail::{Detail, Parked};
+use crate::fitting::Size;
 use crate::inner::Inner;
 use crate::lane::Lane;
 use crate::request::Request;
@@ -39,6 +40,8 @@ pub(crate) struct TurnState {
     pub texts: Vec<String>,
     pub model: Option<String>,
     pub stop_reason: Option<String>,
+    /// The results that are being stored.
+    pub settling: Size,
     /// The nested calls that the transcript has.
     pub nested: HashSet<(String, u32)>,
     /// Replies in a row that said nothing, or broke off.

@@ -21,6 +21,22 @@ pub enum AgentError {
         /// The most that it may have.
         limit: usize,
     },
+    /// The message has more pictures than it may have.
+    #[error("the message has {count} pictures, and may have {limit}: send them in several messages")]
+    TooManyPictures {
+        /// The pictures of the message.
+        count: usize,
+        /// The most that it may have.
+        limit: usize,
+    },
+    /// Models do not take a picture of the message.
+    #[error("picture {number} of the message cannot be sent: {reason}")]
+    Picture {
+        /// Its place among the pictures, from 1.
+        number: usize,
+        /// Why.
+        reason: String,
+    },
     /// The key of a session is none.
     #[error("the session key {key:?} {reason}")]
     Key {

@@ -17,6 +17,7 @@ mod ending;
 mod error;
 mod event;
 mod feed;
+mod fitting;
 mod inner;
 mod lane;
 mod obeying;

@@ -7,6 +7,7 @@ use pincer_store::Millis;
 use serde_json::{Value, json};
 
 use crate::event::shown;
+use crate::fitting::{complaint, left_out};
 use crate::request::Request;
 
 /// Returns the message of a user.
@@ -185,7 +186,11 @@ fn content(block: Block) -> Option<Content> {
     match block.kind.as_str() {
         "text" => block.text.map(Content::Text),
         "image" => match (block.data, block.mime_type, block.url) {
-            (Some(base64), Some(media_type), _) => Some(Content::Image(Image::Data { media_type, base64 })),
+            // Earlier versions and other programs stored pictures that no model takes.
+            (Some(base64), Some(media_type), _) => Some(match complaint(&media_type, &base64) {
+                Some(reason) => Content::Text(left_out(&reason)),
+                None => Content::Image(Image::Data { media_type, base64 }),
+            }),
             (_, _, Some(url)) => Some(Content::Image(Image::Url(url))),
             _ => None,
         },

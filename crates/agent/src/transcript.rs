@@ -6,6 +6,7 @@ use pincer_model::{Assistant, Content, Message, ToolCall, ToolResult};
 use pincer_sessions::{BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
 use pincer_store::{Entry, EntryKind};
 
+use crate::fitting::Size;
 use crate::record::{Read, read};
 
 /// The text in place of a result that was never stored.
@@ -151,6 +152,14 @@ impl Transcript {
     /// Returns whether a call has this text as its result.
     pub(crate) fn was_told(&self, text: &str) -> bool {
         results(&self.items).any(|result| matches!(result.content.first(), Some(Content::Text(told)) if told == text))
+    }
+
+    /// Returns the size of the results after the last reply.
+    pub(crate) fn told_since_reply(&self) -> Size {
+        let after = self.items.iter().rposition(|item| matches!(item, Item::Reply { .. })).map_or(0, |at| at + 1);
+        let mut size = Size::default();
+        results(&self.items[after..]).for_each(|result| size += Size::of(&result.content));
+        size
     }
 
     /// Returns the conversation as a model is sent it: each call with its result, in the order of the calls.

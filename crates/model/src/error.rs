@@ -132,9 +132,15 @@ impl ErrorKind {
             Self::RateLimit => "wait, or add another key or a fallback model",
             Self::Quota => "check the plan and the balance of the account, or add a fallback model",
             Self::Overloaded => "try again later, or add a fallback model",
-            Self::ContextOverflow { .. } => "shorten the conversation, or use a model with a larger window",
+            Self::ContextOverflow { .. } => {
+                "begin a new conversation with `/new`, fork the session before the entry that is too long, or use a model with a \
+                 larger window"
+            }
             Self::Refusal => "ask in another way, or ask another model",
-            Self::BadRequest => "check `api` and the model's settings in the config",
+            Self::BadRequest => {
+                "check `api` and the model's settings in the config; if the provider refuses the conversation or a picture in it, \
+                 begin anew with `/new`, or fork the session before that entry"
+            }
             Self::Network => "check the provider's `baseUrl` and the network",
             Self::Idle => "raise `timeoutSeconds` of the provider if its model is slow",
             Self::CutOff | Self::Malformed => {

@@ -4,6 +4,7 @@
 mod direct;
 mod faults;
 mod kept;
+mod limits;
 mod programs;
 mod queue;
 mod races;

@@ -73,7 +73,7 @@ fn agent(
     };
     let text = format!(
         "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{url}/v1', apiKey: 'k', \
-         models: [{{ id: 'scripted' }}, {{ id: 'coder', codeMode: true }}] }}, \
+         models: [{{ id: 'scripted' }}, {{ id: 'narrow', contextWindow: 8000 }}, {{ id: 'coder', codeMode: true }}] }}, \
          responses: {{ baseUrl: '{url}/v1', api: 'openai-responses', apiKey: 'k' }}, \
          messages: {{ baseUrl: '{url}', api: 'anthropic-messages', apiKey: 'k' }}, \
          keyless: {{ baseUrl: '{url}/v1', apiKey: '${{NO_SUCH_KEY_ANYWHERE}}' }} }} }}, \
@@ -109,6 +109,17 @@ fn agent(
                 kept.lock().unwrap().push(Arc::clone(&call.updates));
                 async { Ok::<Value, ToolError>(json!("kept")) }
             });
+            // A text of `bytes`, or a picture of a `type` with so many.
+            let show = FnTool(|call: ToolCall| {
+                let bytes = call.input["bytes"].as_u64().unwrap_or_default() as usize;
+                let shown = match call.input["type"].as_str() {
+                    Some(kind) => {
+                        json!({ "content": [{ "type": "image", "mimeType": kind, "data": "A".repeat(bytes) }] })
+                    }
+                    None => "x".repeat(bytes).into(),
+                };
+                async { Ok::<Value, ToolError>(shown) }
+            });
             let again = gated("again", effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
             let idempotent = Flags { idempotent: true, ..Flags::default() };
             let fail = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("it is broken")) });
@@ -124,6 +135,7 @@ fn agent(
                 .tool(entry("gate", Flags::default()), Arc::new(through))?
                 .tool(entry("slow", sequential), Arc::new(slow))?
                 .tool(entry("keep", read_only), Arc::new(keep))?
+                .tool(entry("show", read_only), Arc::new(show))?
                 .tool(entry("again", idempotent), Arc::new(again))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),

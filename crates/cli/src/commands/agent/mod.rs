@@ -393,6 +393,8 @@ fn refused(error: &AgentError) -> u8 {
     match error {
         AgentError::Empty
         | AgentError::TooLong { .. }
+        | AgentError::TooManyPictures { .. }
+        | AgentError::Picture { .. }
         | AgentError::Key { .. }
         | AgentError::NoAgent { .. }
         | AgentError::Different { .. }
