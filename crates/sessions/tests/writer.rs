@@ -146,6 +146,7 @@ async fn a_session_that_could_not_be_deleted_is_given_up() {
         digest: Vec::new(),
         rank: 0,
         request: "{}".into(),
+        brief: "{}".into(),
         answer: None,
         queue: QueueLimit { cap: 9, full: WhenFull::RefuseNew },
         now: 3,
