@@ -222,6 +222,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_stored_picture_that_no_model_takes_is_read_as_a_note() {
+        let body = r#"{"message":{"role":"user","content":[
+            {"type":"image","data":"AAAA","mimeType":"image/png"},{"type":"image","data":"AAAA","mimeType":"image/svg+xml"}]}}"#;
+        let Read::Message(Message::User(content)) = read(Stored::parse(body).expect("a message")) else { panic!() };
+        assert!(
+            matches!(&content[..], [Content::Image(_), Content::Text(note)] if note.contains("svg")),
+            "{content:?}"
+        );
+    }
+
+    #[test]
     fn a_reply_comes_back_as_it_was() {
         let json = |text: &str| Json::parse(text).expect("JSON");
         let message = Assistant {
