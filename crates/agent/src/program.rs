@@ -7,7 +7,9 @@ use pincer_codemode::{
 use pincer_json::Json;
 use pincer_model::{Content, Image};
 use pincer_sessions::NestedCall;
-use pincer_store::{AgentRunId, ApprovalState, Approvals, CallState, Journal, NewEntry, RunId, RunState, Runs};
+use pincer_store::{
+    AgentRunId, ApprovalState, Approvals, CallState, ClientCalls, Journal, NewEntry, RunId, RunState, Runs,
+};
 use pincer_tools::{Event, EventKind, Filter, Subscription, Told, recorded};
 use serde_json::{Value, json};
 
@@ -139,7 +141,9 @@ impl Turn {
             output.extend(printed);
             let approvals: Vec<_> = pending_tool_calls.iter().filter_map(|call| call.approval_id.clone()).collect();
             let for_caller = pending_tool_calls.iter().any(|call| call.state == PendingState::Client);
-            if !goes_on && !self.is_answered(&approvals).await {
+            // A result of an earlier process may tell of a call that has been answered since.
+            let is_answered = self.is_answered(&approvals).await || for_caller && !self.has_open_client_call().await;
+            if !goes_on && !is_answered {
                 let programs = vec![Parked { seq, program: run_id, output: std::mem::take(output) }];
                 return Ended::Waits(Waits { approvals, for_caller, programs });
             }
@@ -155,6 +159,13 @@ impl Turn {
             }
         }
         false
+    }
+
+    /// Returns whether the sender of the run has a call to make.
+    async fn has_open_client_call(&self) -> bool {
+        let calls = self.lane.store.client_calls(&self.run.id).await;
+        // If that cannot be read, the run waits: its next worker looks again.
+        calls.map_or(true, |calls| calls.iter().any(|call| call.result.is_none()))
     }
 
     /// Returns what the model is told of a program, with the calls that it made.

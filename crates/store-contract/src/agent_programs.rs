@@ -4,7 +4,7 @@ use pincer_store::AgentRunState::{Done, Failed, Running, Waiting};
 use pincer_store::{AgentRunState, Fence, NewRun, RunChange, RunState, SessionCommit};
 
 use crate::session_words::*;
-use crate::words::{SAFE, claim, finish, full, park, run, taken};
+use crate::words::{SAFE, claim, finish, full, park, run};
 use crate::{Blocking, Fresh};
 
 const LATER: i64 = 1_000_000;
@@ -77,17 +77,5 @@ pub fn the_time_of_programs_stands_still_while_no_process_works_on_their_run(fre
         assert_eq!(expires_at(), None);
         store.claim_session(&session, fence, "q", &claiming(Running, Some(3), 90_000)).expect("claimed");
         assert_eq!(expires_at(), Some(90_300), "300 were left when the run began to wait");
-    });
-}
-
-pub fn the_result_of_an_earlier_owner_is_gone_when_a_program_is_claimed(fresh: &Fresh) {
-    fresh.with_store(|store| {
-        begun(store);
-        let fence = program(store, "a");
-        store.park("a", fence, &park(full(0, b"cell"), Some(500))).expect("parked");
-        assert!(store.run_result("a").expect("read").is_some());
-        let fence = taken(store, "a", "q");
-        assert!(store.let_wait("a", fence, 700).expect("waits"));
-        assert_eq!(store.run_result("a").expect("read"), None);
     });
 }

@@ -69,7 +69,6 @@ macro_rules! contract {
             agent_programs::a_program_of_an_open_run_neither_expires_nor_is_forgotten,
             agent_programs::programs_end_in_the_commit_that_ends_their_run,
             agent_programs::the_time_of_programs_stands_still_while_no_process_works_on_their_run,
-            agent_programs::the_result_of_an_earlier_owner_is_gone_when_a_program_is_claimed,
             agent_runs::messages_are_in_the_order_in_which_they_were_accepted,
             agent_runs::few_messages_that_were_left_out_are_kept_and_little_of_each,
             agent_runs::a_session_is_woken_when_its_run_has_what_it_waits_for,

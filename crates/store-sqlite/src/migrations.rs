@@ -288,7 +288,7 @@ pub(crate) const STEPS: &[&str] = &[
         first_entry INTEGER,
         is_stopped  INTEGER NOT NULL DEFAULT 0,
         request     TEXT NOT NULL,
-        brief       TEXT NOT NULL,
+        brief       TEXT NOT NULL DEFAULT '{}',
         detail      TEXT,
         result      TEXT,
         merged_into TEXT

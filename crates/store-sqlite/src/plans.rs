@@ -37,13 +37,7 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
                 "SEARCH agent_run USING INDEX agent_run_unmentioned (user=? AND session_key=?)",
             ],
         ),
-        (
-            QUEUED,
-            vec![
-                "SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)",
-                "USE TEMP B-TREE FOR ORDER BY",
-            ],
-        ),
+        (QUEUED, vec!["SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)"]),
     ] {
         assert_eq!(plan(&connection, query), expected, "{query}");
     }

@@ -193,9 +193,7 @@ impl Runs for SqliteStore {
                 return Err(StoreError::Fenced { run: id.clone() }.into());
             }
             let fence = seen.1.0 + 1;
-            // What an earlier owner told holds no longer: if this one dies, the run goes on instead of telling that again.
-            let take = "UPDATE run SET state = ?2, owner = ?3, fence = ?4, boot = ?5, expires_at = NULL, result = NULL
-                        WHERE id = ?1";
+            let take = "UPDATE run SET state = ?2, owner = ?3, fence = ?4, boot = ?5, expires_at = NULL WHERE id = ?1";
             let row = (id.as_str(), RunState::Running.as_str(), claim.owner.as_str(), fence, boot.as_deref());
             connection.prepare_cached(take)?.execute(row)?;
             Ok(Fence(fence))

@@ -167,7 +167,8 @@ async fn a_message_that_came_while_a_run_was_open_does_not_begin_a_new_day() {
     file.busy_timeout(Duration::from_secs(10)).unwrap();
     file.execute("UPDATE session SET created_at = created_at - ?1", [2 * 24 * 3_600_000]).unwrap();
     let second = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("And?") }).await;
-    world.gate.add_permits(1);
+    // The new conversation begins with the same call.
+    world.gate.add_permits(2);
     assert_eq!((world.outcome(&run).await.text(), world.outcome(&second).await.text()), ("One.".into(), "Two.".into()));
     assert_eq!(current().await, first);
     world.ask("Good morning.").await;

@@ -109,7 +109,7 @@ fn a_question_ends_the_command_with_3_and_another_command_goes_on() {
     assert_eq!(code, 0);
     assert!(out.contains("continue with: pincer agent --session main --continue"), "{out}");
     let (code, out, err) = home.run(&["agent", "--continue"]);
-    assert_eq!((code, out.as_str()), (0, "Again.\n"), "{err}");
+    assert_eq!((code, out.as_str()), (0, "Hello there.\nAgain.\n"), "{err}");
     assert_eq!(server.requests().len(), 3);
     let (code, _, err) = home.run(&["agent", "--continue"]);
     assert!(code == 1 && err.contains("nothing was interrupted or waits"), "{err}");
