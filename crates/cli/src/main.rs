@@ -22,6 +22,7 @@ mod usage_bench;
 mod usage_mcp;
 mod usage_sessions;
 mod usage_setup;
+mod usage_tools;
 
 use std::io;
 use std::process::ExitCode;

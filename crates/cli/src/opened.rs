@@ -6,7 +6,8 @@ use pincer_runtime::{Audience, Principal, Runtime, RuntimeError, RuntimeOptions,
 
 use crate::print::{chain, note};
 use crate::state::{self, OpenError};
-use crate::usage::{LocationArguments, ScopeArguments};
+use crate::usage::LocationArguments;
+use crate::usage_tools::ScopeArguments;
 use crate::{FAILED, WRONG_USAGE, notices, settings};
 
 /// Returns the options of a runtime that draws its notices on stderr.

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::usage::ScopeArguments;
+use crate::usage_tools::ScopeArguments;
 
 #[derive(Args)]
 pub(crate) struct McpArguments {

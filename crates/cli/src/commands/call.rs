@@ -18,7 +18,8 @@ use crate::interrupt::Interruptions;
 use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note, streamed};
 use crate::tokio_runtime::StartError;
-use crate::usage::{LocationArguments, ScopeArguments};
+use crate::usage::LocationArguments;
+use crate::usage_tools::ScopeArguments;
 use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE};
 
 /// How it ended.

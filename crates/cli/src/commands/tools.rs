@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use crate::commands::call::{self, Asked};
 use crate::opened::{for_tools, request, told};
 use crate::print::{chain, line, note};
-use crate::usage::{LocationArguments, ToolsArguments, ToolsCommand};
+use crate::usage::LocationArguments;
+use crate::usage_tools::{ToolsArguments, ToolsCommand};
 use crate::{DONE, FAILED};
 
 /// All tools there are, and what policy leaves of them.

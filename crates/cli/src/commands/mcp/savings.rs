@@ -11,7 +11,8 @@ use super::look::blocking;
 use crate::DONE;
 use crate::opened::{for_tools, request, told};
 use crate::print::{line, note};
-use crate::usage::{LocationArguments, ScopeArguments};
+use crate::usage::LocationArguments;
+use crate::usage_tools::ScopeArguments;
 
 /// The tokenizer that figures are in.
 const TOKENIZER: &str = "o200k_base";
