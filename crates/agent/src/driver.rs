@@ -299,7 +299,7 @@ fn started(agent: &Inner, request: &Request, session: &Session, now: Millis) -> 
         "model": model,
         "thinking": thinking.name(),
         "verbose": verbose,
-        "trace": settings.trace.unwrap_or_default(),
+        "trace": request.trace.or(settings.trace).unwrap_or_default(),
     })
 }
 

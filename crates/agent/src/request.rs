@@ -31,6 +31,9 @@ pub struct Request {
     /// Whether this run tells of the tools that it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<Verbose>,
+    /// Whether this run tells how its answer was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<bool>,
     /// The longest that this run may take, in seconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<u64>,

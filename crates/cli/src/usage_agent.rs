@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pincer_agent::QueueMode;
+use pincer_agent::{QueueMode, Verbose};
 use pincer_model::Level;
 
 #[derive(Args)]
@@ -23,6 +23,12 @@ pub(crate) struct AgentArguments {
     /// How much the model is to think in this run
     #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub thinking: Option<Level>,
+    /// Show more of the calls of this run: their results in a line, or in full
+    #[arg(long, value_name = "LEVEL")]
+    pub verbose: Option<VerboseArgument>,
+    /// Show at the end of this run how its answer was made: model, tokens, calls and time
+    #[arg(long)]
+    pub trace: bool,
     /// A file that goes with the message: a picture, or text
     #[arg(long = "file", value_name = "FILE")]
     pub files: Vec<PathBuf>,
@@ -53,6 +59,26 @@ pub(crate) struct AgentArguments {
     /// Print each event as a line of JSON, and that object last
     #[arg(long)]
     pub events: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum VerboseArgument {
+    /// Calls, and the errors of those that fail
+    Off,
+    /// The results too, each in a line
+    On,
+    /// The results as they are
+    Full,
+}
+
+impl From<VerboseArgument> for Verbose {
+    fn from(level: VerboseArgument) -> Self {
+        match level {
+            VerboseArgument::Off => Self::Off,
+            VerboseArgument::On => Self::On,
+            VerboseArgument::Full => Self::Full,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

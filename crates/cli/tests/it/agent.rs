@@ -140,6 +140,26 @@ fn nested_calls_are_drawn_under_the_line_that_made_them() {
 }
 
 #[test]
+fn a_run_tells_as_much_of_itself_as_is_asked_for() {
+    let call = "{ parts: [{ call: { id: 'c', name: 'ls', arguments: {} } }] }";
+    let server = served(&[call, HELLO]);
+    let home = home(&server, "");
+    let told = |session: &str, options: &[&str]| {
+        let (code, out, err) = home.run(&[&["agent", "-m", "Look.", "--session", session], options].concat());
+        assert_eq!((code, out.as_str()), (0, "Hello there.\n"), "{err}");
+        err
+    };
+    let plain = told("plain", &[]);
+    assert!(plain.contains("▸ ls") && !plain.contains("✓ ls") && !plain.contains("tokens in"), "{plain}");
+    assert!(told("line", &["--verbose", "on"]).contains("✓ ls: {\"entries\""));
+    let full = told("full", &["--verbose", "full", "--trace"]);
+    assert!(full.contains("✓ ls:\n    {\"entries\"") && full.contains("2 requests, 1 calls"), "{full}");
+    // The session says it for its later runs.
+    home.run(&["agent", "-m", "/trace on", "--session", "kept"]);
+    assert!(told("kept", &[]).contains("tokens in"));
+}
+
+#[test]
 fn output_of_commands_is_told_while_they_run() {
     let call = "{ parts: [{ call: { id: 'c', name: 'exec', arguments: { command: 'echo one; echo two >&2' } } }] }";
     let program = exec("await tools.exec({ command: 'echo one; echo two >&2' })");

@@ -14,6 +14,8 @@ use crate::print::{harmless, note};
 const MOST_INPUT: usize = 80;
 /// Of a program's line.
 const MOST_LINE: usize = 100;
+/// Of a result, if all of it is wanted.
+const MOST_RESULT: usize = 4000;
 
 /// Draws one run.
 pub(crate) struct Drawing {
@@ -26,11 +28,34 @@ pub(crate) struct Drawing {
     programs: HashMap<String, Vec<String>>,
     /// The line of a program whose calls were drawn last.
     last_line: Option<(String, u64)>,
+    results: Results,
+    is_traced: bool,
+}
+
+/// How much is drawn of results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Results {
+    Errors,
+    InALine,
+    InFull,
 }
 
 impl Drawing {
     pub(crate) fn new(is_wanted: bool) -> Self {
-        Self { is_wanted, has_shown: false, is_in_line: false, programs: HashMap::new(), last_line: None }
+        Self {
+            is_wanted,
+            has_shown: false,
+            is_in_line: false,
+            programs: HashMap::new(),
+            last_line: None,
+            results: Results::Errors,
+            is_traced: false,
+        }
+    }
+
+    /// Returns whether the run is to tell how its answer was made.
+    pub(crate) fn is_traced(&self) -> bool {
+        self.is_traced
     }
 
     /// Returns whether the answer is on standard output already.
@@ -59,12 +84,12 @@ impl Drawing {
 
     fn text(&mut self, event: &AgentEvent) {
         let delta = event.text("delta");
-        if delta.is_empty() {
-            return;
-        }
-        // A reply that is told again as a whole has been drawn in part: the whole of it follows on a new line.
+        // A reply that is void, or told again as a whole, has been drawn in part: what follows is on a new line.
         if event.data.get("replace").and_then(Value::as_bool) == Some(true) && self.is_in_line {
             self.rest();
+        }
+        if delta.is_empty() {
+            return;
         }
         put(delta);
         (self.has_shown, self.is_in_line) = (true, !delta.ends_with('\n'));
@@ -72,6 +97,14 @@ impl Drawing {
 
     fn lifecycle(&mut self, event: &AgentEvent) {
         match event.phase() {
+            "start" => {
+                self.results = match event.text("verbose") {
+                    "full" => Results::InFull,
+                    "on" => Results::InALine,
+                    _ => Results::Errors,
+                };
+                self.is_traced = event.data.get("trace").and_then(Value::as_bool) == Some(true);
+            }
             "end" | "error" => self.rest(),
             "taken-over" => {
                 self.rest();
@@ -98,11 +131,8 @@ impl Drawing {
             }
             ("result", None) => {
                 let is_error = event.data.get("isError").and_then(Value::as_bool) == Some(true);
-                if is_error {
-                    self.rest();
-                    let told = event.data.get("result").map(first_text).unwrap_or_default();
-                    note(&format!("✗ {name}: {}", shortened(&told, MOST_INPUT)));
-                }
+                let told = event.data.get("result").map(first_text).unwrap_or_default();
+                self.result(if is_error { "✗" } else { "✓" }, name, &told, is_error);
             }
             ("start", Some(parent)) => self.at_line(parent, event.data.get("line").and_then(Value::as_u64)),
             ("result", Some(parent)) => {
@@ -117,6 +147,22 @@ impl Drawing {
                 note(&format!("      {mark} {name}  {took} ms{told}"));
             }
             _ => {}
+        }
+    }
+
+    /// Draws the result of a call, as much of it as is wanted.
+    fn result(&mut self, mark: &str, name: &str, told: &str, is_error: bool) {
+        match self.results {
+            Results::Errors if !is_error => {}
+            Results::Errors | Results::InALine => {
+                self.rest();
+                note(&format!("{mark} {name}: {}", shortened(&told.replace('\n', " "), MOST_INPUT)));
+            }
+            Results::InFull => {
+                self.rest();
+                note(&format!("{mark} {name}:"));
+                shortened(told, MOST_RESULT).lines().for_each(|line| note(&format!("    {line}")));
+            }
         }
     }
 

@@ -51,6 +51,8 @@ pub(crate) fn with_settings(request: Request, arguments: &AgentArguments) -> Req
         agent: arguments.agent.clone(),
         model: arguments.model.clone(),
         thinking: arguments.thinking,
+        verbose: arguments.verbose.map(Into::into),
+        trace: arguments.trace.then_some(true),
         timeout_seconds: arguments.timeout,
         queue: arguments.queue.map(Into::into),
         disable_tools: arguments.no_tools,

@@ -245,7 +245,7 @@ impl Here {
         let mut interrupted = Interruptions::listen();
         let following = self.followed(run, form);
         tokio::pin!(following);
-        let (outcome, has_shown) = tokio::select! {
+        let (outcome, drawing) = tokio::select! {
             biased;
             by = interrupted.next() => match by {
                 Interrupted::ByPerson => {
@@ -258,12 +258,15 @@ impl Here {
             },
             outcome = &mut following => outcome?,
         };
-        self.show(&outcome, form, has_shown);
+        self.show(&outcome, form, drawing.has_shown());
+        if drawing.is_traced() && outcome.status != Status::Waiting {
+            note(&made_by(&outcome));
+        }
         Ok(code_of(&outcome))
     }
 
-    /// Draws what happens in a run, and asks what a person must be asked. Returns what it came to, and whether that was drawn.
-    async fn followed(&self, run: &AgentRunId, form: Form) -> Result<(RunOutcome, bool), u8> {
+    /// Draws what happens in a run, and asks what a person must be asked. Returns what it came to, and how that was drawn.
+    async fn followed(&self, run: &AgentRunId, form: Form) -> Result<(RunOutcome, Drawing), u8> {
         let mut drawing = Drawing::new(form == Form::Text);
         let people = form == Form::Text && somebody_is_here();
         let failed = |error: AgentError| refused(&error);
@@ -294,14 +297,14 @@ impl Here {
                 while let Ok(Some(event)) = reader.next().await {
                     draw(&event, form, &mut drawing);
                 }
-                return Ok((outcome, drawing.has_shown()));
+                return Ok((outcome, drawing));
             }
             // What led there is told before it is asked about.
             while let Ok(Ok(Some(event))) = tokio::time::timeout(Duration::from_millis(50), reader.next()).await {
                 draw(&event, form, &mut drawing);
             }
             if !people || outcome.approvals.is_empty() {
-                return Ok((outcome, drawing.has_shown()));
+                return Ok((outcome, drawing));
             }
             drawing.rest();
             for question in &outcome.approvals {
@@ -378,6 +381,22 @@ impl Here {
             }
         }
     }
+}
+
+/// Says how an answer was made.
+fn made_by(outcome: &RunOutcome) -> String {
+    let (usage, telemetry) = (&outcome.result.usage, &outcome.result.telemetry);
+    format!(
+        "{}: {} tokens in, {} out, {} from the cache; {} requests, {} calls, {} calls of programs; {} ms",
+        outcome.result.model.as_deref().unwrap_or("no model"),
+        usage.input,
+        usage.output,
+        usage.cache_read,
+        telemetry.model_calls,
+        telemetry.tool_calls,
+        telemetry.nested_calls,
+        telemetry.duration_ms,
+    )
 }
 
 fn draw(event: &AgentEvent, form: Form, drawing: &mut Drawing) {
