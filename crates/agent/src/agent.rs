@@ -11,6 +11,7 @@ use pincer_store::{
 };
 use pincer_tools::{Answer as Decision, client_result};
 use serde_json::Value;
+use tokio::sync::watch;
 
 use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
@@ -105,6 +106,10 @@ impl Agent {
             };
         }
         let parsed = parsed?;
+        // What follows `/new` is the first message of the new conversation, whatever is queued.
+        let begins_anew =
+            matches!(parsed.command, Some(Command::New | Command::Reset)) && !parsed.rest.trim().is_empty();
+        let _held = begins_anew.then(|| inner.hold(user, key));
         let reply = match &parsed.command {
             Some(command) => self.obey(user, key, command, &request).await?,
             None => None,
@@ -119,6 +124,7 @@ impl Agent {
             let text = reply.unwrap_or_default();
             return self.answered(user, key, &sent, id, &digest, &text).await;
         }
+        sent.is_first = begins_anew;
         let accepted = inner.accept(user, key, &sent, id, &digest, None).await?;
         let (run, is_repeated) = match accepted {
             Accepted::New { run, .. } => (run, false),
@@ -152,6 +158,11 @@ impl Agent {
     /// one: that would be torn off.
     pub fn work_until(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
         self.0.work_until(user, key, run);
+    }
+
+    /// Returns what keeps the store from taking the steps of runs, whenever that changes. They are tried again until it takes them.
+    pub fn trouble(&self) -> watch::Receiver<Option<String>> {
+        self.0.trouble.subscribe()
     }
 
     /// Returns a run of a user.

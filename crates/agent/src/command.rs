@@ -83,9 +83,15 @@ pub(crate) fn parse(message: &str) -> Result<Parsed, String> {
             "" => with(Command::Queue(None), ""),
             rest => with(Command::Queue(Some(queue(rest)?)), ""),
         },
+        // One word after a slash is a command that was meant, and not a path.
+        word if rest.is_empty() && !word.is_empty() && word.chars().all(|letter| letter.is_ascii_lowercase()) => {
+            Err(format!("there is no command /{word}; the commands are {COMMANDS}"))
+        }
         _ => Ok(plain()),
     }
 }
+
+const COMMANDS: &str = "/status, /stop, /new, /reset, /model, /think, /verbose, /trace, /queue and /steer. Put the text into quotes to send it";
 
 fn names<const N: usize>(names: [&str; N]) -> String {
     names.join(", ")
@@ -151,7 +157,9 @@ pub(crate) fn change(command: &Command, settings: &mut SessionSettings, models: 
             settings.thinking = Some(*level);
             format!("Thinking is {} from now on.", level.name())
         }
-        Command::Verbose(None) => format!("Verbose is {:?}.", settings.verbose.unwrap_or_default()).to_lowercase(),
+        Command::Verbose(None) => {
+            format!("Verbose is {}.", format!("{:?}", settings.verbose.unwrap_or_default()).to_lowercase())
+        }
         Command::Verbose(Some(level)) => {
             settings.verbose = Some(*level);
             format!("Verbose is {} from now on.", format!("{level:?}").to_lowercase())
@@ -214,7 +222,8 @@ mod tests {
         };
         check("/queue collect debounce:0.5s cap:25 drop:summarize", Some(Command::Queue(Some(queue))), "");
         check("/queue default", Some(Command::Queue(Some(QueueSettings::default()))), "");
-        for wrong in ["/think loud", "/queue sideways", "/queue cap:0", "/verbose maybe", "/steer"] {
+        check("/tmp is full", None, "/tmp is full");
+        for wrong in ["/help", "/think loud", "/queue sideways", "/queue cap:0", "/verbose maybe", "/steer"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -73,6 +73,7 @@ pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
             }
             Err(error) => {
                 tracing::warn!(session = %key, "the session cannot be worked on and is tried again: {error}");
+                agent.trouble.send_replace(Some(error.to_string()));
                 TRY_AGAIN
             }
         };
@@ -100,7 +101,12 @@ async fn worked(
     work: BoxFuture<'_, Result<Duration, StoreError>>,
 ) -> Duration {
     match CatchPanic(work).await {
-        Some(worked) => worked.unwrap_or(TRY_AGAIN),
+        Some(Ok(pause)) => pause,
+        Some(Err(error)) => {
+            tracing::warn!(session = %key, "the run could not be taken and is tried again: {error}");
+            agent.trouble.send_replace(Some(error.to_string()));
+            TRY_AGAIN
+        }
         None => {
             tracing::error!(session = %key, "the work on a run broke down: this is a bug");
             if let Err(error) = fail_broken(agent, user, key).await {
@@ -282,7 +288,14 @@ async fn begin(
         agent.ask_to_stop(&first).await?;
     }
     let run = store.agent_run(&first.id).await?;
-    let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
+    let lane = Lane {
+        store: Arc::clone(store),
+        session: session.id.clone(),
+        fence,
+        run: run.id.clone(),
+        feed,
+        trouble: agent.trouble.clone(),
+    };
     Ok(Box::pin(work(agent, run, request, lane, session, false)).await)
 }
 
@@ -357,7 +370,14 @@ async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<O
     };
     feed.committed(prepared);
     let run = store.agent_run(&run.id).await?;
-    let lane = Lane { store: Arc::clone(store), session: session.id.clone(), fence, run: run.id.clone(), feed };
+    let lane = Lane {
+        store: Arc::clone(store),
+        session: session.id.clone(),
+        fence,
+        run: run.id.clone(),
+        feed,
+        trouble: agent.trouble.clone(),
+    };
     Ok(Some((run, lane)))
 }
 

@@ -15,6 +15,9 @@ use crate::outcome::{
 use crate::record::{self, CallResult};
 use crate::transcript;
 
+const TOOK_TOO_LONG: &str = "the run took longer than it may and was stopped: raise `--timeout` for one run, or \
+                             `agents.defaults.timeoutSeconds` for all";
+
 impl Claimed {
     pub(crate) fn outcome(&self, status: Status, summary: Summary) -> RunOutcome {
         let state = self.state();
@@ -60,7 +63,8 @@ impl Claimed {
 
     /// Ends the run with a failure of the model.
     pub(crate) async fn failed(&self, error: &ModelError) -> Result<(), Lost> {
-        let told = format!("{error}. To go on: {}", error.kind.remedy());
+        let said = error.to_string();
+        let told = format!("{}. To go on: {}", said.trim_end_matches('.'), error.kind.remedy());
         let mut outcome = self.outcome(Status::Error, Summary::Failed);
         outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
         (outcome.error, outcome.error_kind) = (Some(told.clone()), Some(error.kind.name().to_owned()));
@@ -94,9 +98,7 @@ impl Claimed {
             }
         }
         let (state, status, told, word) = match reason {
-            StopReason::TimedOut => {
-                (AgentRunState::TimedOut, Status::Timeout, "the run took longer than it may and was stopped", "timeout")
-            }
+            StopReason::TimedOut => (AgentRunState::TimedOut, Status::Timeout, TOOK_TOO_LONG, "timeout"),
             StopReason::Asked | StopReason::Lost => {
                 (AgentRunState::Aborted, Status::Error, "the run was stopped", "aborted")
             }

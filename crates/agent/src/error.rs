@@ -38,7 +38,7 @@ pub enum AgentError {
         reason: String,
     },
     /// The key of a session is none.
-    #[error("the session key {key:?} {reason}")]
+    #[error("the session key {:?} {reason}", crate::event::shortened(key, 60))]
     Key {
         /// The key.
         key: String,
@@ -92,6 +92,14 @@ pub enum AgentError {
     /// A tool of the caller cannot be used.
     #[error("the client tools cannot be used: {0}")]
     ClientTool(#[from] ClientToolError),
+    /// A tool of the caller has the name of another tool: a call would not be the caller's.
+    #[error("the client tool {name} has the name of {id}: give it another name, or deny that tool")]
+    TakenName {
+        /// The name.
+        name: String,
+        /// The other tool.
+        id: String,
+    },
     /// The store does not take it.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -21,7 +21,7 @@ use crate::claimed::{StopReason, StopSign};
 use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
-use crate::outcome::{Payload, RunOutcome, Status, Summary};
+use crate::outcome::{MAIN, Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, most_runs, queue};
 use crate::slots::Slots;
@@ -41,6 +41,8 @@ pub(crate) struct Inner {
     pub leases: Arc<FileLeases>,
     pub slots: Slots,
     pub closing: CancellationToken,
+    /// What keeps the store from taking what is to be stored.
+    pub trouble: watch::Sender<Option<String>>,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
     /// The last run of a session that this process works on, if not all of them.
@@ -96,6 +98,7 @@ impl Inner {
             models,
             slots,
             closing: CancellationToken::new(),
+            trouble: watch::Sender::new(None),
             drivers: Mutex::default(),
             live: Mutex::default(),
             last: Mutex::default(),
@@ -240,7 +243,7 @@ impl Inner {
             new_session: new_session_id(),
             key: id,
             digest: digest.to_vec(),
-            rank: if queue.mode == QueueMode::Interrupt { -1 } else { 0 },
+            rank: if queue.mode == QueueMode::Interrupt || sent.is_first { -1 } else { 0 },
             request: text.into(),
             brief: serde_json::to_string(&sent.brief()).unwrap_or_default().into(),
             queue: queue.limit,
@@ -253,7 +256,7 @@ impl Inner {
     pub(crate) fn check_agent(&self, id: Option<&str>) -> Result<(), AgentError> {
         let Some(id) = id else { return Ok(()) };
         let config = self.runtime.config();
-        if config.agent(id).is_some() || id == "main" {
+        if config.agent(id).is_some() || id == MAIN {
             return Ok(());
         }
         let known = config.agents.keys().filter(|known| *known != pincer_config::Config::DEFAULTS);

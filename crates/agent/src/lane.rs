@@ -10,6 +10,7 @@ use pincer_store::{
 };
 use pincer_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::event::Happening;
@@ -26,6 +27,8 @@ pub(crate) struct Lane {
     pub fence: Fence,
     pub run: AgentRunId,
     pub feed: Arc<Feed>,
+    /// What keeps the store from taking a step, for those who wait.
+    pub trouble: watch::Sender<Option<String>>,
 }
 
 /// What a run stores in one step.
@@ -86,7 +89,7 @@ impl Lane {
             ..RunChange::new(self.run.clone(), state.unwrap_or(AgentRunState::Running))
         };
         let id = entries.first().map(|entry| entry.id.clone());
-        // Messages that join are news of the user, and so is an answer: nobody waits in vain for a session that begins anew.
+        // The idle time of a session begins with the last message that joined, or with the end of a run.
         let interacted_at = (release || !others.is_empty()).then_some(now);
         let runs = others.into_iter().chain([change]).collect();
         let commit = SessionCommit { entries, totals, runs, release, interacted_at, now, ..SessionCommit::default() };
@@ -97,6 +100,7 @@ impl Lane {
             let error = match self.store.commit_session(&self.session, self.fence, commit.clone(), safety).await {
                 Ok(committed) => {
                     self.feed.committed(prepared);
+                    self.trouble.send_if_modified(|trouble| trouble.take().is_some());
                     return Ok(committed);
                 }
                 Err(error) => error,
@@ -122,7 +126,10 @@ impl Lane {
                     self.feed.failed();
                     return Err(Lost::Unstored(error));
                 }
-                _ => tracing::warn!(run = %self.run, "a step could not be stored and is tried again: {error}"),
+                _ => {
+                    tracing::warn!(run = %self.run, "a step could not be stored and is tried again: {error}");
+                    self.trouble.send_replace(Some(error.to_string()));
+                }
             }
             tokio::select! {
                 () = stop.cancelled() => {}

@@ -34,6 +34,9 @@ pub struct RunOutcome {
     /// The calls that its sender is to make.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<OpenClientCall>,
+    /// The run before it in its session that waits, while this one has not begun. Questions and calls are then those of that run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_behind: Option<AgentRunId>,
     /// The answer, and what it took.
     pub result: Answer,
 }
@@ -189,6 +192,9 @@ pub enum WaitStatus {
     Pending,
 }
 
+/// The agent of runs that name none.
+pub(crate) const MAIN: &str = "main";
+
 impl RunOutcome {
     /// Returns an outcome without an answer.
     pub(crate) fn bare(run: &AgentRun, agent: Option<String>, status: Status, summary: Summary) -> Self {
@@ -205,7 +211,7 @@ impl RunOutcome {
         Self {
             run_id,
             session_key,
-            agent_id,
+            agent_id: agent_id.or_else(|| Some(MAIN.into())),
             status,
             summary,
             stop_reason: None,
@@ -213,6 +219,7 @@ impl RunOutcome {
             error_kind: None,
             approvals: Vec::new(),
             client_calls: Vec::new(),
+            waits_behind: None,
             result: Answer::default(),
         }
     }

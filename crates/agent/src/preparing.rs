@@ -35,6 +35,7 @@ pub(crate) async fn work(
     session: Session,
     is_recovered: bool,
 ) -> Duration {
+    let request = Request { agent: request.agent.or_else(|| session.agent.clone()), ..request };
     let stop = StopSign::default();
     if run.is_stopped {
         stop.stop(StopReason::Asked);
@@ -168,6 +169,13 @@ async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, Agen
     claimed.agent.runtime.know_servers(None).await;
     let scope = claimed.agent.runtime.scope(&scope_request)?;
     let scope = scope.of_agent_run(run.id.clone()).ended_by(claimed.stop.ends.clone());
+    let tools = claimed.agent.runtime.tools(&scope);
+    for tool in &request.client_tools {
+        if let Some(entry) = tools.catalog().iter().find(|entry| entry.id.name() == tool.name) {
+            let (name, id) = (tool.name.clone(), entry.id.to_string());
+            return Err(AgentError::TakenName { name, id });
+        }
+    }
     let scope = match request.client_tools.is_empty() {
         true => scope,
         false => claimed.agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,

@@ -43,6 +43,9 @@ pub struct Request {
     /// How long the queue must have been quiet before this run begins. Set when it has to wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub debounce_ms: Option<u64>,
+    /// Whether it comes before all that is queued.
+    #[serde(skip)]
+    pub is_first: bool,
     /// Whether it came while a run of its session was open. Its session does not begin anew for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub was_queued: bool,

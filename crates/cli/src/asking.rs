@@ -42,11 +42,27 @@ pub(crate) async fn next_line() -> Option<String> {
 
 /// Asks at the terminal, and stores the answer.
 pub(crate) async fn ask(runtime: &Runtime, approval: &Approval) {
-    ask_by(runtime, approval, next_line).await;
+    // There is nothing to stop but the call.
+    if ask_by(runtime, approval, next_line).await == Asked::Stop {
+        let _ = runtime.answer(&approval.id, Answer::Deny, "terminal").await;
+    }
+}
+
+/// What a person made of a question.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// The question is settled.
+    Settled,
+    /// The person wants what asks to stop.
+    Stop,
 }
 
 /// Like [`ask`], with lines that come in another way.
-pub(crate) async fn ask_by(runtime: &Runtime, approval: &Approval, mut next: impl AsyncFnMut() -> Option<String>) {
+pub(crate) async fn ask_by(
+    runtime: &Runtime,
+    approval: &Approval,
+    mut next: impl AsyncFnMut() -> Option<String>,
+) -> Asked {
     let request = ApprovalRequest::of(approval);
     note(&request.text());
     let can_be_always = !request.grants().is_empty();
@@ -62,9 +78,10 @@ pub(crate) async fn ask_by(runtime: &Runtime, approval: &Approval, mut next: imp
             ("y" | "yes", _) => Answer::AllowOnce,
             ("a" | "always", _) if can_be_always => Answer::AllowAlways,
             ("n" | "no" | "", _) => Answer::Deny,
+            ("/stop", _) => return Asked::Stop,
             (_, Ok(count)) if count > 0 && approval.run.is_some() => Answer::AllowNext(count),
             _ => {
-                note("please answer with one of these");
+                note("please answer with y, n, or another of these; /stop or Ctrl-C stops it");
                 continue;
             }
         };
@@ -73,6 +90,6 @@ pub(crate) async fn ask_by(runtime: &Runtime, approval: &Approval, mut next: imp
             Ok(false) => note("it was answered elsewhere before"),
             Err(error) => note(&format!("error: the answer could not be stored: {}", chain(&error))),
         }
-        return;
+        return Asked::Settled;
     }
 }

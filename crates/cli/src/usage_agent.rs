@@ -39,7 +39,7 @@ pub(crate) struct AgentArguments {
     #[arg(long = "continue", conflicts_with_all = ["message", "files", "key", "client_tools"])]
     pub goes_on: bool,
     /// The result of a call of a client tool: JSON, or a file with it
-    #[arg(long = "result", value_name = "CALL=JSON|@FILE", requires = "goes_on")]
+    #[arg(long = "result", value_name = "CALL=JSON|@FILE", requires = "goes_on", conflicts_with = "message")]
     pub results: Vec<String>,
     /// A JSON file with tools that you execute yourself: [{name, description, parameters}]
     #[arg(long, value_name = "FILE")]

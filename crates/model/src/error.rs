@@ -143,8 +143,9 @@ impl ErrorKind {
             }
             Self::Network => "check the provider's `baseUrl` and the network",
             Self::Idle => "raise `timeoutSeconds` of the provider if its model is slow",
-            Self::CutOff | Self::Malformed => {
-                "try again; if it stays so, check that `api` is the format of this provider"
+            Self::CutOff => "try again; if it stays so, check the network and the provider's `baseUrl`",
+            Self::Malformed => {
+                "try again, or ask another model; if it stays so, check that `api` is the format of this provider"
             }
             Self::TooLarge => "ask for less, or lower `maxTokens`",
             Self::Surface => "look for settings or hooks that add tools to the request",

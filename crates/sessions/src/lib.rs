@@ -32,6 +32,7 @@ const MOST_KEY: usize = 512;
 pub fn key_complaint(key: &str) -> Option<&'static str> {
     match key {
         "" => Some("is empty: name the session"),
+        key if key.trim().is_empty() => Some("is blank: name the session"),
         key if key.len() > MOST_KEY => Some("is longer than 512 bytes"),
         key if key.chars().any(char::is_control) => Some("has control characters in it, which no terminal could show"),
         _ => None,

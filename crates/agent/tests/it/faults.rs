@@ -42,7 +42,8 @@ async fn a_store_that_is_locked_for_seconds_costs_nothing_but_time() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_new_messages_and_holds_up_the_run_until_there_is_room() {
-    let world = world(&conversation(&[calls(&[("gate", 1)]), text("Done.")]), "");
+    let answer = "Done.".repeat(60_000);
+    let world = world(&conversation(&[calls(&[("gate", 1)]), text(&answer)]), "");
     let run = world.send("Do it.").await;
     within(async {
         while world.begun.load(std::sync::atomic::Ordering::SeqCst) == 0 {
@@ -55,9 +56,14 @@ async fn a_full_disk_refuses_new_messages_and_holds_up_the_run_until_there_is_ro
     let long = "x".repeat(200_000);
     let refused = world.agent.submit(USER, &world.key(), Request::new(long.clone()), None).await.unwrap_err();
     assert!(matches!(refused, AgentError::Store(_)) && refused.to_string().contains("full"), "{refused}");
-    store.limit_pages(1_000_000).unwrap();
+    // The answer has no room either: that is told, and tried again.
+    let mut trouble = world.agent.trouble();
     world.gate.add_permits(1);
-    assert_eq!(world.outcome(&run).await.text(), "Done.");
+    let told = within(trouble.wait_for(Option::is_some)).await.unwrap().clone();
+    assert!(told.as_ref().unwrap().contains("full"), "{told:?}");
+    store.limit_pages(1_000_000).unwrap();
+    assert_eq!(world.outcome(&run).await.text(), answer);
+    assert_eq!(*trouble.borrow(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -78,6 +78,19 @@ async fn a_new_conversation_begins_before_what_is_queued() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_text_after_new_is_the_first_message_of_the_new_conversation() {
+    let script = conversation(&[calls(&[("gate", 1)]), text("Done."), text("Done too.")]);
+    let world = world(&script, "session: { writeLock: { acquireTimeoutMs: 2000 } }");
+    world.send("Begin.").await;
+    world.busy(1).await;
+    let queued = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("And?") }).await;
+    let first = world.send("/new Hello.").await;
+    world.gate.add_permits(10);
+    assert_eq!((world.outcome(&first).await.status, world.outcome(&queued).await.status), (Status::Ok, Status::Ok));
+    assert_eq!(world.entries().await[0], "user: Hello.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_command_that_is_sent_twice_under_one_id_is_obeyed_once() {
     let world = world(&conversation(&[text("One."), text("Two.")]), "");
     assert_eq!(world.ask("Hello.").await.text(), "One.");

@@ -113,6 +113,20 @@ async fn a_tool_of_the_sender_suspends_the_run_until_its_result_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_tool_of_the_sender_with_the_name_of_another_tool_is_refused() {
+    for code_mode in [false, true] {
+        let world = world(&conversation(&[text("Never.")]), &format!("tools: {{ codeMode: {code_mode} }}"));
+        let tool =
+            ClientTool { name: "mark".into(), description: String::new(), parameters: json!({ "type": "object" }) };
+        let run = world.submit(Request { client_tools: vec![tool], ..Request::new("Mark.") }).await;
+        let outcome = world.outcome(&run).await;
+        let error = outcome.error.unwrap();
+        assert!(error.contains("mark has the name of plugin:test:mark: give it another name"), "{error}");
+        assert_eq!(world.server.requests().len(), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_waits_for_a_person_does_not_expire() {
     let exec =
         "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: 'await tools.mark({ n: 1 }); return 1' } } }] }";

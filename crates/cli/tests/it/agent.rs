@@ -104,7 +104,12 @@ fn a_question_ends_the_command_with_3_and_another_command_goes_on() {
     let approval = document["approvals"][0]["approvalId"].as_str().unwrap().to_owned();
     // A message behind it waits too.
     let (code, waiting) = home.json(&["agent", "-m", "And then?", "--json"]);
-    assert_eq!((code, &waiting["runId"]), (3, &document["runId"]), "it tells what it waits behind");
+    assert_eq!((code, &waiting["waitsBehind"]), (3, &document["runId"]), "{waiting}");
+    assert_ne!(waiting["runId"], document["runId"]);
+    assert_eq!(waiting["agentId"], "main");
+    // A command needs no run, so it has its answer at once.
+    let (code, out, _) = home.run(&["agent", "-m", "/status"]);
+    assert!(code == 0 && out.contains("waiting for an answer, 1 queued"), "{out}");
     let (code, out, _) = home.run(&["approvals", "allow", &approval]);
     assert_eq!(code, 0);
     assert!(out.contains("continue with: pincer agent --session main --continue"), "{out}");
@@ -122,6 +127,8 @@ fn a_person_at_the_terminal_is_asked_there() {
     let (code, shown) = home.on_a_terminal("y", &["agent", "-m", "Remove it."]);
     assert_eq!(code, 0, "{shown}");
     assert!(shown.contains("rm -f nothing") && shown.contains("Hello there."), "{shown}");
+    let (code, shown) = home.on_a_terminal("/stop", &["agent", "-m", "Remove it.", "--session", "other"]);
+    assert!(code == 1 && shown.contains("the run was stopped"), "{shown}");
 }
 
 #[test]
@@ -191,7 +198,9 @@ fn a_tool_of_the_caller_is_answered_by_another_command() {
         json!([{ "callId": "c1", "name": "ask_user", "arguments": { "question": "Which?" } }])
     );
     let (code, _, err) = home.run(&["agent", "--continue", "--result", "c9=1"]);
-    assert!(code == 1 && err.contains("client call c9"), "{err}");
+    assert!(code == 2 && err.contains("has no call c9 for you. It has: c1"), "{err}");
+    let (code, _, err) = home.run(&["agent", "-m", "More.", "--result", "c1=1"]);
+    assert!(code == 2 && err.contains("--result"), "{err}");
     let (code, _, err) = home.run(&["agent", "--continue", "--result", "c1={"]);
     assert!(code == 2 && err.contains("not JSON"), "{err}");
     let (code, document) = home.json(&["agent", "--continue", "--result", "c1={\"answer\":\"blue\"}", "--json"]);

@@ -55,7 +55,7 @@ fn each_failure_has_its_remedy_and_no_key_in_it() {
         ("{ status: 404 }", "not_found", "pincer models list"),
         ("{ status: 429 }", "rate_limit", "add another key"),
         ("{ status: 503 }", "overloaded", "try again later"),
-        ("{ parts: [{ text: 'x' }], wire: { truncateAfter: 10 } }", "cut_off", "check that `api`"),
+        ("{ parts: [{ text: 'x' }], wire: { truncateAfter: 10 } }", "cut_off", "check the network"),
         (
             "{ recorded: { status: 200, headers: { 'content-type': 'text/html' }, body: 'x' } }",
             "malformed",

@@ -1,7 +1,7 @@
 //! Draws what happens in a run: the answer on standard output as it comes, calls on standard error, nested ones under the line of the
 //! program that made them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, IsTerminal, Write};
 
 use pincer_agent::{AgentEvent, Stream};
@@ -28,6 +28,8 @@ pub(crate) struct Drawing {
     programs: HashMap<String, Vec<String>>,
     /// The line of a program whose calls were drawn last.
     last_line: Option<(String, u64)>,
+    /// The calls that were drawn.
+    drawn: HashSet<String>,
     results: Results,
     is_traced: bool,
 }
@@ -48,6 +50,7 @@ impl Drawing {
             is_in_line: false,
             programs: HashMap::new(),
             last_line: None,
+            drawn: HashSet::new(),
             results: Results::Errors,
             is_traced: false,
         }
@@ -84,8 +87,12 @@ impl Drawing {
 
     fn text(&mut self, event: &AgentEvent) {
         let delta = event.text("delta");
-        // A reply that is void, or told again as a whole, has been drawn in part: what follows is on a new line.
-        if event.data.get("replace").and_then(Value::as_bool) == Some(true) && self.is_in_line {
+        // A reply that is void, or told again as a whole, has been drawn in part. What follows is on a new line, as every reply is.
+        let is_replaced = event.data.get("replace").and_then(Value::as_bool) == Some(true);
+        if is_replaced && delta.is_empty() && self.is_in_line {
+            self.rest();
+            note("(the reply broke off, and the model is asked again)");
+        } else if is_replaced || delta == event.text("text") {
             self.rest();
         }
         if delta.is_empty() {
@@ -117,6 +124,8 @@ impl Drawing {
     fn call(&mut self, event: &AgentEvent) {
         let (id, name) = (event.text("toolCallId"), event.text("name"));
         match (event.phase(), event.data.get("parentToolCallId").and_then(Value::as_str)) {
+            // A run that goes on after a wait begins its open calls again.
+            ("start", None) if !self.drawn.insert(id.to_owned()) => {}
             ("start", None) => {
                 self.rest();
                 let code = event.data.get("args").and_then(|args| args.get("code")).and_then(Value::as_str);

@@ -40,7 +40,12 @@ pub(crate) fn request(arguments: &AgentArguments) -> Result<Request, String> {
     }
     if let Some(file) = &arguments.client_tools {
         let bytes = read(file)?;
-        request.client_tools = tools(&bytes).map_err(|error| format!("{}: {error}", file.display()))?;
+        request.client_tools = tools(&bytes).map_err(|error| {
+            format!(
+                "{}: {error}. It must be a list: [{{\"name\": …, \"description\": …, \"parameters\": {{…}}}}]",
+                file.display()
+            )
+        })?;
     }
     Ok(request)
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use pincer_agent::{Agent, AgentError, AgentEvent, QueueMode, Request, RunOutcome, Status};
 use pincer_runtime::{EngineStart, ModelSetup, Principal, Runtime, RuntimeOptions};
 use pincer_store::{
-    AgentRun, AgentRunId, AgentRunState, AgentRuns, ApprovalState, Approvals, Leases, SessionKey, Sessions,
+    AgentRun, AgentRunId, AgentRunState, AgentRuns, ApprovalState, Approvals, ClientCalls, Leases, SessionKey, Sessions,
 };
 
-use crate::asking::{ask_by, next_line, somebody_is_here};
+use crate::asking::{Asked, ask_by, next_line, somebody_is_here};
 use crate::interrupt::{Interrupted, Interruptions};
 use crate::opened::{options, told};
 use crate::print::{chain, line, note, streamed};
@@ -108,7 +108,10 @@ impl Here {
         let before = self.open_runs().await?;
         let run = self.submit(request, arguments.key.clone()).await?;
         self.agent.work_until(&self.user, &self.key, &run);
+        // A message that is a command alone has its answer already.
+        let is_answered = self.agent.run(&self.user, &run).await.is_ok_and(|run| run.state == AgentRunState::Done);
         if form == Form::Text
+            && !is_answered
             && let Some(code) = self.follow_all(&before, &run).await?
         {
             return Ok(code);
@@ -167,6 +170,13 @@ impl Here {
                 note(&format!("error: {error}"));
                 WRONG_USAGE
             })?;
+            let calls = self.agent.runtime().store().client_calls(&run.id).await.unwrap_or_default();
+            if !calls.iter().any(|known| known.id == call) {
+                let open: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
+                let open = if open.is_empty() { "none".to_owned() } else { open.join(", ") };
+                note(&format!("error: the run {} has no call {call} for you. It has: {open}", run.id));
+                return Err(WRONG_USAGE);
+            }
             let given = self.agent.answer_client(&self.user, &run.id, &call, Ok(value)).await;
             match given {
                 Ok(true) => {}
@@ -272,6 +282,7 @@ impl Here {
         let failed = |error: AgentError| refused(&error);
         // Runs before it in the queue may have to be answered first.
         let mut reader = self.agent.events(&self.user, run, 1).await.map_err(failed)?;
+        let (mut trouble, mut last_trouble) = (self.agent.trouble(), None);
         loop {
             let outcome = async {
                 // Its own outcome, or that of the run it waits behind.
@@ -289,6 +300,14 @@ impl Here {
                         Ok(None) => break outcome.await,
                         Err(error) => return Err(refused(&error.into())),
                     },
+                    Ok(()) = trouble.changed() => {
+                        let told = trouble.borrow_and_update().clone();
+                        if let Some(told) = told.filter(|told| last_trouble.as_ref() != Some(told)) {
+                            drawing.rest();
+                            note(&format!("the store does not take what is to be stored, and it is tried again: {told}"));
+                            last_trouble = Some(told);
+                        }
+                    }
                     outcome = &mut outcome => break outcome,
                 }
             };
@@ -312,7 +331,12 @@ impl Here {
                 if let Ok(approval) = runtime.store().approval(&question.approval_id).await
                     && approval.state == ApprovalState::Pending
                 {
-                    ask_by(runtime, &approval, async || self.typed("").await).await;
+                    let asked = ask_by(runtime, &approval, async || self.typed("").await).await;
+                    if asked == Asked::Stop {
+                        let waits = outcome.waits_behind.as_ref().unwrap_or(run);
+                        self.agent.stop(&self.user, waits).await.map_err(failed)?;
+                        break;
+                    }
                 }
             }
             self.agent.engage(&self.user, &self.key);
@@ -326,8 +350,10 @@ impl Here {
             if own.state == AgentRunState::Queued {
                 let open = self.agent.runtime().store().open_runs(&self.user, &self.key).await?;
                 if let Some(first) = open.iter().find(|other| other.state == AgentRunState::Waiting) {
-                    let outcome = self.agent.outcome(&self.user, &first.id).await?;
+                    let mut outcome = self.agent.outcome(&self.user, &first.id).await?;
                     if outcome.status == Status::Waiting {
+                        outcome.waits_behind = Some(std::mem::replace(&mut outcome.run_id, run.clone()));
+                        outcome.result = Default::default();
                         return Ok(outcome);
                     }
                 }
@@ -339,7 +365,12 @@ impl Here {
     /// Stops a run because the person at the keyboard wants it.
     async fn stop(&self, run: &AgentRunId, form: Form) -> Result<u8, u8> {
         if let Err(error) = self.agent.stop(&self.user, run).await {
-            return Err(refused(&error));
+            refused(&error);
+            note(&format!(
+                "the run is left where it is: continue it with pincer agent --session {} --continue",
+                self.key
+            ));
+            return Ok(INTERRUPTED);
         }
         match tokio::time::timeout(STOPPING, self.agent.outcome(&self.user, run)).await {
             Ok(Ok(outcome)) => {
@@ -361,20 +392,36 @@ impl Here {
             return;
         }
         match outcome.status {
-            Status::Ok if !has_shown => line(&outcome.text()),
-            Status::Ok => {}
+            Status::Ok => {
+                if !has_shown {
+                    line(&outcome.text());
+                }
+                if outcome.stop_reason.as_deref() == Some("length") {
+                    note(
+                        "the reply ends here because it is as long as the model may write: raise `maxTokens`, or ask it to go on",
+                    );
+                }
+            }
             Status::Waiting => {
-                note(&format!("the run {} waits:", outcome.run_id));
+                match &outcome.waits_behind {
+                    Some(first) => note(&format!(
+                        "the message is accepted as {} and queued behind the run {first}, which waits:",
+                        outcome.run_id
+                    )),
+                    None => note(&format!("the run {} waits:", outcome.run_id)),
+                }
                 for question in &outcome.approvals {
                     note(&format!(
                         "  {} needs an answer: pincer approvals allow {} (or deny)",
                         question.tool, question.approval_id
                     ));
                 }
+                let mut results = String::new();
                 for call in &outcome.client_calls {
-                    note(&format!("  {} {} needs a result: --result {}=JSON", call.name, call.arguments, call.call_id));
+                    note(&format!("  {} {} needs the result of {}", call.name, call.arguments, call.call_id));
+                    results.push_str(&format!(" --result {}=JSON", call.call_id));
                 }
-                note(&format!("continue with: pincer agent --session {} --continue", self.key));
+                note(&format!("continue with: pincer agent --session {} --continue{results}", self.key));
             }
             Status::Error | Status::Timeout => {
                 note(&format!("error: {}", outcome.error.as_deref().unwrap_or("it failed")));
