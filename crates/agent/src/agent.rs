@@ -1,6 +1,7 @@
 //! The agent: takes messages, and sees to it that they are answered.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use pincer_runtime::{ModelSetup, Runtime};
@@ -100,6 +101,7 @@ impl Agent {
             return match accepted {
                 Accepted::Different(run) => Err(AgentError::Different { session: key.clone(), run }),
                 _ => {
+                    self.limit_to(user, key, &run.id);
                     inner.engage(user, key);
                     Ok(repeated)
                 }
@@ -143,6 +145,7 @@ impl Agent {
             // The message is accepted all the same.
             tracing::warn!(run = %run.id, "the run before it could not be stopped: {error}");
         }
+        self.limit_to(user, key, &run.id);
         inner.engage(user, key);
         inner.forget_old_sessions();
         let (run_id, accepted_at) = (run.id, run.created_at);
@@ -152,6 +155,17 @@ impl Agent {
     /// Sees to it that this process works on a session until all its runs have ended.
     pub fn engage(&self, user: &str, key: &SessionKey) {
         self.0.engage(user, key);
+    }
+
+    /// Has this process work on no message behind those that it accepts itself from now on.
+    pub fn end_with_own_messages(&self) {
+        self.0.ends_with_its_own.store(true, Ordering::SeqCst);
+    }
+
+    fn limit_to(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
+        if self.0.ends_with_its_own.load(Ordering::SeqCst) {
+            self.0.work_until(user, key, run);
+        }
     }
 
     /// Has this process work on a session no further than this run. A process that ends with a run of its own must not begin the next

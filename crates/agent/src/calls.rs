@@ -43,6 +43,8 @@ struct Planned {
     seq: u32,
     /// It is not made: this is told instead.
     told: Option<CallResult>,
+    /// Another process may have begun with it.
+    is_recovered: bool,
 }
 
 impl Turn {
@@ -136,7 +138,7 @@ impl Turn {
                 }
                 () => None,
             };
-            planned.push(Planned { open: call, seq, told });
+            planned.push(Planned { open: call, seq, told, is_recovered });
         }
         Ok(planned)
     }
@@ -175,15 +177,15 @@ impl Turn {
 
     /// Makes a call and stores its result. Returns what it waits for, if it waits.
     async fn make(&self, planned: Planned, reply: u32) -> Result<Option<Waits>, Lost> {
-        let Planned { open, seq, told } = planned;
+        let Planned { open, seq, told, is_recovered } = planned;
         let name = &open.call.name;
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
         self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
         let end = match (told, self.surface.meaning(name)) {
             (Some(told), _) => CallEnd::Settled(told, Vec::new()),
-            (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply)).await,
-            (None, Some(Meaning::Wait)) => Box::pin(self.wait(&open, reply)).await,
+            (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply, is_recovered)).await,
+            (None, Some(Meaning::Wait)) => Box::pin(self.wait(&open, reply, is_recovered)).await,
             (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id.clone())).await,
             (None, None) => CallEnd::error(self.unknown(name)),
         };

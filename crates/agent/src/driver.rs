@@ -124,7 +124,8 @@ async fn fail_broken(agent: &Arc<Inner>, user: &str, key: &SessionKey) -> Result
         && let Some((run, lane)) = taken(agent, *run, &session).await?
     {
         let request = Request::parse(&run.request).unwrap_or_default();
-        fail(&run, &request, &lane, &AgentError::Broken(run.id.clone()), agent).await;
+        // What could not be stored is tried again with the next look at the session.
+        let _ = fail(&run, &request, &lane, &AgentError::Broken(run.id.clone()), agent).await;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! What all parts of an agent share: the sessions that this process works on, the runs that go on here, and the watch over both.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,8 @@ pub(crate) struct Inner {
     pub trouble: watch::Sender<Option<String>>,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
+    /// This process works on its own messages, and on those before them, but on none behind them.
+    pub ends_with_its_own: AtomicBool,
     /// The last run of a session that this process works on, if not all of them.
     last: Mutex<HashMap<(String, SessionKey), AgentRunId>>,
     /// Sessions whose runs wait, and which this process is to go on with.
@@ -101,6 +103,7 @@ impl Inner {
             trouble: watch::Sender::new(None),
             drivers: Mutex::default(),
             live: Mutex::default(),
+            ends_with_its_own: AtomicBool::new(false),
             last: Mutex::default(),
             resting: Mutex::default(),
             held: Mutex::default(),

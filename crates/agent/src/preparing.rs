@@ -17,7 +17,7 @@ use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
 use crate::event::Happening;
 use crate::inner::Inner;
-use crate::lane::{Lane, Step};
+use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::prompt;
 use crate::request::Request;
@@ -78,19 +78,26 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
         prepared = prepared(&claimed, session) => Some(prepared),
     };
     match prepared {
-        None => claimed.stopped(None).await.unwrap_or(Left::Lost),
+        None => match claimed.stopped(None).await {
+            Ok(left) => left,
+            Err(Lost::Refused(error)) => give_up(&claimed, &error.into()).await,
+            Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
+        },
         Some(Ok(Prepared { scope, surface, mut plan, thinking, system })) => {
             // One beyond what a clock can tell is none.
             plan.deadline = Instant::now().checked_add(left);
             Turn { claimed, scope, surface, plan, thinking, system }.work().await
         }
-        Some(Err(error)) => {
-            let Claimed { run, request, lane, agent, .. } = &claimed;
-            match failed(run, request, lane, &error, agent).await.is_zero() {
-                true => Left::Ended,
-                false => Left::Lost,
-            }
-        }
+        Some(Err(error)) => give_up(&claimed, &error).await,
+    }
+}
+
+/// Ends a run that cannot go on.
+async fn give_up(claimed: &Claimed, error: &AgentError) -> Left {
+    let Claimed { run, request, lane, agent, .. } = claimed;
+    match failed(run, request, lane, error, agent).await.is_zero() {
+        true => Left::Ended,
+        false => Left::Lost,
     }
 }
 
@@ -102,8 +109,10 @@ async fn failed(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentErr
         tracing::warn!(run = %run.id, "the run cannot go on yet and is tried again: {busy}");
         return TRY_AGAIN;
     }
-    fail(run, request, lane, error, agent).await;
-    Duration::ZERO
+    match fail(run, request, lane, error, agent).await {
+        Ok(()) => Duration::ZERO,
+        Err(_) => TRY_AGAIN,
+    }
 }
 
 /// Reads what is stored of a run.
@@ -198,7 +207,13 @@ async fn nested(agent: &Inner, run: &AgentRun, session: &Session) -> Result<Hash
 }
 
 /// Ends a run that cannot begin, or cannot go on.
-pub(crate) async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentError, agent: &Inner) {
+pub(crate) async fn fail(
+    run: &AgentRun,
+    request: &Request,
+    lane: &Lane,
+    error: &AgentError,
+    agent: &Inner,
+) -> Result<(), Lost> {
     let programs = agent.programs(&run.id).await;
     let told = pincer_runtime::chain(error);
     let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
@@ -214,8 +229,19 @@ pub(crate) async fn fail(run: &AgentRun, request: &Request, lane: &Lane, error: 
         synced: true,
         ..Step::default()
     };
-    match lane.commit(step, &agent.closing).await {
-        Ok(_) => agent.end_programs(&programs).await,
-        Err(lost) => tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}"),
+    let mut stored = lane.commit(step, &agent.closing).await;
+    if let Err(Lost::Refused(_)) = &stored {
+        // The least that there is to say of it: its session must be free again.
+        let (state, result) = (Some(AgentRunState::Failed), Some(outcome.to_json().into()));
+        stored =
+            lane.commit(Step { state, result, release: true, synced: true, ..Step::default() }, &agent.closing).await;
     }
+    match stored {
+        Ok(_) => agent.end_programs(&programs).await,
+        Err(lost) => {
+            tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
+            return Err(lost);
+        }
+    }
+    Ok(())
 }

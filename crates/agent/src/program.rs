@@ -26,7 +26,7 @@ const MOST_KEPT: usize = 8 << 10;
 
 impl Turn {
     /// Runs a program, or goes on with the one that this call has begun.
-    pub(crate) async fn exec(&self, open: &OpenCall, seq: u32, reply: u32) -> CallEnd {
+    pub(crate) async fn exec(&self, open: &OpenCall, seq: u32, reply: u32, is_recovered: bool) -> CallEnd {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let input = match ExecInput::parse(&arguments) {
             Ok(input) => input,
@@ -46,7 +46,7 @@ impl Turn {
                 Ok(input) => Box::pin(self.agent.runtime.exec(&scope, input)).await,
                 Err(run_id) => Box::pin(self.agent.runtime.wait(&scope, &WaitInput { run_id })).await,
             };
-            let result = if self.is_recovered { self.past_closing(&scope, result, &mut output).await } else { result };
+            let result = if is_recovered { self.past_closing(&scope, result, &mut output).await } else { result };
             self.past_people(&scope, result, seq, &mut output).await
         };
         let ended = listening.during(driving).await;
@@ -61,7 +61,7 @@ impl Turn {
     }
 
     /// Continues a program that is suspended, for a model that asks for it.
-    pub(crate) async fn wait(&self, open: &OpenCall, reply: u32) -> CallEnd {
+    pub(crate) async fn wait(&self, open: &OpenCall, reply: u32, is_recovered: bool) -> CallEnd {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let input = match WaitInput::parse(&arguments) {
             Ok(input) => input,
@@ -73,7 +73,7 @@ impl Turn {
         let program = input.run_id.clone();
         let parked = self.state().detail.programs.iter().find(|parked| parked.seq == seq).cloned();
         // One that was suspended within this call has told what it had to tell.
-        let may_be_untold = self.is_recovered && parked.is_none();
+        let may_be_untold = is_recovered && parked.is_none();
         let mut output = parked.map(|parked| parked.output).unwrap_or_default();
         let driving = async {
             let untold = if may_be_untold { self.untold(&program).await } else { None };

@@ -61,7 +61,10 @@ impl Turn {
             Err(Lost::Unstored(error)) => tracing::warn!(run = %self.run.id, "not stored: {error}"),
             Err(Lost::Refused(error)) => {
                 tracing::error!(run = %self.run.id, "refused by the store, so the run ends: {error}");
-                fail(&self.run, &self.request, &self.lane, &AgentError::Store(error), &self.agent).await;
+                let failed = fail(&self.run, &self.request, &self.lane, &AgentError::Store(error), &self.agent).await;
+                if failed.is_ok() {
+                    return Left::Ended;
+                }
             }
         }
         Left::Lost

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use pincer_agent::{Agent, Request, RunOutcome, Status};
+use pincer_agent::{Agent, ClientTool, Request, RunOutcome, Status};
 use pincer_catalog::{Entry, Flags};
 use pincer_config::Loaded;
 use pincer_runtime::{BuiltIn, EngineStart, ModelSetup, Runtime, RuntimeOptions};
@@ -70,7 +70,10 @@ async fn work(place: &Path) {
     }));
     let agent = Agent::new(Arc::clone(&runtime), models);
     let key = KEY.into();
-    let run = agent.submit(USER, &key, Request::new("Do it."), Some("the-one".into())).await.expect("accepted").run_id;
+    let (name, description) = ("choose".to_owned(), "Asks the sender.".to_owned());
+    let choose = ClientTool { name, description, parameters: json!({ "type": "object" }) };
+    let request = Request { client_tools: vec![choose], ..Request::new("Do it.") };
+    let run = agent.submit(USER, &key, request, Some("the-one".into())).await.expect("accepted").run_id;
     let outcome: RunOutcome = loop {
         let outcome = agent.outcome(USER, &run).await.expect("an outcome");
         if outcome.status != Status::Waiting {
@@ -78,6 +81,10 @@ async fn work(place: &Path) {
         }
         for question in &outcome.approvals {
             agent.answer(&question.approval_id, Answer::AllowOnce, "a person").await.expect("answered");
+        }
+        for call in &outcome.client_calls {
+            // Another process may have answered it, and the run may have ended since.
+            let _ = agent.answer_client(USER, &run, &call.call_id, Ok(json!("blue"))).await;
         }
     };
     agent.close().await;

@@ -20,6 +20,8 @@ use scenes::SCENES;
 /// Kills at random moments in a usual test run.
 const USUAL_KILLS: u64 = 24;
 const USUAL_SEED: u64 = 17;
+/// Pairs of processes in a usual test run.
+const USUAL_PAIRS: u64 = 12;
 
 /// Is what the parent starts: see [`child`].
 #[test]
@@ -55,15 +57,7 @@ fn whatever_commit_a_process_dies_at_the_next_one_brings_the_run_to_its_end() {
 
 #[test]
 fn whenever_processes_are_killed_the_run_comes_to_its_end() {
-    let number = |name: &str, usual: u64| {
-        std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
-    };
-    let (kills, mut seed) = (number("CRASH_KILLS", USUAL_KILLS), number("CRASH_SEED", USUAL_SEED));
-    let mut random = move |below: u64| {
-        // A linear congruence is random enough for moments.
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let (kills, mut random) = (number("CRASH_KILLS", USUAL_KILLS), moments());
     let (mut done, mut landed) = (0, 0);
     while done < kills {
         let scene = &SCENES[random(SCENES.len() as u64) as usize];
@@ -77,4 +71,30 @@ fn whenever_processes_are_killed_the_run_comes_to_its_end() {
         judge::check(scene, &place, "killed at random");
     }
     println!("{done} kills, {landed} of them in the middle of a run");
+}
+
+#[test]
+fn two_processes_that_share_a_run_and_die_bring_it_to_its_end() {
+    let (pairs, mut random) = (number("CRASH_PAIRS", USUAL_PAIRS), moments());
+    for _ in 0..pairs {
+        let scene = &SCENES[random(SCENES.len() as u64) as usize];
+        let place = Place::new(scene);
+        place.run_two_and_kill(random(40), [random(120), random(120)]);
+        place.run(None);
+        judge::check(scene, &place, "two processes");
+    }
+}
+
+fn number(name: &str, usual: u64) -> u64 {
+    std::env::var(name).ok().map_or(usual, |text| text.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
+/// Returns moments that depend on the seed alone.
+fn moments() -> impl FnMut(u64) -> u64 {
+    let mut seed = number("CRASH_SEED", USUAL_SEED);
+    move |below| {
+        // A linear congruence is random enough for moments.
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    }
 }

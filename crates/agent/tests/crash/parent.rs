@@ -98,6 +98,20 @@ impl Place {
         names.iter().map(count).sum()
     }
 
+    /// Runs two processes at once, the second a while after the first, and kills each after so many milliseconds.
+    pub(crate) fn run_two_and_kill(&self, between: u64, after: [u64; 2]) {
+        let mut first = self.start(None);
+        thread::sleep(Duration::from_millis(between));
+        let mut second = self.start(None);
+        let (soon, late) = (after[0].min(after[1]), after[0].max(after[1]));
+        let (early, later) = if after[0] <= after[1] { (&mut first, &mut second) } else { (&mut second, &mut first) };
+        thread::sleep(Duration::from_millis(soon));
+        let _ = early.kill();
+        thread::sleep(Duration::from_millis(late - soon));
+        let _ = later.kill();
+        let _ = (first.wait(), second.wait());
+    }
+
     /// Runs a process and kills it after so many milliseconds. Returns whether it was in the middle of the run.
     pub(crate) fn run_and_kill(&self, after: u64) -> bool {
         let mut child = self.start(None);

@@ -15,7 +15,7 @@ pub(crate) struct Scene {
     pub most_rows: u64,
 }
 
-pub(crate) const SCENES: [Scene; 5] = [
+pub(crate) const SCENES: [Scene; 7] = [
     Scene { name: "ten calls in one reply", config: "", script: at_once, effects: 10, most_commits: 15, most_rows: 30 },
     Scene {
         name: "ten calls one after the other",
@@ -39,6 +39,15 @@ pub(crate) const SCENES: [Scene; 5] = [
         name: "a question in a program",
         config: ASKING_IN_PROGRAM,
         script: question_in_program,
+        effects: 2,
+        most_commits: 30,
+        most_rows: 30,
+    },
+    Scene { name: "a call of the sender", config: "", script: sender, effects: 1, most_commits: 20, most_rows: 30 },
+    Scene {
+        name: "a call of the sender in a program",
+        config: CODE_MODE,
+        script: sender_in_program,
         effects: 2,
         most_commits: 30,
         most_rows: 30,
@@ -94,5 +103,15 @@ fn question() -> String {
 fn question_in_program() -> String {
     conversation(&[exec(&format!(
         "{TELLING}await tell(tools.mark({{ n: 0 }}));\nawait tell(tools.ask({{ n: 1 }}));\nreturn 'ok'"
+    ))])
+}
+
+fn sender() -> String {
+    conversation(&[format!("{{ parts: [{}, {}] }}", call("mark", 0), call("choose", 1))])
+}
+
+fn sender_in_program() -> String {
+    conversation(&[exec(&format!(
+        "{TELLING}await tell(tools.mark({{ n: 0 }}));\nawait tell(tools.choose({{}}));\nawait tell(tools.mark({{ n: 1 }}));\nreturn 'ok'"
     ))])
 }

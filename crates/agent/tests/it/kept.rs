@@ -162,6 +162,12 @@ async fn a_process_leaves_the_runs_behind_its_last_one_to_others() {
     let behind = world.submit(Request { queue: Some(QueueMode::Followup), ..Request::new("b") }).await;
     world.gate.add_permits(1);
     assert_eq!(world.outcome(&run).await.text(), "One.");
+    // A driver that goes on would have begun with it long before.
+    for _ in 0..500 {
+        tokio::task::yield_now().await;
+        let behind = world.agent.run(USER, &behind).await.unwrap();
+        assert_eq!((behind.state, behind.generation), (pincer_store::AgentRunState::Queued, 0));
+    }
     world.agent.close().await;
     assert_eq!(world.server.requests().len(), 2);
     let other = world.another();

@@ -121,6 +121,22 @@ fn a_question_ends_the_command_with_3_and_another_command_goes_on() {
 }
 
 #[test]
+fn a_message_that_comes_before_what_is_queued_is_answered_at_once() {
+    for (message, queue) in [("/new Hello.", "followup"), ("Hello.", "interrupt")] {
+        let server = served(&[COMMAND, HELLO, AGAIN]);
+        let home = home(&server, "");
+        assert_eq!(home.run(&["agent", "-m", "Remove it."]).0, 3);
+        let (code, _, err) = home.run(&["agent", "-m", "And then?"]);
+        assert!(code == 3 && err.contains("your message is accepted as ar_"), "{err}");
+        let (code, _, err) = home.run(&["agent", "-m", message, "--queue", queue]);
+        // It begins the conversation anew, or goes on with it: the first reply asks again.
+        assert!(code == 3 || code == 0, "{err}");
+        let (_, runs) = home.json(&["sessions", "list", "--json"]);
+        assert_eq!(runs[0]["queued"], 1, "the message before it is still queued: {runs}");
+    }
+}
+
+#[test]
 fn a_person_at_the_terminal_is_asked_there() {
     let server = served(&[COMMAND, HELLO]);
     let home = home(&server, "");

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_agent::{Agent, AgentError, AgentEvent, QueueMode, Request, RunOutcome, Status};
+use pincer_agent::{Agent, AgentError, AgentEvent, QueueMode, Request, RunOutcome, Status, WaitStatus};
 use pincer_runtime::{EngineStart, ModelSetup, Principal, Runtime, RuntimeOptions};
 use pincer_store::{
     AgentRun, AgentRunId, AgentRunState, AgentRuns, ApprovalState, Approvals, ClientCalls, Leases, SessionKey, Sessions,
@@ -25,6 +25,8 @@ use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, state, to
 use drawing::Drawing;
 use typing::Typing;
 
+/// Longer than any run takes.
+const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// How long a run that is stopped has to end.
 const STOPPING: Duration = Duration::from_secs(10);
 
@@ -105,29 +107,53 @@ impl Here {
             WRONG_USAGE
         })?;
         let request = self.behind_what_waits(request).await;
-        let before = self.open_runs().await?;
+        self.agent.end_with_own_messages();
         let run = self.submit(request, arguments.key.clone()).await?;
-        self.agent.work_until(&self.user, &self.key, &run);
-        // A message that is a command alone has its answer already.
-        let is_answered = self.agent.run(&self.user, &run).await.is_ok_and(|run| run.state == AgentRunState::Done);
-        if form == Form::Text
-            && !is_answered
-            && let Some(code) = self.follow_all(&before, &run).await?
-        {
-            return Ok(code);
+        // A message that is a command alone, or that is sent again, may have its answer already.
+        if form == Form::Text && !self.is_over(&run).await {
+            let open = self.open_runs().await?;
+            if let Some(code) = self.follow_all(&open, &run).await? {
+                self.leave_behind(&run, code).await;
+                return Ok(code);
+            }
         }
         self.follow(&run, form).await
     }
 
-    /// Follows the runs before one, of which a person wants to see the answers too. Returns a code if one of them waits or was stopped.
-    async fn follow_all(&self, runs: &[AgentRun], before: &AgentRunId) -> Result<Option<u8>, u8> {
-        for run in runs.iter().filter(|run| run.id != *before) {
+    /// Says what becomes of a message whose command ends before its run has begun.
+    async fn leave_behind(&self, run: &AgentRunId, code: u8) {
+        if code == INTERRUPTED {
+            let stopped = self.agent.stop(&self.user, run).await;
+            note(if stopped.is_ok() { "your message was taken back" } else { "your message stays in the queue" });
+            return;
+        }
+        note(&format!(
+            "your message is accepted as {run} and stays queued: pincer agent --session {} --continue answers it",
+            self.key
+        ));
+    }
+
+    /// Returns whether a run, or the run that its message joined, has ended.
+    async fn is_over(&self, run: &AgentRunId) -> bool {
+        let waited = self.agent.wait(&self.user, run, Duration::ZERO).await;
+        waited.is_ok_and(|waited| matches!(waited.status, WaitStatus::Ok | WaitStatus::Error))
+    }
+
+    /// Follows the runs before the last one, of which a person wants to see the answers too. Returns a code if one of them waits or
+    /// was stopped.
+    async fn follow_all(&self, runs: &[AgentRun], last: &AgentRunId) -> Result<Option<u8>, u8> {
+        for run in runs.iter().take_while(|run| run.id != *last) {
             if self.is_worked_on_elsewhere().await {
                 return Ok(None);
             }
-            match self.follow(&run.id, Form::Text).await? {
-                DONE | FAILED => {}
-                code => return Ok(Some(code)),
+            tokio::select! {
+                biased;
+                code = self.follow(&run.id, Form::Text) => match code? {
+                    DONE | FAILED => {}
+                    code => return Ok(Some(code)),
+                },
+                // With its end this process stops working on the session.
+                _ = self.agent.wait(&self.user, last, FOREVER) => return Ok(None),
             }
         }
         Ok(None)
