@@ -27,6 +27,7 @@ fuzz_target!(|parts: (String, String, String, String, String)| {
         decided_by: None,
         created_at: 0,
         expires_at: None,
+        is_used: false,
     };
     let text = ApprovalRequest::of(&approval).text();
     let lines: Vec<&str> = text.split('\n').collect();
