@@ -108,7 +108,7 @@ impl Agent {
             };
         }
         let parsed = parsed?;
-        // What follows `/new` is the first message of the new conversation, whatever is queued.
+        // The text after `/new` is the first message of the new conversation, whatever is queued.
         let begins_anew =
             matches!(parsed.command, Some(Command::New | Command::Reset)) && !parsed.rest.trim().is_empty();
         let _held = begins_anew.then(|| inner.hold(user, key));

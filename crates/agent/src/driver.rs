@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pincer_sessions::new_session_id;
 use pincer_store::{
-    AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, EntryKind, Leases,
-    Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
+    AgentRun, AgentRunState, AgentRuns, ApprovalState, Approvals, Changes, ClientCalls, Clock, EntryKind, Fence,
+    Leases, Millis, RunChange, Session, SessionCommit, SessionKey, Sessions, StoreError, Totals,
 };
 use pincer_tools::{BoxFuture, CatchPanic};
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ async fn fail_broken(agent: &Arc<Inner>, user: &str, key: &SessionKey) -> Result
         && let Some((run, lane)) = taken(agent, *run, &session).await?
     {
         let request = Request::parse(&run.request).unwrap_or_default();
-        // What could not be stored is tried again with the next look at the session.
+        // If the store does not take it, the next look at the session tries again.
         let _ = fail(&run, &request, &lane, &AgentError::Broken(run.id.clone()), agent).await;
     }
     Ok(())
@@ -289,15 +289,14 @@ async fn begin(
         agent.ask_to_stop(&first).await?;
     }
     let run = store.agent_run(&first.id).await?;
-    let lane = Lane {
-        store: Arc::clone(store),
-        session: session.id.clone(),
-        fence,
-        run: run.id.clone(),
-        feed,
-        trouble: agent.trouble.clone(),
-    };
+    let lane = lane(agent, &session, fence, &run, feed);
     Ok(Box::pin(work(agent, run, request, lane, session, false)).await)
+}
+
+/// Returns a session in the hands of a run.
+fn lane(agent: &Inner, session: &Session, fence: Fence, run: &AgentRun, feed: Arc<Feed>) -> Lane {
+    let (store, trouble) = (Arc::clone(&agent.store), agent.trouble.clone());
+    Lane { store, session: session.id.clone(), fence, run: run.id.clone(), feed, trouble }
 }
 
 /// Returns what is told when a run begins: its settings, each by its own word, its session's, its agent's, or that for all.
@@ -371,14 +370,7 @@ async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<O
     };
     feed.committed(prepared);
     let run = store.agent_run(&run.id).await?;
-    let lane = Lane {
-        store: Arc::clone(store),
-        session: session.id.clone(),
-        fence,
-        run: run.id.clone(),
-        feed,
-        trouble: agent.trouble.clone(),
-    };
+    let lane = lane(agent, session, fence, &run, feed);
     Ok(Some((run, lane)))
 }
 

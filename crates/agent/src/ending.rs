@@ -143,7 +143,7 @@ impl Claimed {
             synced: true,
             ..Step::default()
         };
-        // What has ended is stored, however often that is tried: only the process can end this. Its programs end with it.
+        // The end is stored, however often that is tried: only the end of the process stops this. The programs end with the run.
         self.lane.commit(step, &self.agent.closing).await?;
         self.agent.end_programs(&programs).await;
         Ok(())

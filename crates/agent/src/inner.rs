@@ -41,7 +41,7 @@ pub(crate) struct Inner {
     pub leases: Arc<FileLeases>,
     pub slots: Slots,
     pub closing: CancellationToken,
-    /// What keeps the store from taking what is to be stored.
+    /// The reason why the store takes no steps of runs at the moment.
     pub trouble: watch::Sender<Option<String>>,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,

@@ -27,7 +27,7 @@ pub(crate) struct Lane {
     pub fence: Fence,
     pub run: AgentRunId,
     pub feed: Arc<Feed>,
-    /// What keeps the store from taking a step, for those who wait.
+    /// The reason why the store does not take a step, shared by all runs of the process.
     pub trouble: watch::Sender<Option<String>>,
 }
 

@@ -48,7 +48,7 @@ pub(crate) async fn ask(runtime: &Runtime, approval: &Approval) {
     }
 }
 
-/// What a person made of a question.
+/// The result of asking a person.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// The question is settled.

@@ -99,7 +99,7 @@ impl CodeMode {
         Ok(count)
     }
 
-    /// Ends these runs, whoever has them.
+    /// Ends these runs, whichever process drives them.
     pub async fn abort_runs(&self, ids: &[RunId]) -> Result<(), StoreError> {
         for id in ids {
             self.end(id).await?;

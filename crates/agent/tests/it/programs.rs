@@ -1,9 +1,13 @@
 //! Runs whose model writes programs.
 
-use pincer_agent::{Status, Stream};
-use serde_json::json;
+use pincer_agent::{Request, Status, Stream};
+use pincer_sessions::{new_entry_id, new_session_id};
+use pincer_store::{
+    Attach, Clock, EntryKind, EntryPage, NewEntry, NewSession, Safety, SessionCommit, SessionKey, Sessions,
+};
+use serde_json::{Value, json};
 
-use crate::world::{conversation, text, world};
+use crate::world::{USER, conversation, text, within, world};
 
 fn exec(code: &str) -> String {
     format!("{{ parts: [{{ call: {{ id: 'x1', name: 'exec', arguments: {{ code: {} }} }} }}] }}", json!(code))
@@ -66,4 +70,75 @@ async fn a_program_that_yields_is_continued_by_the_model_and_ends_with_the_run()
     use pincer_store::{RunState, Runs};
     let runs = store.runs(None).await.unwrap();
     assert_eq!(runs.iter().map(|run| run.state).collect::<Vec<_>>(), [RunState::Aborted]);
+}
+
+/// The calls of `exec` and `wait` with their results come to the model byte for byte as before, however its session was read.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_of_exec_and_wait_are_sent_unchanged_after_a_reload_a_fork_and_a_compaction() {
+    let odd = "return  await tools.look({ n: 1.0 }) // ä\n";
+    let wait = "{ parts: [{ call: { id: 'w', name: 'wait', arguments: { runId: 'cm_nothing' } } }] }";
+    let replies =
+        [text("Ready."), exec(odd), wait.into(), text("Done."), "{ parts: [{ text: 'More.' }], repeat: true }".into()];
+    let world = world(&conversation(&replies), "tools: { codeMode: true }");
+    world.ask("Hello.").await;
+    world.ask("Do it.").await;
+    world.ask("And?").await;
+    let sent = |request: usize| world.server.requests()[request].body["messages"].as_array().unwrap().clone();
+    // From the message that led to the program up to the answer.
+    let part = |messages: &[Value]| {
+        let first = messages.iter().position(|message| message["content"] == "Do it.").expect("the message");
+        messages[first..first + 6].to_vec()
+    };
+    let before = part(&sent(4));
+    assert!(before[1]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().contains("1.0"), "{before:?}");
+    assert!(before[4].to_string().contains("cm_nothing"), "{before:?}");
+
+    world.dies().await;
+    let other = world.another();
+    other.ask("Again?").await;
+    assert_eq!(part(&sent(5)), before, "after a reload");
+
+    let store = other.agent.runtime().store();
+    let session = store.current_session(USER, &other.key()).await.unwrap().unwrap();
+    let fork: SessionKey = "fork".into();
+    let new = NewSession {
+        id: new_session_id(),
+        user: USER.into(),
+        key: fork.clone(),
+        agent: None,
+        label: None,
+        parent: Some(session.id.clone()),
+        created_at: store.now(),
+    };
+    store.fork_session(&session.id, session.leaf.unwrap(), new).await.unwrap();
+    let run = other.agent.submit(USER, &fork, Request::new("Forked?"), None).await.unwrap().run_id;
+    within(other.agent.outcome(USER, &run)).await.unwrap();
+    assert_eq!(part(&sent(6)), before, "after a fork");
+
+    let entries = store.entries(&session.id, EntryPage { after: 0, limit: 100 }).await.unwrap();
+    let kept = entries.iter().find(|entry| entry.body.contains("Do it.")).unwrap();
+    let compaction = NewEntry {
+        id: new_entry_id(),
+        attach: Attach::Leaf,
+        kind: EntryKind::Compaction,
+        run: None,
+        call: None,
+        body: json!({ "summary": "They met.", "firstKeptEntryId": kept.id }).to_string().into(),
+        events: None,
+        at: store.now(),
+    };
+    let commit = SessionCommit {
+        entries: vec![compaction],
+        context_from: Some(kept.position),
+        now: store.now(),
+        ..SessionCommit::default()
+    };
+    let writer = other.agent.writer(USER, &other.key()).await.unwrap();
+    writer.commit(commit, Safety::Process).await.unwrap();
+    writer.release().await.unwrap();
+    other.ask("Compacted?").await;
+    let after = sent(7);
+    assert!(after[1]["content"].as_str().unwrap().contains("They met."), "{after:?}");
+    assert!(!after.iter().any(|message| message["content"] == "Hello."));
+    assert_eq!(part(&after), before, "after a compaction");
 }

@@ -87,7 +87,7 @@ impl Drawing {
 
     fn text(&mut self, event: &AgentEvent) {
         let delta = event.text("delta");
-        // A reply that is void, or told again as a whole, has been drawn in part. What follows is on a new line, as every reply is.
+        // A reply that is void, or told again as a whole, has been drawn in part. The next text begins on a new line, as every reply does.
         let is_replaced = event.data.get("replace").and_then(Value::as_bool) == Some(true);
         if is_replaced && delta.is_empty() && self.is_in_line {
             self.rest();
