@@ -16,7 +16,7 @@ use crate::error::AgentError;
 use crate::event::{Happening, Stream};
 use crate::feed::Feed;
 use crate::inner::Inner;
-use crate::lane::{Lane, entry, note};
+use crate::lane::{Lane, entry, note, tell_trouble};
 use crate::preparing::{fail, work};
 use crate::record;
 use crate::request::{QueueMode, Request};
@@ -72,8 +72,7 @@ pub(crate) async fn drive(agent: Arc<Inner>, user: String, key: SessionKey) {
                 worked(&agent, &user, &key, Box::pin(begin(&agent, runs, left_out, session))).await
             }
             Err(error) => {
-                tracing::warn!(session = %key, "the session cannot be worked on and is tried again: {error}");
-                agent.trouble.send_replace(Some(error.to_string()));
+                tell_trouble(&agent.trouble, &error);
                 TRY_AGAIN
             }
         };
@@ -103,8 +102,7 @@ async fn worked(
     match CatchPanic(work).await {
         Some(Ok(pause)) => pause,
         Some(Err(error)) => {
-            tracing::warn!(session = %key, "the run could not be taken and is tried again: {error}");
-            agent.trouble.send_replace(Some(error.to_string()));
+            tell_trouble(&agent.trouble, &error);
             TRY_AGAIN
         }
         None => {

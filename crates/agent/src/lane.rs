@@ -126,10 +126,7 @@ impl Lane {
                     self.feed.failed();
                     return Err(Lost::Unstored(error));
                 }
-                _ => {
-                    tracing::warn!(run = %self.run, "a step could not be stored and is tried again: {error}");
-                    self.trouble.send_replace(Some(error.to_string()));
-                }
+                _ => tell_trouble(&self.trouble, &error),
             }
             tokio::select! {
                 () = stop.cancelled() => {}
@@ -137,6 +134,19 @@ impl Lane {
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
+    }
+}
+
+/// Tells why the store takes nothing, once for as long as the reason stays the same: steps are tried again several times a second.
+pub(crate) fn tell_trouble(trouble: &watch::Sender<Option<String>>, error: &StoreError) {
+    let reason = Some(error.to_string());
+    let is_new = trouble.send_if_modified(|told| {
+        let is_new = *told != reason;
+        *told = reason;
+        is_new
+    });
+    if is_new {
+        tracing::warn!("the store does not take the steps of runs, and they are tried again: {error}");
     }
 }
 
@@ -157,4 +167,21 @@ pub(crate) fn entry(run: &AgentRunId, kind: EntryKind, body: String, at: pincer_
 /// Returns a note of a run that no model is sent.
 pub(crate) fn note(run: &AgentRunId, kind: &str, data: &Value, at: pincer_store::Millis) -> NewEntry {
     entry(run, EntryKind::Custom, json!({ "customType": kind, "data": data }).to_string(), at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_that_stays_is_told_once() {
+        let (trouble, mut told) = watch::channel(None);
+        let full = StoreError::Missing { what: "room", id: "a".into() };
+        tell_trouble(&trouble, &full);
+        assert!(told.has_changed().expect("open") && told.borrow_and_update().is_some());
+        tell_trouble(&trouble, &full);
+        assert!(!told.has_changed().expect("open"));
+        tell_trouble(&trouble, &StoreError::Missing { what: "file", id: "a".into() });
+        assert!(told.has_changed().expect("open"));
+    }
 }
