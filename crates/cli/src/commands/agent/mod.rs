@@ -309,6 +309,8 @@ impl Here {
         // Runs before it in the queue may have to be answered first.
         let mut reader = self.agent.events(&self.user, run, 1).await.map_err(failed)?;
         let (mut trouble, mut last_trouble) = (self.agent.trouble(), None);
+        // It may have been told before this.
+        trouble.mark_changed();
         loop {
             let outcome = async {
                 // Its own outcome, or that of the run it waits behind.
