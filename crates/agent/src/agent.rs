@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use pincer_hooks::events::MessageReceived;
 use pincer_runtime::{ModelSetup, Runtime};
 use pincer_sessions::key_complaint;
 use pincer_store::{
@@ -18,6 +19,7 @@ use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
 use crate::error::AgentError;
 use crate::fitting::{MOST_PICTURES, complaint};
+use crate::hooks::RunHooks;
 use crate::inner::{Inner, LOOK_ANYWAY, LOOK_FOR_NEWS};
 use crate::outcome::{RunOutcome, Status, Summary, WaitResult, WaitStatus, of_ended};
 use crate::reader::{EventCursor, EventReader};
@@ -27,6 +29,9 @@ use crate::request::{Attachment, QueueMode, Request};
 const MOST_TEXT: usize = 4 << 20;
 /// The most bytes of a message's pictures.
 const MOST_PICTURE_BYTES: usize = 20 << 20;
+
+/// How long hooks that observe may take when the agent is closed.
+const LONGEST_OBSERVING: Duration = Duration::from_secs(30);
 
 /// The agent. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -127,6 +132,7 @@ impl Agent {
             return self.answered(user, key, &sent, id, &digest, &text).await;
         }
         sent.is_first = begins_anew;
+        let key_of_sender = id.clone();
         let accepted = inner.accept(user, key, &sent, id, &digest, None).await?;
         let (run, is_repeated) = match accepted {
             Accepted::New { run, .. } => (run, false),
@@ -145,6 +151,9 @@ impl Agent {
             // The message is accepted all the same.
             tracing::warn!(run = %run.id, "the run before it could not be stopped: {error}");
         }
+        if !is_repeated {
+            self.tell_received(user, key, &request, &run, key_of_sender);
+        }
         self.limit_to(user, key, &run.id);
         inner.engage(user, key);
         inner.forget_old_sessions();
@@ -160,6 +169,28 @@ impl Agent {
     /// Has this process work on no message behind those that it accepts itself from now on.
     pub fn end_with_own_messages(&self) {
         self.0.ends_with_its_own.store(true, Ordering::SeqCst);
+    }
+
+    /// Tells hooks of a message that was accepted.
+    fn tell_received(
+        &self,
+        user: &str,
+        key: &SessionKey,
+        request: &Request,
+        run: &AgentRun,
+        message_id: Option<String>,
+    ) {
+        let hooks = RunHooks::new(&self.0, user, key, request).of_run(&run.id);
+        if hooks.has::<MessageReceived>() {
+            let event = MessageReceived {
+                context: hooks.context(),
+                from: request.sender.clone().unwrap_or_else(|| user.to_owned()),
+                content: request.message.clone(),
+                message_id,
+                timestamp: run.created_at,
+            };
+            hooks.tell(&self.0, event);
+        }
     }
 
     fn limit_to(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
@@ -364,6 +395,7 @@ impl Agent {
         digest: &[u8],
         text: &str,
     ) -> Result<Submitted, AgentError> {
+        let message_id = id.clone();
         let accepted = self.0.accept(user, key, request, id, digest, Some(text)).await?;
         let run = match accepted {
             Accepted::New { run, .. } | Accepted::Same(run) => run,
@@ -371,6 +403,7 @@ impl Agent {
             Accepted::Full => return Err(AgentError::Full { session: key.clone(), cap: 0 }),
         };
         self.0.tell_news();
+        self.tell_received(user, key, request, &run, message_id);
         let (run_id, accepted_at) = (run.id, run.created_at);
         Ok(Submitted { run_id, session_key: key.clone(), accepted_at, is_repeated: false })
     }
@@ -382,6 +415,7 @@ impl Agent {
         while !self.0.lock_drivers().is_empty() {
             let _ = tokio::time::timeout(Duration::from_millis(50), news.changed()).await;
         }
+        self.0.observing.drain(LONGEST_OBSERVING).await;
     }
 }
 

@@ -18,6 +18,7 @@ use crate::event::{Happening, reported, shortened, shown};
 use crate::fitting::{Size, fitted, room};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
+use crate::replies::{Said, failed_with, summary};
 use crate::surface::Meaning;
 use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
 use crate::turn::Turn;
@@ -35,6 +36,17 @@ impl CallEnd {
     pub(crate) fn error(text: impl Into<String>) -> Self {
         Self::Settled(CallResult::error(text), Vec::new())
     }
+}
+
+/// Where a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ResultOrigin {
+    /// From a tool at the door, where hooks have changed it already.
+    Door,
+    /// From a program.
+    Program,
+    /// From here, in place of a result that the call does not have.
+    Synthetic,
 }
 
 /// A call, and what is done about it.
@@ -182,6 +194,11 @@ impl Turn {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
         self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
+        let origin = match (&told, self.surface.meaning(name)) {
+            (Some(_), _) | (None, None) => ResultOrigin::Synthetic,
+            (None, Some(Meaning::Exec | Meaning::Wait)) => ResultOrigin::Program,
+            (None, Some(Meaning::Tool { .. })) => ResultOrigin::Door,
+        };
         let end = match (told, self.surface.meaning(name)) {
             (Some(told), _) => CallEnd::Settled(told, Vec::new()),
             (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply, is_recovered)).await,
@@ -192,7 +209,7 @@ impl Turn {
         match end {
             CallEnd::Waits(waits) => Ok(Some(waits)),
             CallEnd::Settled(result, children) => {
-                self.settle(&open, result, children).await?;
+                self.settle(&open, result, children, origin).await?;
                 Ok(None)
             }
         }
@@ -206,10 +223,21 @@ impl Turn {
     }
 
     /// Stores the result of a call.
-    async fn settle(&self, open: &OpenCall, result: CallResult, children: Vec<NewEntry>) -> Result<(), Lost> {
+    async fn settle(
+        &self,
+        open: &OpenCall,
+        result: CallResult,
+        children: Vec<NewEntry>,
+        origin: ResultOrigin,
+    ) -> Result<(), Lost> {
         let now = self.lane.store.now();
         let (result, size) = self.fitted(result);
-        let message = record::result(&open.call.id, &open.call.name, &result, now);
+        let mut message = record::result(&open.call.id, &open.call.name, &result, now);
+        if origin != ResultOrigin::Door {
+            let is_synthetic = origin == ResultOrigin::Synthetic;
+            message = self.hooks.persisted(&self.agent, &open.call.name, message, is_synthetic).await;
+        }
+        let message = self.hooks.written(message).await;
         let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
         entry.call = Some(open.id.clone());
         let happening = Happening::tool(json!({
@@ -226,6 +254,9 @@ impl Turn {
         // What was done is stored even if the run is to stop.
         self.lane.commit(step, &self.agent.closing).await?;
         let mut state = self.state();
+        let told = summary(state.telling.verbose, &open.call.name, &message).map(Said::Tool);
+        state.said.extend(told);
+        state.failure = failed_with(&open.call.name, &message);
         state.settling -= size;
         state.transcript.push(0, message);
         Ok(())

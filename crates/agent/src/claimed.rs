@@ -8,8 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::detail::{Detail, Parked};
 use crate::fitting::Size;
+use crate::hooks::{Beginning, RunHooks};
 use crate::inner::Inner;
 use crate::lane::Lane;
+use crate::replies::{Said, Telling, ToolFailure};
 use crate::request::Request;
 use crate::transcript::Transcript;
 
@@ -20,6 +22,7 @@ pub(crate) struct Claimed {
     pub request: Request,
     pub lane: Lane,
     pub stop: StopSign,
+    pub hooks: RunHooks,
     /// Another process may have begun with the calls that are open.
     pub is_recovered: bool,
     pub state: Mutex<TurnState>,
@@ -36,8 +39,12 @@ impl Claimed {
 pub(crate) struct TurnState {
     pub transcript: Transcript,
     pub detail: Detail,
-    /// The texts of its replies.
-    pub texts: Vec<String>,
+    /// What it said, in the order in which it happened.
+    pub said: Vec<Said>,
+    /// The last call that was settled, if it failed.
+    pub failure: Option<ToolFailure>,
+    /// How much of its calls and thoughts the user is told.
+    pub telling: Telling,
     pub model: Option<String>,
     pub stop_reason: Option<String>,
     /// The results that are being stored.
@@ -46,6 +53,8 @@ pub(crate) struct TurnState {
     pub nested: HashSet<(String, u32)>,
     /// Replies in a row that said nothing, or broke off.
     pub empty: u32,
+    /// The answers of hooks to the beginning of the run, if they were stored.
+    pub beginning: Option<Beginning>,
     /// The model sees `exec` and `wait` in place of its tools.
     pub is_code_mode: bool,
 }

@@ -3,7 +3,7 @@
 use pincer_model::Level;
 use pincer_runtime::ModelSetup;
 
-use crate::request::{QueueMode, Verbose};
+use crate::request::{QueueMode, Reasoning, Verbose};
 use crate::settings::{Drop, QueueSettings, SessionSettings};
 
 /// A command at the beginning of a message.
@@ -25,10 +25,31 @@ pub(crate) enum Command {
     Think(Option<Level>),
     /// Tell more or less of tools from now on.
     Verbose(Option<Verbose>),
+    /// Tell more or less of the model's thoughts from now on.
+    Reasoning(Option<Reasoning>),
     /// Tell how answers were made from now on.
     Trace(Option<bool>),
     /// Queue messages in another way from now on.
     Queue(Option<QueueSettings>),
+}
+
+impl Command {
+    /// Returns its name, as hooks know it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::New => "new",
+            Self::Reset => "reset",
+            Self::Status => "status",
+            Self::Steer => "steer",
+            Self::Model(_) => "model",
+            Self::Think(_) => "think",
+            Self::Verbose(_) => "verbose",
+            Self::Reasoning(_) => "reasoning",
+            Self::Trace(_) => "trace",
+            Self::Queue(_) => "queue",
+        }
+    }
 }
 
 /// A message, with its command apart.
@@ -73,6 +94,13 @@ pub(crate) fn parse(message: &str) -> Result<Parsed, String> {
             "full" => with(Command::Verbose(Some(Verbose::Full)), beyond),
             value => Err(format!("/verbose {value}: it is off, on or full")),
         },
+        "reasoning" => match value {
+            "" => with(Command::Reasoning(None), ""),
+            "off" => with(Command::Reasoning(Some(Reasoning::Off)), beyond),
+            "on" => with(Command::Reasoning(Some(Reasoning::On)), beyond),
+            "stream" => with(Command::Reasoning(Some(Reasoning::Stream)), beyond),
+            value => Err(format!("/reasoning {value}: it is off, on or stream")),
+        },
         "trace" => match value {
             "" => with(Command::Trace(None), ""),
             "off" => with(Command::Trace(Some(false)), beyond),
@@ -91,7 +119,7 @@ pub(crate) fn parse(message: &str) -> Result<Parsed, String> {
     }
 }
 
-const COMMANDS: &str = "/status, /stop, /new, /reset, /model, /think, /verbose, /trace, /queue and /steer. Put the text into quotes to send it";
+const COMMANDS: &str = "/status, /stop, /new, /reset, /model, /think, /verbose, /reasoning, /trace, /queue and /steer. Put the text into quotes to send it";
 
 fn names<const N: usize>(names: [&str; N]) -> String {
     names.join(", ")
@@ -163,6 +191,14 @@ pub(crate) fn change(command: &Command, settings: &mut SessionSettings, models: 
         Command::Verbose(Some(level)) => {
             settings.verbose = Some(*level);
             format!("Verbose is {} from now on.", format!("{level:?}").to_lowercase())
+        }
+        Command::Reasoning(None) => match settings.reasoning {
+            Some(reasoning) => format!("Reasoning is {}.", format!("{reasoning:?}").to_lowercase()),
+            None => "The model's thoughts are told as its agent says.".into(),
+        },
+        Command::Reasoning(Some(reasoning)) => {
+            settings.reasoning = Some(*reasoning);
+            format!("Reasoning is {} from now on.", format!("{reasoning:?}").to_lowercase())
         }
         Command::Trace(None) => {
             format!("Trace is {}.", if settings.trace.unwrap_or_default() { "on" } else { "off" })

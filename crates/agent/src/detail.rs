@@ -1,5 +1,7 @@
 //! What the next worker of a run must know, beyond the transcript.
 
+use std::collections::BTreeMap;
+
 use pincer_codemode::Output;
 use pincer_store::{ApprovalId, Millis, RunId};
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,12 @@ pub(crate) struct Detail {
     pub waiting_since: Option<Millis>,
     /// How long it has waited before.
     pub paused_ms: Millis,
+    /// The texts that its messaging calls have sent.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sent: Vec<String>,
+    /// How often hooks have had its answer revised, by matter.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub revisions: BTreeMap<String, u32>,
     /// What it took up to now.
     pub spent: Spent,
 }
@@ -59,6 +67,14 @@ pub(crate) struct Parked {
 }
 
 impl Detail {
+    /// Returns how often a matter was revised; all together for an empty name.
+    pub(crate) fn revised(&self, matter: &str) -> u32 {
+        match matter {
+            "" => self.revisions.values().sum(),
+            matter => self.revisions.get(matter).copied().unwrap_or_default(),
+        }
+    }
+
     pub(crate) fn parse(text: Option<&str>) -> Self {
         text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }

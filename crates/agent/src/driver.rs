@@ -15,6 +15,7 @@ use crate::detail::Detail;
 use crate::error::AgentError;
 use crate::event::{Happening, Stream};
 use crate::feed::Feed;
+use crate::hooks::{RunHooks, SessionHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, entry, note, tell_trouble};
 use crate::preparing::{fail, work};
@@ -239,7 +240,10 @@ async fn begin(
             Err(StoreError::SessionFenced { .. }) => return Ok(Duration::ZERO),
             Err(error) => return Err(error),
         };
+        let hooks = SessionHooks::new(agent, &session);
+        hooks.before_reset(agent, stale.as_str()).await;
         session = store.reset_session(&session.id, fence, new_session_id(), stale.as_str(), store.now()).await?;
+        hooks.ended(agent, stale.as_str(), Some(&session.id));
     }
     let now = store.now();
     let feed = Arc::new(Feed::new(first.id.clone(), first.session_key.clone(), first.generation + 1, first.last_event));
@@ -250,8 +254,9 @@ async fn begin(
     }
     for run in &runs {
         let request = Request::parse(&run.request).unwrap_or_default();
-        let body = record::user(&request, run.created_at).to_body();
-        entries.push(entry(&run.id, EntryKind::Message, body, now));
+        let hooks = RunHooks::new(agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
+        let message = hooks.written(record::user(&request, run.created_at)).await;
+        entries.push(entry(&run.id, EntryKind::Message, message.to_body(), now));
     }
     if let Some(first) = entries.first_mut() {
         first.events = Some(Arc::clone(&prepared.stored));
@@ -282,6 +287,9 @@ async fn begin(
         Err(error) => return Err(error),
     };
     feed.committed(prepared);
+    if session.totals.runs == 0 {
+        SessionHooks::new(agent, &session).started(agent);
+    }
     // An interrupt that was accepted just before did not see this run begin.
     if store.open_runs(&first.user, &first.session_key).await?.iter().any(is_interrupt) {
         agent.ask_to_stop(&first).await?;

@@ -2,17 +2,22 @@
 
 use std::collections::HashSet;
 
+use pincer_hooks::events::PromptAdditions;
 use pincer_model::ModelError;
+use pincer_sessions::Block;
 use pincer_store::{AgentRunState, Approvals, ClientCalls, Clock, EntryKind, NewEntry, Totals};
 use serde_json::{Value, json};
 
 use crate::claimed::{Claimed, Left, StopReason, Waits};
 use crate::event::{Happening, Stream};
+use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, delimited};
 use crate::lane::{Lost, Step};
 use crate::outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
 };
 use crate::record::{self, CallResult};
+use crate::replies::{Said, Shaping, payloads};
+use crate::request::Reasoning;
 use crate::transcript;
 
 const TOOK_TOO_LONG: &str = "the run took longer than it may and was stopped: raise `--timeout` for one run, or \
@@ -24,11 +29,16 @@ impl Claimed {
         let spent = state.detail.spent;
         let started = self.run.started_at.unwrap_or_else(|| self.lane.store.now());
         let duration = self.lane.store.now() - started - state.detail.paused_ms;
-        let payloads = state.texts.iter().map(|text| Payload { text: text.clone(), is_error: false });
+        let shaping = Shaping {
+            said: &state.said,
+            sent: &state.detail.sent,
+            failure: state.failure.as_ref(),
+            shows_thinking: state.telling.reasoning == Reasoning::On,
+        };
         RunOutcome {
             stop_reason: state.stop_reason.clone(),
             result: Answer {
-                payloads: payloads.collect(),
+                payloads: payloads(&shaping),
                 usage: RunUsage {
                     input: spent.input,
                     output: spent.output,
@@ -61,12 +71,61 @@ impl Claimed {
         self.end(entries, totals, AgentRunState::Done, outcome, end).await
     }
 
+    /// Ends the run with the answer of a hook, or with silence.
+    pub(crate) async fn answered_by_hook(&self, reply: Option<String>) -> Result<(), Lost> {
+        let reply = reply.filter(|text| !text.trim().is_empty());
+        let stop_reason = if reply.is_some() { "hook" } else { "silent" };
+        self.state().stop_reason = Some(stop_reason.to_owned());
+        let Some(text) = reply else { return self.finish(None).await };
+        let message = self.hooks.written(record::given_reply(&text, self.lane.store.now())).await;
+        self.state().said.push(Said::Text(message.text()));
+        let entry = self.lane.entry(EntryKind::Message, message.to_body());
+        self.finish(Some((entry, Totals::default()))).await
+    }
+
+    /// Ends the run because a hook does not let it ask its model.
+    pub(crate) async fn blocked(&self, message: String) -> Result<(), Lost> {
+        let mut outcome = self.outcome(Status::Error, Summary::Failed);
+        outcome.result.payloads.push(Payload { text: message.clone(), is_error: true, ..Payload::default() });
+        (outcome.error, outcome.error_kind) = (Some(message.clone()), Some("blocked".into()));
+        outcome.stop_reason = Some("blocked".into());
+        let note = self.lane.note("pincer.error", &json!({ "kind": "blocked", "message": message }));
+        let end =
+            json!({ "phase": "error", "error": message, "endedAt": self.lane.store.now(), "errorKind": "blocked" });
+        self.end(vec![note], Totals::default(), AgentRunState::Failed, outcome, end).await
+    }
+
+    /// Stores the answers of hooks to the beginning of the run: whichever process goes on with it asks the model the same.
+    pub(crate) async fn keep(&self, beginning: &Beginning) -> Result<(), Lost> {
+        if *beginning == Beginning::default() {
+            return Ok(());
+        }
+        let added = [(BEFORE_USER, &beginning.prompt.prepend_context), (AFTER_USER, &beginning.prompt.append_context)];
+        let added: Vec<(&str, String)> =
+            added.into_iter().filter_map(|(kind, text)| Some((kind, delimited(text.as_deref()?)))).collect();
+        let kept = Beginning {
+            prompt: PromptAdditions { prepend_context: None, append_context: None, ..beginning.prompt.clone() },
+            ..beginning.clone()
+        };
+        let mut entries = vec![self.lane.note(NOTE, &serde_json::to_value(&kept).unwrap_or_default())];
+        entries.extend(added.iter().map(|(kind, text)| {
+            let body = json!({ "customType": kind, "content": text, "display": false });
+            self.lane.entry(EntryKind::CustomMessage, body.to_string())
+        }));
+        self.lane.commit(Step { entries, ..Step::default() }, &self.stop.token).await?;
+        let mut state = self.state();
+        for (kind, text) in added {
+            state.transcript.add_context(kind, vec![Block::text(text)]);
+        }
+        Ok(())
+    }
+
     /// Ends the run with a failure of the model.
     pub(crate) async fn failed(&self, error: &ModelError) -> Result<(), Lost> {
         let said = error.to_string();
         let told = format!("{}. To go on: {}", said.trim_end_matches('.'), error.kind.remedy());
         let mut outcome = self.outcome(Status::Error, Summary::Failed);
-        outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
+        outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
         (outcome.error, outcome.error_kind) = (Some(told.clone()), Some(error.kind.name().to_owned()));
         outcome.stop_reason = Some("error".into());
         let note = self.lane.note("pincer.error", &json!({ "kind": error.kind.name(), "message": told }));
@@ -83,8 +142,9 @@ impl Claimed {
         let now = self.lane.store.now();
         let mut entries = Vec::new();
         if let Some(text) = partial.filter(|text| !text.trim().is_empty()) {
-            entries.push(self.lane.entry(EntryKind::Message, record::stopped_reply(&text, now).to_body()));
-            self.state().texts.push(text);
+            let message = self.hooks.written(record::stopped_reply(&text, now)).await;
+            entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
+            self.state().said.push(Said::Text(text));
         }
         let next = self.state().transcript.next();
         if let transcript::Step::Calls(open) = next {
@@ -92,6 +152,8 @@ impl Claimed {
                 let result =
                     CallResult::error("The run was stopped before this call had a result. It may or may not have run.");
                 let message = record::result(&call.call.id, &call.call.name, &result, now);
+                let message = self.hooks.persisted(&self.agent, &call.call.name, message, true).await;
+                let message = self.hooks.written(message).await;
                 let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
                 entry.call = Some(call.id);
                 entries.push(entry);
@@ -129,6 +191,7 @@ impl Claimed {
         last: Value,
     ) -> Result<(), Lost> {
         let programs = self.agent.programs(&self.run.id).await;
+        let (error, duration) = (outcome.error.clone(), outcome.result.telemetry.duration_ms);
         let entries = match entries.is_empty() {
             true => vec![self.lane.note("pincer.end", &json!({}))],
             false => entries,
@@ -145,6 +208,8 @@ impl Claimed {
         };
         // The end is stored, however often that is tried: only the end of the process stops this. The programs end with the run.
         self.lane.commit(step, &self.agent.closing).await?;
+        let transcript = std::mem::take(&mut self.state().transcript);
+        self.hooks.tell_end(&self.agent, &transcript, error, duration);
         self.agent.end_programs(&programs).await;
         Ok(())
     }

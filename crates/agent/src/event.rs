@@ -43,6 +43,8 @@ pub enum Stream {
     Approval,
     /// Output of a command.
     CommandOutput,
+    /// A block of a reply, if replies are told in blocks.
+    Block,
 }
 
 impl AgentEvent {

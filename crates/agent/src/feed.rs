@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
 use crate::event::{AgentEvent, Happening, StoredEvent, Stream};
+use crate::replies::visible;
 
 /// The events that wait for a reader at most. One that is slower catches up from the store.
 const MOST_WAITING: usize = 512;
@@ -169,7 +170,7 @@ fn collect(unstored: &mut Vec<AgentEvent>, event: &AgentEvent) {
         Stream::CommandOutput => {
             other.stream == Stream::CommandOutput && other.text("toolCallId") == event.text("toolCallId")
         }
-        Stream::Lifecycle | Stream::Approval => false,
+        Stream::Lifecycle | Stream::Approval | Stream::Block => false,
     };
     let Some(at) = unstored.iter().rposition(is_piece) else {
         unstored.push(event.clone());
@@ -191,7 +192,9 @@ fn stored<'e>(after: u32, events: impl Iterator<Item = &'e AgentEvent>) -> Strin
     let mut last = after;
     let mut kept = Vec::new();
     for event in events {
-        if matches!((event.stream, event.phase()), (Stream::Tool, "update")) || event.stream == Stream::CommandOutput {
+        if matches!((event.stream, event.phase()), (Stream::Tool, "update"))
+            || matches!(event.stream, Stream::CommandOutput | Stream::Block)
+        {
             continue;
         }
         let left_out: &[&str] = match event.stream {
@@ -241,7 +244,10 @@ pub(crate) fn replayed(entry: &Entry, run: &AgentRunId, session: &SessionKey) ->
             let StoredEvent { seq, from, generation, stream, ts, mut data } = event;
             match stream {
                 Stream::Assistant | Stream::Thinking => {
-                    let text = text_of(if stream == Stream::Assistant { "text" } else { "thinking" });
+                    let text = match stream {
+                        Stream::Assistant => visible(&text_of("text")).to_owned(),
+                        _ => text_of("thinking"),
+                    };
                     data.insert("text".into(), text.clone().into());
                     data.insert("delta".into(), text.into());
                     data.insert("replace".into(), true.into());

@@ -21,6 +21,7 @@ use crate::claimed::{StopReason, StopSign};
 use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
+use crate::hooks::Observing;
 use crate::outcome::{MAIN, Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, most_runs, queue};
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub leases: Arc<FileLeases>,
     pub slots: Slots,
     pub closing: CancellationToken,
+    /// Hooks that observe are told here.
+    pub observing: Observing,
     /// The reason why the store takes no steps of runs at the moment.
     pub trouble: watch::Sender<Option<String>>,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
@@ -100,6 +103,7 @@ impl Inner {
             models,
             slots,
             closing: CancellationToken::new(),
+            observing: Observing::default(),
             trouble: watch::Sender::new(None),
             drivers: Mutex::default(),
             live: Mutex::default(),
@@ -234,7 +238,7 @@ impl Inner {
         let answer = answer.map(|text| {
             let (status, summary) = (Status::Ok, Summary::Completed);
             let mut outcome = RunOutcome::new(run_id.clone(), key.clone(), sent.agent.clone(), status, summary);
-            outcome.result.payloads.push(Payload { text: text.to_owned(), is_error: false });
+            outcome.result.payloads.push(Payload { text: text.to_owned(), ..Payload::default() });
             outcome.to_json().into()
         });
         let run = NewAgentRun {

@@ -18,6 +18,7 @@ mod error;
 mod event;
 mod feed;
 mod fitting;
+mod hooks;
 mod inner;
 mod lane;
 mod obeying;
@@ -27,6 +28,7 @@ mod program;
 mod prompt;
 mod reader;
 mod record;
+mod replies;
 mod reply;
 mod request;
 mod settings;
@@ -40,9 +42,9 @@ pub use agent::{Agent, StoppedRuns, Submitted};
 pub use error::AgentError;
 pub use event::{AgentEvent, Stream};
 pub use outcome::{
-    Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary, WaitResult,
-    WaitStatus, ended_by_restore,
+    Answer, OpenClientCall, OpenQuestion, Payload, PayloadKind, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
+    WaitResult, WaitStatus, ended_by_restore,
 };
 pub use reader::{EventCursor, EventReader};
-pub use request::{Attachment, ClientTool, Priority, QueueMode, Request, Verbose};
+pub use request::{Attachment, ClientTool, Priority, QueueMode, Reasoning, Request, Verbose};
 pub use settings::{Drop, QueueSettings, SessionSettings};

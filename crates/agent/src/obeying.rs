@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pincer_hooks::events;
 use pincer_sessions::{AcquireError, Reentry, Writer, new_session_id};
 use pincer_store::{
     AgentRunId, AgentRunState, AgentRuns, Clock, NewSession, Session, SessionKey, Sessions, Stopped, StoreError,
@@ -11,6 +12,7 @@ use pincer_store::{
 use crate::agent::Agent;
 use crate::command::{self, Command};
 use crate::error::AgentError;
+use crate::hooks::{RunHooks, SessionHooks};
 use crate::request::Request;
 use crate::settings::{SessionSettings, write_wait};
 
@@ -35,8 +37,14 @@ impl Agent {
                 acquired => break acquired?,
             }
         };
+        let before = writer.session().clone();
+        let hooks = SessionHooks::new(&self.0, &before);
+        hooks.before_reset(&self.0, reason).await;
         let reset = writer.reset(new_session_id(), reason).await;
         let session = writer.session().clone();
+        if reset.is_ok() {
+            hooks.ended(&self.0, reason, Some(&session.id));
+        }
         let released = writer.release().await;
         reset?;
         released?;
@@ -69,6 +77,21 @@ impl Agent {
 
     /// Obeys a command in a message. Returns what is told if the message is nothing else.
     pub(crate) async fn obey(
+        &self,
+        user: &str,
+        key: &SessionKey,
+        command: &Command,
+        request: &Request,
+    ) -> Result<Option<String>, AgentError> {
+        let told = self.obeyed(user, key, command, request).await?;
+        let hooks = RunHooks::new(&self.0, user, key, request);
+        if hooks.has::<events::Command>() {
+            hooks.tell(&self.0, events::Command { context: hooks.context(), action: command.name().to_owned() });
+        }
+        Ok(told)
+    }
+
+    async fn obeyed(
         &self,
         user: &str,
         key: &SessionKey,

@@ -118,6 +118,28 @@ pub struct Payload {
     /// Whether it tells of an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
+    /// What it is, if it is not the text of an answer.
+    #[serde(skip_serializing_if = "PayloadKind::is_text")]
+    pub kind: PayloadKind,
+}
+
+/// What a payload is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PayloadKind {
+    /// Text of an answer.
+    #[default]
+    Text,
+    /// Thoughts of the model.
+    Thinking,
+    /// A summary of a call.
+    Tool,
+}
+
+impl PayloadKind {
+    fn is_text(&self) -> bool {
+        *self == Self::Text
+    }
 }
 
 /// Tokens of the requests of a run.
@@ -230,7 +252,8 @@ impl RunOutcome {
 
     /// Returns the texts of the answer.
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+        let payloads = self.result.payloads.iter().filter(|payload| payload.kind == PayloadKind::Text);
+        let texts: Vec<&str> = payloads.map(|payload| payload.text.as_str()).collect();
         texts.join("\n\n")
     }
 }

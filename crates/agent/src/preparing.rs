@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pincer_model::{Level, Plan};
 use pincer_runtime::{Principal, Scope, ScopeRequest};
-use pincer_sessions::{Message as Stored, NestedCall, Role};
+use pincer_sessions::{Custom, Message as Stored, NestedCall, Role};
 use pincer_store::{AgentRun, AgentRunState, Clock, Entry, EntryKind, EntryPage, Session, Sessions, StoreError};
 use serde_json::json;
 
@@ -16,12 +16,14 @@ use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
 use crate::event::Happening;
+use crate::hooks::{self, Beginning, RunHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::prompt;
+use crate::replies::{Said, Telling, failed_with, said_in, summary};
 use crate::request::Request;
-use crate::settings::{SessionSettings, run_timeout};
+use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
 use crate::surface::Surface;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
@@ -49,7 +51,8 @@ pub(crate) async fn work(
     let spent = run.started_at.map_or(0, |at| lane.store.now() - at - state.detail.paused_ms);
     let left = limit.saturating_sub(Duration::from_millis(u64::try_from(spent).unwrap_or(0)));
     let (agent, state) = (Arc::clone(agent), Mutex::new(state));
-    let claimed = Claimed { agent, run, request, lane, stop: stop.clone(), is_recovered, state };
+    let hooks = RunHooks::new(&agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
+    let claimed = Claimed { agent, run, request, lane, stop: stop.clone(), hooks, is_recovered, state };
     let closing = claimed.agent.closing.clone();
     let left_as = tokio::select! {
         biased;
@@ -75,7 +78,7 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
     let prepared = tokio::select! {
         biased;
         () = claimed.stop.token.cancelled() => None,
-        prepared = prepared(&claimed, session) => Some(prepared),
+        prepared = begun(&claimed, session) => Some(prepared),
     };
     match prepared {
         None => match claimed.stopped(None).await {
@@ -83,7 +86,13 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
             Err(Lost::Refused(error)) => give_up(&claimed, &error.into()).await,
             Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
         },
-        Some(Ok(Prepared { scope, surface, mut plan, thinking, system })) => {
+        Some(Ok(Begun::Answered(ended))) => match ended {
+            Ok(()) => Left::Ended,
+            Err(Lost::Refused(error)) => give_up(&claimed, &error.into()).await,
+            Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
+        },
+        Some(Ok(Begun::Prepared(prepared))) => {
+            let Prepared { scope, surface, mut plan, thinking, system } = *prepared;
             // One beyond what a clock can tell is none.
             plan.deadline = Instant::now().checked_add(left);
             Turn { claimed, scope, surface, plan, thinking, system }.work().await
@@ -120,18 +129,88 @@ async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: b
     let entries = agent.store.context(&session.id).await?;
     let transcript = Transcript::read(&entries).map_err(AgentError::Command)?;
     let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
-    let texts = entries.iter().filter(is_own).filter_map(|entry| {
-        let message = Stored::parse(&entry.body).ok().filter(|message| message.role == Role::Assistant)?;
-        Some(message.text()).filter(|text| !text.trim().is_empty())
-    });
+    let telling = telling(agent, run, session);
+    let (mut said, mut failure) = (Vec::new(), None);
+    for entry in entries.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Message) {
+        let Ok(message) = Stored::parse(&entry.body) else { continue };
+        match message.role {
+            Role::Assistant => said.extend(said_in(&message)),
+            Role::ToolResult => {
+                let tool = message.tool_name.clone().unwrap_or_default();
+                said.extend(summary(telling.verbose, &tool, &message).map(Said::Tool));
+                failure = failed_with(&tool, &message);
+            }
+            Role::User | Role::Other => {}
+        }
+    }
     let has_gone_on = is_recovered || run.detail.is_some();
+    let beginning = entries.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Custom).find_map(|entry| {
+        let note: Custom = serde_json::from_str(&entry.body).ok()?;
+        (note.custom_type == hooks::NOTE).then(|| note.data?.to().ok()).flatten()
+    });
     Ok(TurnState {
         transcript,
-        texts: texts.collect(),
+        said,
+        failure,
+        telling,
+        beginning,
         detail: Detail::parse(run.detail.as_deref()),
         nested: if has_gone_on { nested(agent, run, session).await? } else { HashSet::new() },
         ..TurnState::default()
     })
+}
+
+/// How a run has begun in this process.
+enum Begun {
+    /// It goes on with a model.
+    Prepared(Box<Prepared>),
+    /// It has ended: a hook has answered it, or refused it.
+    Answered(Result<(), Lost>),
+}
+
+/// Asks the hooks about the beginning of a run, and prepares it.
+async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError> {
+    let is_first = claimed.state().detail.spent.model_calls == 0 && claimed.state().said.is_empty();
+    let known = claimed.state().beginning.take();
+    if is_first
+        && known.is_none()
+        && let Some(answer) = claimed.hooks.reply(&claimed.request).await
+    {
+        return Ok(Begun::Answered(claimed.answered_by_hook(answer.reply).await));
+    }
+    let beginning = match known {
+        Some(known) => known,
+        None if is_first && claimed.hooks.has_beginning() => {
+            let messages = crate::hooks::messages(&claimed.state().transcript);
+            let beginning = claimed.hooks.beginning(&claimed.request, messages).await;
+            if let Err(lost) = claimed.keep(&beginning).await {
+                return Ok(Begun::Answered(Err(lost)));
+            }
+            beginning
+        }
+        None => Beginning::default(),
+    };
+    let prepared = prepared(claimed, session, &beginning).await?;
+    if is_first {
+        let transcript = std::mem::take(&mut claimed.state().transcript);
+        let may_run = claimed.hooks.may_run(&claimed.request, &transcript, &prepared.system).await;
+        claimed.state().transcript = transcript;
+        if let Err(message) = may_run {
+            return Ok(Begun::Answered(claimed.blocked(message).await));
+        }
+    }
+    Ok(Begun::Prepared(Box::new(prepared)))
+}
+
+/// Returns how much of its calls and thoughts the user of a run is told.
+fn telling(agent: &Inner, run: &AgentRun, session: &Session) -> Telling {
+    let request = Request::parse(&run.request).unwrap_or_default();
+    let (settings, config) = (SessionSettings::parse(&session.settings), agent.runtime.config());
+    let id = request.agent.as_deref().or(session.agent.as_deref());
+    Telling {
+        verbose: request.verbose.or(settings.verbose).unwrap_or_else(|| verbose(config, id)),
+        reasoning: request.reasoning.or(settings.reasoning).unwrap_or_else(|| reasoning(config, id)),
+    }
 }
 
 /// The model and the tools of a run.
@@ -144,12 +223,12 @@ struct Prepared {
 }
 
 /// Finds the model and the tools of a run. Servers may have to be started for that.
-async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, AgentError> {
+async fn prepared(claimed: &Claimed, session: &Session, beginning: &Beginning) -> Result<Prepared, AgentError> {
     let (run, request) = (&claimed.run, &claimed.request);
     let settings = SessionSettings::parse(&session.settings);
     let agent_id = request.agent.as_deref().or(session.agent.as_deref());
     claimed.agent.check_agent(agent_id)?;
-    let named = request.model.as_ref().or(settings.model.as_ref());
+    let named = beginning.model.as_ref().or(request.model.as_ref()).or(settings.model.as_ref());
     let mut plan = match named {
         Some(name) => {
             let mut plan = Plan::new(claimed.agent.models.target(name)?);
@@ -173,6 +252,7 @@ async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, Agen
         agent: agent_id.map(str::to_owned),
         provider: target.map(|target| target.provider.id.clone()),
         model: target.map(|target| target.model.id.clone()),
+        tools_allow: beginning.prompt.tools_allow.clone(),
         ..ScopeRequest::new(principal, run.session_key.clone())
     };
     claimed.agent.runtime.know_servers(None).await;
@@ -190,7 +270,7 @@ async fn prepared(claimed: &Claimed, session: &Session) -> Result<Prepared, Agen
         false => claimed.agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
     };
     let surface = if request.disable_tools { Surface::none() } else { Surface::new(&claimed.agent.runtime, &scope) };
-    let system = prompt::system(request, &surface);
+    let system = prompt::with_hooks(prompt::system(request, &surface), &beginning.prompt);
     claimed.state().is_code_mode = surface.is_code_mode;
     Ok(Prepared { scope, surface, plan, thinking, system })
 }
@@ -218,7 +298,7 @@ pub(crate) async fn fail(
     let told = pincer_runtime::chain(error);
     let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
     outcome.error = Some(told.clone());
-    outcome.result.payloads.push(Payload { text: told.clone(), is_error: true });
+    outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
     let now = lane.store.now();
     let step = Step {
         entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
@@ -237,7 +317,13 @@ pub(crate) async fn fail(
             lane.commit(Step { state, result, release: true, synced: true, ..Step::default() }, &agent.closing).await;
     }
     match stored {
-        Ok(_) => agent.end_programs(&programs).await,
+        Ok(_) => {
+            let hooks =
+                RunHooks::new(agent, &run.user, &run.session_key, request).of_run(&run.id).in_session(&lane.session);
+            let duration = run.started_at.map_or(0, |at| u64::try_from(now - at).unwrap_or(0));
+            hooks.tell_end(agent, &Transcript::default(), Some(told), duration);
+            agent.end_programs(&programs).await;
+        }
         Err(lost) => {
             tracing::warn!(run = %run.id, "the failure of the run could not be stored: {lost:?}");
             return Err(lost);

@@ -62,6 +62,11 @@ pub(crate) fn stop(stop: &Stop) -> &str {
     }
 }
 
+/// Returns a reply that no model has given.
+pub(crate) fn given_reply(text: &str, at: Millis) -> Stored {
+    Stored { stop_reason: Some("hook".into()), ..stopped_reply(text, at) }
+}
+
 /// Returns the text of a reply that was stopped in the middle.
 pub(crate) fn stopped_reply(text: &str, at: Millis) -> Stored {
     Stored {

@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::{Happening, Stream};
 use crate::lane::Lane;
+use crate::replies::{BlockSettings, BlockTeller, shown, visible};
 
 /// Pieces of a reply that come within this time are told together.
 const PACE: Duration = Duration::from_millis(40);
@@ -27,10 +28,17 @@ pub(crate) enum Asked {
     Stopped(String),
 }
 
+/// How much of a reply is told while it comes in.
+pub(crate) struct Shown {
+    pub blocks: Option<BlockSettings>,
+    pub thinking: bool,
+}
+
 /// The pieces of one kind that wait to be told.
 struct Pieces {
     stream: Stream,
     text: String,
+    /// How much of what may be shown of the text was told.
     told: usize,
     last: Option<Instant>,
 }
@@ -38,6 +46,24 @@ struct Pieces {
 impl Pieces {
     fn new(stream: Stream) -> Self {
         Self { stream, text: String::new(), told: 0, last: None }
+    }
+
+    /// Returns what may be shown of it by now.
+    fn shown(&self) -> &str {
+        match self.stream {
+            Stream::Assistant => shown(&self.text),
+            _ => &self.text,
+        }
+    }
+
+    /// Tells the rest of a text that has ended.
+    fn end(&mut self, lane: &Lane) {
+        if self.stream == Stream::Assistant {
+            let whole = visible(&self.text).to_owned();
+            self.tell_shown(&whole, lane);
+        } else {
+            self.tell(lane);
+        }
     }
 
     fn add(&mut self, piece: &str, lane: &Lane) {
@@ -49,29 +75,40 @@ impl Pieces {
 
     /// Tells what was not told yet.
     fn tell(&mut self, lane: &Lane) {
-        if self.told == self.text.len() {
-            return;
-        }
-        let data = json!({ "text": self.text, "delta": &self.text[self.told..] });
+        let shown = self.shown().to_owned();
+        self.tell_shown(&shown, lane);
+    }
+
+    fn tell_shown(&mut self, shown: &str, lane: &Lane) {
+        let Some(delta) = shown.get(self.told..).filter(|delta| !delta.is_empty()) else { return };
+        let data = json!({ "text": shown, "delta": delta });
         lane.feed.tell(Happening::new(self.stream, data), lane.store.now());
-        (self.told, self.last) = (self.text.len(), Some(Instant::now()));
+        (self.told, self.last) = (shown.len(), Some(Instant::now()));
     }
 
     fn is_due(&self) -> bool {
-        self.told < self.text.len()
+        self.told < self.shown().len()
     }
 }
 
 /// Asks the model for a reply.
-pub(crate) async fn ask(models: &Models, plan: Plan, request: Request, lane: &Lane, stop: &CancellationToken) -> Asked {
+pub(crate) async fn ask(
+    models: &Models,
+    plan: Plan,
+    request: Request,
+    lane: &Lane,
+    how: Shown,
+    stop: &CancellationToken,
+) -> Asked {
     let mut replying = models.ask(plan, request);
     let (mut text, mut thoughts) = (Pieces::new(Stream::Assistant), Pieces::new(Stream::Thinking));
+    let mut blocks = BlockTeller::new(how.blocks);
     loop {
         let is_due = text.is_due() || thoughts.is_due();
         let event = tokio::select! {
             biased;
             () = stop.cancelled() => {
-                text.tell(lane);
+                text.end(lane);
                 return Asked::Stopped(text.text);
             }
             event = replying.next() => event,
@@ -80,12 +117,18 @@ pub(crate) async fn ask(models: &Models, plan: Plan, request: Request, lane: &La
                 text.tell(lane);
                 continue;
             }
+            () = blocks.is_due() => {
+                blocks.tell_waiting(lane);
+                continue;
+            }
         };
         match event {
             Some(Ok(Event::Text(piece) | Event::Refusal(piece))) => {
                 thoughts.tell(lane);
                 text.add(&piece, lane);
+                blocks.add(text.shown(), lane);
             }
+            Some(Ok(Event::Thinking(_))) if !how.thinking => {}
             Some(Ok(Event::Thinking(piece))) => thoughts.add(&piece, lane),
             Some(Ok(Event::Retrying { error, after, attempt })) => {
                 tracing::info!(run = %lane.run, attempt, "the model is asked again in {after:?}: {error}");
@@ -99,12 +142,13 @@ pub(crate) async fn ask(models: &Models, plan: Plan, request: Request, lane: &La
             Some(Ok(Event::Began { .. } | Event::CallBegan { .. } | Event::CallArguments { .. })) => {}
             Some(Ok(Event::Done(reply))) => {
                 thoughts.tell(lane);
-                text.tell(lane);
+                text.end(lane);
+                blocks.end(visible(&text.text), lane);
                 return Asked::Reply(reply);
             }
             Some(Err(error)) => {
                 thoughts.tell(lane);
-                text.tell(lane);
+                text.end(lane);
                 return Asked::Failed(error);
             }
             None => return Asked::Failed(ended()),

@@ -31,6 +31,9 @@ pub struct Request {
     /// Whether this run tells of the tools that it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<Verbose>,
+    /// What becomes of the model's thoughts in this run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// Whether this run tells how its answer was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<bool>,
@@ -110,6 +113,19 @@ pub enum QueueMode {
     Collect,
     /// The run that goes on is stopped, and this message comes next.
     Interrupt,
+}
+
+/// What becomes of the thoughts of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reasoning {
+    /// They are told to no one.
+    Off,
+    /// They are part of the answer, as payloads of their own.
+    On,
+    /// They are told while they come in, as a stream of their own.
+    #[default]
+    Stream,
 }
 
 /// Whether a run tells of the tools that it uses.

@@ -10,7 +10,8 @@ use pincer_sessions::Freshness;
 use pincer_store::{QueueLimit, WhenFull};
 use serde::{Deserialize, Serialize};
 
-use crate::request::{QueueMode, Verbose};
+use crate::replies::{BlockBreak, BlockSettings, Preference};
+use crate::request::{QueueMode, Reasoning, Verbose};
 
 /// The longest that a run may take if the config does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(48 * 3600);
@@ -30,6 +31,9 @@ pub struct SessionSettings {
     /// Whether runs tell of the tools that they use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<Verbose>,
+    /// What becomes of the model's thoughts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<Reasoning>,
     /// Whether runs tell how they were made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<bool>,
@@ -146,6 +150,38 @@ pub(crate) fn verbose(config: &Config, agent: Option<&str>) -> Verbose {
         keys::VerboseLevel::On => Verbose::On,
         keys::VerboseLevel::Full => Verbose::Full,
     }
+}
+
+/// Returns what becomes of the thoughts of an agent's model.
+pub(crate) fn reasoning(config: &Config, agent: Option<&str>) -> Reasoning {
+    match config.agent_setting(agent, |agent| agent.reasoning_default).unwrap_or_default() {
+        keys::ReasoningLevel::Off => Reasoning::Off,
+        keys::ReasoningLevel::On => Reasoning::On,
+        keys::ReasoningLevel::Stream => Reasoning::Stream,
+    }
+}
+
+/// Returns how replies of an agent are cut into blocks, if they are.
+pub(crate) fn blocks(config: &Config, agent: Option<&str>) -> Option<BlockSettings> {
+    let is_on = config.agent_setting(agent, |agent| agent.block_streaming_default) == Some(keys::BlockStreaming::On);
+    let chunk = config.agent_setting(agent, |agent| agent.block_streaming_chunk.clone()).unwrap_or_default();
+    let coalesce = config.agent_setting(agent, |agent| agent.block_streaming_coalesce.clone()).unwrap_or_default();
+    let break_at = config.agent_setting(agent, |agent| agent.block_streaming_break).unwrap_or_default();
+    is_on.then(|| BlockSettings {
+        break_at: match break_at {
+            keys::BlockBreak::TextEnd => BlockBreak::TextEnd,
+            keys::BlockBreak::MessageEnd => BlockBreak::MessageEnd,
+        },
+        min_chars: chunk.min_chars as usize,
+        max_chars: chunk.max_chars as usize,
+        preference: match chunk.break_preference {
+            keys::BreakPreference::Paragraph => Preference::Paragraph,
+            keys::BreakPreference::Newline => Preference::Newline,
+            keys::BreakPreference::Sentence => Preference::Sentence,
+        },
+        coalesce_chars: coalesce.min_chars as usize,
+        coalesce_idle: Duration::from_millis(coalesce.idle_ms),
+    })
 }
 
 /// Returns how many runs go on at a time.

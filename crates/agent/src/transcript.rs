@@ -3,10 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use pincer_model::{Assistant, Content, Message, ToolCall, ToolResult};
-use pincer_sessions::{BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
+use pincer_sessions::{Block, BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
 use pincer_store::{Entry, EntryKind};
 
 use crate::fitting::Size;
+use crate::hooks::{AFTER_USER, BEFORE_USER};
 use crate::record::{Read, read};
 
 /// The text in place of a result that was never stored.
@@ -83,6 +84,10 @@ impl Transcript {
             EntryKind::CustomMessage => {
                 let message: CustomMessage =
                     serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
+                if [BEFORE_USER, AFTER_USER].contains(&message.custom_type.as_str()) {
+                    self.add_context(&message.custom_type, message.content);
+                    return Ok(());
+                }
                 // Like the message of a user: one without a text or a picture is nothing that a model could read.
                 self.push(entry.position, Stored { role: Role::User, content: message.content, ..Stored::default() });
             }
@@ -109,6 +114,20 @@ impl Transcript {
     /// Adds a text of the user, or in the user's place, at its end.
     pub(crate) fn push_text(&mut self, text: String) {
         self.items.push(Item::User(vec![Content::Text(text)]));
+    }
+
+    /// Adds what hooks say to the last turn of the user: before what the user said, or after it.
+    pub(crate) fn add_context(&mut self, kind: &str, content: Vec<Block>) {
+        let texts = content.into_iter().filter_map(|block| block.text.map(Content::Text));
+        let turn = self.items.iter_mut().rev().find_map(|item| match item {
+            Item::User(content) => Some(content),
+            _ => None,
+        });
+        match (turn, kind == BEFORE_USER) {
+            (Some(turn), true) => turn.splice(..0, texts).for_each(drop),
+            (Some(turn), false) => turn.extend(texts),
+            (None, _) => self.items.push(Item::User(texts.collect())),
+        }
     }
 
     /// Returns the next step.
@@ -228,7 +247,6 @@ fn damaged(entry: &Entry, error: &serde_json::Error) -> String {
 mod tests {
     use pincer_json::Json;
     use pincer_model::Part;
-    use pincer_sessions::Block;
 
     use super::*;
 

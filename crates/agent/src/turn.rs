@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::ops::Deref;
 
+use pincer_hooks::events::{BeforeAgentFinalize, Finalize};
 use pincer_model::{
     Cache, Choice, ErrorKind, Level, ModelError, Plan, Reply, Request as ModelRequest, Stop as ReplyStop,
 };
@@ -20,8 +21,10 @@ use crate::error::AgentError;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
 use crate::record;
-use crate::reply::{Asked, ask, pause, void};
-use crate::request::{QueueMode, Request};
+use crate::replies::{Said, said_in};
+use crate::reply::{Asked, Shown, ask, pause, void};
+use crate::request::{QueueMode, Reasoning, Request};
+use crate::settings::blocks;
 use crate::surface::Surface;
 use crate::transcript;
 
@@ -98,9 +101,14 @@ impl Turn {
                     }
                 }
                 transcript::Step::End => {
-                    if !self.take_steered(None).await? {
-                        return self.finish(None).await.map(|()| Left::Ended);
+                    if self.take_steered(None).await? {
+                        continue;
                     }
+                    if let Some(instruction) = self.revision(None).await {
+                        self.revise(None, instruction).await?;
+                        continue;
+                    }
+                    return self.finish(None).await.map(|()| Left::Ended);
                 }
             }
             is_recovered = false;
@@ -126,7 +134,11 @@ impl Turn {
             ..ModelRequest::default()
         };
         let models = self.agent.models.models();
-        match ask(models, self.plan.clone(), request, &self.lane, &self.stop.token).await {
+        let (provider, model) = self.target();
+        self.hooks.tell_input(&self.agent, &self.request.message, (&provider, &model), &request);
+        let blocks = blocks(self.agent.runtime.config(), self.request.agent.as_deref());
+        let shown = Shown { blocks, thinking: self.state().telling.reasoning != Reasoning::Off };
+        match ask(models, self.plan.clone(), request, &self.lane, shown, &self.stop.token).await {
             Asked::Reply(reply) => self.take_reply(*reply).await,
             Asked::Failed(error) if error.kind == ErrorKind::Deadline => {
                 self.stop.stop(StopReason::TimedOut);
@@ -204,14 +216,17 @@ impl Turn {
             return self.take_nothing(&reply, totals).await;
         }
         let stored = record::assistant(&reply, now);
-        let shown = if text.trim().is_empty() { refusal.unwrap_or_default() } else { text };
-        if !shown.trim().is_empty() {
-            self.state().texts.push(shown);
-        }
+        let (provider, model) = self.target();
+        self.hooks.tell_output(&self.agent, (&provider, &model), &reply, &stored);
+        let stored = self.hooks.written(stored).await;
+        self.state().said.extend(said_in(&stored));
         let entry = self.lane.entry(EntryKind::Message, stored.to_body());
         if calls == 0 && reply.stop != ReplyStop::Pause {
             if self.take_steered(Some((entry.clone(), totals, stored.clone()))).await? {
                 return Ok(Next::GoOn);
+            }
+            if let Some(instruction) = self.revision(Some(&stored)).await {
+                return self.revise(Some((entry, totals, stored)), instruction).await.map(|()| Next::GoOn);
             }
             return self.finish(Some((entry, totals))).await.map(|()| Next::Ended);
         }
@@ -224,6 +239,57 @@ impl Turn {
         let committed = self.lane.commit(step, &self.stop.token).await?;
         self.state().transcript.push(committed.first, stored);
         Ok(Next::GoOn)
+    }
+
+    /// Returns the provider and the model that are asked first.
+    fn target(&self) -> (String, String) {
+        let target = self.plan.targets.first();
+        target.map_or_else(Default::default, |target| (target.provider.id.clone(), target.model.id.clone()))
+    }
+
+    /// Asks hooks whether the run may end with its last reply. Returns an instruction for the model if it may not.
+    async fn revision(&self, last: Option<&Stored>) -> Option<String> {
+        if !self.hooks.has::<BeforeAgentFinalize>() {
+            return None;
+        }
+        let (messages, text, detail) = {
+            let state = self.state();
+            let mut messages = crate::hooks::messages(&state.transcript);
+            messages.extend(last.map(crate::hooks::of_stored));
+            let text = state.said.iter().rev().find_map(|said| match said {
+                Said::Text(text) => Some(text.clone()),
+                Said::Thinking(_) | Said::Tool(_) => None,
+            });
+            (messages, text.unwrap_or_default(), state.detail.clone())
+        };
+        let (provider, model) = self.target();
+        let revised = |matter: &str| detail.revised(matter);
+        match self.hooks.finalize((&provider, &model), &text, messages, revised).await {
+            Finalize::End => None,
+            Finalize::Revise { instruction, key } => {
+                *self.state().detail.revisions.entry(key).or_default() += 1;
+                Some(instruction)
+            }
+        }
+    }
+
+    /// Has the model go on with an instruction, after its last reply if that is not stored yet.
+    async fn revise(&self, last: Option<(NewEntry, Totals, Stored)>, instruction: String) -> Result<(), Lost> {
+        let body = json!({ "customType": "pincer.revision", "content": instruction, "display": false }).to_string();
+        let (mut entries, mut totals, mut reply) = (Vec::new(), Totals::default(), None);
+        if let Some((entry, used, stored)) = last {
+            entries.push(entry);
+            (totals, reply) = (used, Some(stored));
+        }
+        entries.push(self.lane.entry(EntryKind::CustomMessage, body));
+        let detail = Some(self.state().detail.to_json().into());
+        let committed = self.lane.commit(Step { entries, totals, detail, ..Step::default() }, &self.stop.token).await?;
+        let mut state = self.state();
+        if let Some(reply) = reply {
+            state.transcript.push(committed.first, reply);
+        }
+        state.transcript.push_text(instruction);
+        Ok(())
     }
 
     /// Deals with a reply that has neither text nor a whole call.
@@ -299,7 +365,7 @@ impl Turn {
             messages.push(record::user(&message, now));
         }
         for (run, request) in steered {
-            let message = record::user(&request, now);
+            let message = self.hooks.written(record::user(&request, now)).await;
             entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
             messages.push(message);
             others.push(self.joined(&run, AgentRunState::Merged));

@@ -109,6 +109,7 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Calls(arguments) } => commands::bench_calls::run(&arguments),
         Command::Bench { command: BenchCommand::Mcp(arguments) } => commands::bench_mcp::run(&arguments),
         Command::Bench { command: BenchCommand::Load(arguments) } => commands::bench_load::run(&arguments),
+        Command::Bench { command: BenchCommand::Hooks(arguments) } => commands::bench_hooks::run(&arguments),
         Command::Bench { command: BenchCommand::Fair(arguments) } => commands::bench_fair::run(&arguments),
         Command::Bench { command: BenchCommand::Model(arguments) } => commands::bench_model::run(&arguments),
         Command::Bench { command: BenchCommand::Agent(arguments) } => commands::bench_agent::run(&arguments),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pincer_agent::{QueueMode, Verbose};
+use pincer_agent::{QueueMode, Reasoning, Verbose};
 use pincer_model::Level;
 
 #[derive(Args)]
@@ -26,6 +26,9 @@ pub(crate) struct AgentArguments {
     /// Show more of the calls of this run: their results in a line, or in full
     #[arg(long, value_name = "LEVEL")]
     pub verbose: Option<VerboseArgument>,
+    /// What becomes of the model's thoughts in this run
+    #[arg(long, value_name = "LEVEL")]
+    pub reasoning: Option<ReasoningArgument>,
     /// Show at the end of this run how its answer was made: model, tokens, calls and time
     #[arg(long)]
     pub trace: bool,
@@ -69,6 +72,26 @@ pub(crate) enum VerboseArgument {
     On,
     /// The results as they are
     Full,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ReasoningArgument {
+    /// They are told nowhere
+    Off,
+    /// They are a part of the answer, in --json
+    On,
+    /// They are events of their own, in --events
+    Stream,
+}
+
+impl From<ReasoningArgument> for Reasoning {
+    fn from(level: ReasoningArgument) -> Self {
+        match level {
+            ReasoningArgument::Off => Self::Off,
+            ReasoningArgument::On => Self::On,
+            ReasoningArgument::Stream => Self::Stream,
+        }
+    }
 }
 
 impl From<VerboseArgument> for Verbose {

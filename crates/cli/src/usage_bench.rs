@@ -31,6 +31,9 @@ pub(crate) enum BenchCommand {
         OpenAI's own client is measured if Node.js and npm are there. It is installed from npm, once, into\n\
         ${XDG_CACHE_HOME:-~/.cache}/pincer-interop.")]
     Model(ModelArguments),
+    /// What a hook costs: a closure, and a command beside its process alone
+    #[command(after_help = "Examples:\n  pincer bench hooks\n  pincer bench hooks --json --rounds 200")]
+    Hooks(BenchArguments),
     /// The agent loop against a scripted model: accepting, ten tools, many sessions at once, going on after a kill
     #[command(after_help = "Examples:\n  pincer bench agent\n  pincer bench agent --json --runs 200 --sessions 500")]
     Agent(AgentBenchArguments),

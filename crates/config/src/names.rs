@@ -19,11 +19,18 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             wrong(&error);
         }
     }
-    for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
-        let at = format!("hooks.before_tool_call[{index}]");
-        selectors(&format!("{at}.matcher"), hook.matcher.names(), &mut wrong);
-        if hook.command.is_empty() {
-            wrong(&format!("{at}.command: there is no command to run"));
+    for (name, hooks) in config.hooks.about_tools() {
+        for (index, hook) in hooks.iter().enumerate() {
+            let at = format!("hooks.{name}[{index}]");
+            selectors(&format!("{at}.matcher"), hook.matcher.names(), &mut wrong);
+            if hook.command.is_empty() {
+                wrong(&format!("{at}.command: there is no command to run"));
+            }
+        }
+    }
+    for (name, hooks) in config.hooks.others() {
+        for (index, _) in hooks.iter().enumerate().filter(|(_, hook)| hook.command.is_empty()) {
+            wrong(&format!("hooks.{name}[{index}].command: there is no command to run"));
         }
     }
     for (index, rule) in config.approvals.rules.iter().enumerate() {

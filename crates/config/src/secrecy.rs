@@ -59,12 +59,21 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
     for id in config.auth.profiles.keys() {
         hide_key(&mut shown["auth"]["profiles"][id]["apiKey"]);
     }
-    for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
-        let place = &mut shown["hooks"]["before_tool_call"][index]["command"];
-        *place = match &hook.command {
+    let hide = |place: &mut Value, command: &CommandLine| {
+        *place = match command {
             CommandLine::Shell(line) => shown_words(std::slice::from_ref(line)).concat().into(),
             CommandLine::Words(words) => shown_words(words).into(),
         };
+    };
+    for (name, hooks) in config.hooks.about_tools() {
+        for (index, hook) in hooks.iter().enumerate() {
+            hide(&mut shown["hooks"][name][index]["command"], &hook.command);
+        }
+    }
+    for (name, hooks) in config.hooks.others() {
+        for (index, hook) in hooks.iter().enumerate() {
+            hide(&mut shown["hooks"][name][index]["command"], &hook.command);
+        }
     }
 }
 

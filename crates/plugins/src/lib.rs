@@ -14,4 +14,4 @@ mod wire;
 pub use discover::{Found, LoadError, discover, load};
 pub use manifest::{MANIFEST, Manifest};
 pub use process::{PluginProcess, PluginSettings};
-pub use provide::provide;
+pub use provide::{HookSettings, ProvideError, Provided, provide};

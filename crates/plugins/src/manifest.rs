@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use pincer_catalog::{Entry, Flags, Selector, Source, ToolId};
 use pincer_config::{Problem, Problems, document};
+use pincer_hooks::HookName;
 use pincer_tools::{Arguments, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin, check_schema};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -28,7 +29,7 @@ pub struct Manifest {
     /// Its tools.
     #[serde(default)]
     pub tools: Vec<ManifestTool>,
-    /// Which calls it has a say in, or is told of.
+    /// Where it has a say, or is told of something.
     #[serde(default)]
     pub hooks: Vec<ManifestHook>,
     /// Objects that programs get.
@@ -71,36 +72,29 @@ fn tool_timeout() -> u64 {
     60_000
 }
 
-/// Calls it has a say in, or is told of.
+/// Something that it has a say in, or is told of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ManifestHook {
-    /// When it is asked.
-    pub event: HookEvent,
-    /// The tools, as in `tools.allow` of the config. All of them if absent.
+    /// Its name, as in the table of docs/hooks.md.
+    #[schemars(schema_with = "hook_names")]
+    pub event: HookName,
+    /// The tools, as in `tools.allow` of the config, for hooks about tools. All of them if absent.
     #[serde(default)]
     pub matcher: Vec<String>,
     /// Higher is asked earlier.
     #[serde(default)]
     pub priority: i32,
-    /// How long it may take to answer. A hook that is late blocks the call.
-    #[serde(default = "hook_timeout")]
+    /// How long it may take to answer. If absent, as the table says.
+    #[serde(default)]
     #[schemars(range(min = 10, max = 600_000))]
-    pub timeout_ms: u64,
+    pub timeout_ms: Option<u64>,
 }
 
-fn hook_timeout() -> u64 {
-    15_000
-}
-
-/// When a hook is asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum HookEvent {
-    /// Before a tool is called: it may change the input, block the call, or demand that a person is asked.
-    BeforeToolCall,
-    /// After a tool was called: it is told.
-    AfterToolCall,
+/// Returns the schema of the name of a hook: one of the table.
+fn hook_names(_: &mut SchemaGenerator) -> Schema {
+    let names: Vec<&str> = HookName::ALL.iter().map(|name| name.as_str()).collect();
+    json_schema!({ "type": "string", "enum": names })
 }
 
 /// An object that programs get.
@@ -172,6 +166,12 @@ impl Manifest {
             }
         }
         for (index, hook) in self.hooks.iter().enumerate() {
+            if !hook.matcher.is_empty() && !is_about_tools(hook.event) {
+                wrong(
+                    format!("hooks[{index}].matcher"),
+                    format!("{} is not about tools: leave the matcher out", hook.event),
+                );
+            }
             for (number, name) in hook.matcher.iter().enumerate() {
                 if let Err(error) = Selector::parse(&format!("hooks[{index}].matcher[{number}]"), name) {
                     let text = error.to_string();
@@ -301,6 +301,11 @@ fn scope(value: &Value, path: &str, called: &mut Vec<String>) -> Result<Namespac
         }
         other => Ok(NamespacePart::Value(other.clone())),
     }
+}
+
+/// Returns whether a hook can be limited to certain tools.
+fn is_about_tools(hook: HookName) -> bool {
+    matches!(hook, HookName::BeforeToolCall | HookName::AfterToolCall | HookName::ToolResultPersist)
 }
 
 fn is_tool_name(name: &str) -> bool {

@@ -1,25 +1,61 @@
 //! A plugin as the door takes it: its tools, hooks and namespaces, all of which speak to its process.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::PolicyError;
-use pincer_tools::hooks::{
-    AfterHook, AfterToolCall, BeforeHook, BeforeToolCall, BeforeVerdict, Hook, HookError, Observer,
-};
+use pincer_hooks::{Ask, External, HookError, HookName, Kind, OnFailure, Reach, Registration, Settings};
+use pincer_tools::hooks::{Hook, Observer, PersistHook};
 use pincer_tools::{BoxFuture, Matcher, Payload, Plugin, Tool, ToolCall, ToolError};
 use serde_json::{Value, json};
 
-use crate::manifest::HookEvent;
+use crate::manifest::ManifestHook;
 use crate::process::{Failure, PluginProcess, wrong};
 use crate::{Found, Manifest};
 
-/// Makes of a plugin what [`Door::register`](pincer_tools::Door::register) takes. `hook_timeout` is the user's, if there is one.
-pub fn provide(
-    found: &Found,
-    process: &Arc<PluginProcess>,
-    hook_timeout: Option<Duration>,
-) -> Result<Plugin, PolicyError> {
+/// What the user has settled for the hooks of a plugin.
+#[derive(Clone, Debug, Default)]
+pub struct HookSettings {
+    /// How long each may take, whatever the manifest says.
+    pub timeout: Option<Duration>,
+    /// The same for single hooks.
+    pub timeouts: BTreeMap<HookName, Duration>,
+    /// Whether hooks that read conversations are used. If absent, it is not settled.
+    pub allow_conversation_access: Option<bool>,
+    /// Whether hooks that add to the prompt are used.
+    pub allow_prompt_injection: bool,
+}
+
+/// The reason why a plugin cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ProvideError {
+    /// A matcher cannot be read.
+    #[error(transparent)]
+    Matcher(#[from] PolicyError),
+    /// A gate must not be left out in silence.
+    #[error(
+        "the plugin {plugin} wants to guard runs ({hook}), which reads conversations, and that is not allowed yet: set \
+         `plugins.entries.{plugin}.hooks.allowConversationAccess` to true, or to false to use the plugin without it"
+    )]
+    Undecided {
+        /// The plugin.
+        plugin: String,
+        /// The hook.
+        hook: HookName,
+    },
+}
+
+/// A plugin as [`Door::register`](pincer_tools::Door::register) takes it.
+pub struct Provided {
+    /// All that it brings.
+    pub plugin: Plugin,
+    /// Hooks that are not used because the user has not allowed them.
+    pub left_out: Vec<HookName>,
+}
+
+/// Makes of a plugin what [`Door::register`](pincer_tools::Door::register) takes.
+pub fn provide(found: &Found, process: &Arc<PluginProcess>, settings: &HookSettings) -> Result<Provided, ProvideError> {
     let manifest = &found.manifest;
     let mut plugin = Plugin::new(manifest.id.clone());
     for (entry, tool) in manifest.entries().into_iter().zip(&manifest.tools) {
@@ -27,31 +63,71 @@ pub fn provide(
         let tool = PluginTool { process: Arc::clone(process), name: tool.name.clone(), timeout };
         plugin.tools.push((entry, Arc::new(tool)));
     }
-    add_hooks(&mut plugin, manifest, process, hook_timeout)?;
+    let left_out = add_hooks(&mut plugin, manifest, process, settings)?;
     // Checked when the manifest was read.
     plugin.namespaces = manifest.namespaces.iter().filter_map(|namespace| namespace.made().ok()).collect();
-    Ok(plugin)
+    Ok(Provided { plugin, left_out })
 }
 
+/// Adds the hooks of a plugin that the user allows. Returns the others.
 fn add_hooks(
     plugin: &mut Plugin,
     manifest: &Manifest,
     process: &Arc<PluginProcess>,
-    timeout: Option<Duration>,
-) -> Result<(), PolicyError> {
+    settings: &HookSettings,
+) -> Result<Vec<HookName>, ProvideError> {
+    let program: Arc<dyn Ask> = Arc::new(PluginHook(Arc::clone(process)));
+    let name = format!("of the plugin {}", manifest.id);
+    let mut left_out = Vec::new();
     for (index, hook) in manifest.hooks.iter().enumerate() {
-        let matcher = Matcher::parse(&format!("hooks[{index}].matcher"), &hook.matcher)?;
-        let timeout = timeout.unwrap_or(Duration::from_millis(hook.timeout_ms));
-        let asked = Arc::new(PluginHook(Arc::clone(process)));
-        match hook.event {
-            HookEvent::BeforeToolCall => {
-                let name = format!("of the plugin {}", manifest.id);
-                plugin.hooks.push(Hook { name, matcher, priority: hook.priority, timeout, hook: asked });
+        let ManifestHook { event, priority, timeout_ms, .. } = *hook;
+        let spec = event.spec();
+        let is_allowed = match spec.reach {
+            Reach::Plain => true,
+            Reach::Conversation => settings.allow_conversation_access == Some(true),
+            Reach::Prompt => settings.allow_prompt_injection,
+        };
+        if !is_allowed {
+            if spec.kind == Kind::Gate
+                && spec.on_failure == OnFailure::Block
+                && settings.allow_conversation_access.is_none()
+            {
+                return Err(ProvideError::Undecided { plugin: manifest.id.clone(), hook: event });
             }
-            HookEvent::AfterToolCall => plugin.observers.push(Observer { matcher, timeout, hook: asked }),
+            left_out.push(event);
+            continue;
+        }
+        let of_manifest = timeout_ms.map(Duration::from_millis);
+        let timeout = settings.timeouts.get(&event).copied().or(settings.timeout).or(of_manifest);
+        let matcher = || Matcher::parse(&format!("hooks[{index}].matcher"), &hook.matcher);
+        let usual = timeout.unwrap_or(spec.timeout);
+        match event {
+            HookName::BeforeToolCall => plugin.hooks.push(Hook {
+                name: name.clone(),
+                matcher: matcher()?,
+                priority,
+                timeout: usual,
+                hook: Arc::new(External::new(Arc::clone(&program))),
+            }),
+            HookName::AfterToolCall => plugin.observers.push(Observer {
+                matcher: matcher()?,
+                timeout: usual,
+                hook: Arc::new(External::new(Arc::clone(&program))),
+            }),
+            HookName::ToolResultPersist => plugin.persisting.push(PersistHook {
+                matcher: matcher()?,
+                hook: pincer_hooks::Hook::new(name.clone(), External::new(Arc::clone(&program)))
+                    .priority(priority)
+                    .timeout(usual),
+            }),
+            other => {
+                let settings =
+                    Settings { name: name.clone(), priority, timeout, may_inject: settings.allow_prompt_injection };
+                plugin.others.extend(Registration::external(other, &program, settings));
+            }
         }
     }
-    Ok(())
+    Ok(left_out)
 }
 
 struct PluginTool {
@@ -102,30 +178,22 @@ impl Tool for PluginTool {
 
 struct PluginHook(Arc<PluginProcess>);
 
-impl BeforeHook for PluginHook {
-    fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
+impl Ask for PluginHook {
+    fn ask<'a>(&'a self, hook: HookName, event: Value) -> BoxFuture<'a, Result<Option<Value>, HookError>> {
         Box::pin(async move {
-            let event = serde_json::to_value(event).map_err(|error| HookError::Start(error.into()))?;
-            let answer =
-                self.0.request("hook/before_tool_call", event, None).await.map_err(|failure| match failure {
-                    Failure::NotMade(why) => HookError::Start(why.into()),
-                    Failure::Fell(why) => HookError::Answer(why.into()),
-                    Failure::Refused(error) => HookError::Answer(error.message.into()),
-                })?;
-            if answer.is_null() {
-                return Ok(BeforeVerdict::default());
-            }
-            serde_json::from_value(answer).map_err(|error| HookError::Answer(error.into()))
+            let answer = self.0.request(&format!("hook/{hook}"), event, None).await;
+            answer.map(Some).map_err(|failure| match failure {
+                Failure::NotMade(why) => HookError::Start(why.into()),
+                Failure::Fell(why) => HookError::Answer(why.into()),
+                Failure::Refused(error) => HookError::Answer(error.message.into()),
+            })
         })
     }
-}
 
-impl AfterHook for PluginHook {
-    fn after_tool_call<'a>(&'a self, event: &'a AfterToolCall) -> BoxFuture<'a, ()> {
+    fn tell<'a>(&'a self, hook: HookName, event: Value) -> BoxFuture<'a, Result<(), HookError>> {
         Box::pin(async move {
-            if let Ok(event) = serde_json::to_value(event) {
-                self.0.notify("hook/after_tool_call", event).await;
-            }
+            self.0.notify(&format!("hook/{hook}"), event).await;
+            Ok(())
         })
     }
 }

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
 use pincer_catalog::{PolicyError, nearest};
-use pincer_config::keys::{self, CommandLine, Decision, SecretSource};
+use pincer_config::keys::{self, Decision, SecretSource};
 use pincer_config::{Config, Loaded, trust};
 use pincer_mcp::Servers;
 use pincer_plugins::{Found, PluginProcess, PluginSettings, discover, provide};
-use pincer_process::{anchored, anchored_line};
+use pincer_process::anchored;
 use pincer_store_sqlite::SqliteStore;
-use pincer_tools::hooks::{CommandHook, Hook};
 use pincer_tools::{ApprovalRule, Door, DoorBuilder, Matcher, Redactor, RuleDecision};
 use regex::Regex;
 
 use crate::error::RuntimeError;
-use crate::guarded::{guarded, is_in_the_open};
+use crate::guarded::guarded;
+use crate::hooks::{add_hooks, hook_settings, hook_words};
 use crate::mcp_settings::{mcp_anchors, mcp_servers};
 use crate::notice::{Notice, Observer};
 use crate::options::{BuiltIn, RuntimeOptions};
@@ -51,8 +51,12 @@ impl Assembly {
                 continue;
             }
             let process = PluginProcess::new(&found, PluginSettings { config: entry.config, environment: entry.env });
-            let hook_timeout = entry.hooks.timeout_ms.map(Duration::from_millis);
-            door = door.plugin(provide(&found, &process, hook_timeout)?)?;
+            let provided = provide(&found, &process, &hook_settings(&found.manifest.id, &entry.hooks)?)?;
+            if !provided.left_out.is_empty() {
+                let plugin = found.manifest.id.clone();
+                options.observer.tell(Notice::HooksLeftOut { plugin, hooks: provided.left_out });
+            }
+            door = door.plugin(provided.plugin)?;
             plugins.push(process);
         }
         let servers = mcp_servers(loaded, Some(state), options.sampling);
@@ -107,7 +111,7 @@ pub(crate) fn plugin_paths(loaded: &Loaded) -> Vec<PathBuf> {
 /// The words of all commands that a config has Pincer start: hooks, and servers that do not say where they start.
 pub(crate) fn started_words(loaded: &Loaded) -> Vec<Vec<String>> {
     let (config, anchors) = (&loaded.parsed.config, mcp_anchors(loaded));
-    let hooks = config.hooks.before_tool_call.iter().map(|hook| hook_words(loaded, &hook.command));
+    let hooks = config.hooks.commands().map(|command| hook_words(loaded, command));
     let servers = config.mcp.servers.values().filter(|server| server.cwd.is_none()).filter_map(|server| {
         let words: Vec<String> = std::iter::once(server.command.clone()?).chain(server.args.iter().cloned()).collect();
         Some(anchored(&words, &anchors))
@@ -130,34 +134,10 @@ pub(crate) fn placed_words(loaded: &Loaded) -> Vec<Vec<String>> {
     placed.collect()
 }
 
-/// The words of a hook. It starts elsewhere, so its relative paths are made absolute: as seen from here, or from the config.
-fn hook_words(loaded: &Loaded, command: &CommandLine) -> Vec<String> {
-    let beside = loaded.file.as_deref().and_then(Path::parent).map(Path::to_owned);
-    let places: Vec<PathBuf> = std::env::current_dir().ok().into_iter().chain(beside).collect();
-    match command {
-        CommandLine::Words(words) => anchored(words, &places),
-        CommandLine::Shell(line) => CommandLine::Shell(anchored_line(line, &places)).words(),
-    }
-}
-
 /// Hooks and rules: what has a say before any tool.
 fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
     let config = &loaded.parsed.config;
-    let workspace = workspace(loaded);
-    let mut door = Door::builder().redactor(redactor(config));
-    for (index, hook) in config.hooks.before_tool_call.iter().enumerate() {
-        let at = format!("hooks.before_tool_call[{index}]");
-        let matcher = Matcher::parse(&format!("{at}.matcher"), hook.matcher.names())?;
-        let command = hook_words(loaded, &hook.command);
-        let is_in_the_open = is_in_the_open(&command, &workspace);
-        door = door.hook(Hook {
-            name: at,
-            matcher,
-            priority: hook.priority,
-            timeout: Duration::from_millis(hook.timeout_ms),
-            hook: Arc::new(CommandHook { command, is_in_the_open }),
-        });
-    }
+    let mut door = add_hooks(Door::builder().redactor(redactor(config)), loaded)?;
     for (index, rule) in config.approvals.rules.iter().enumerate() {
         let matcher = Matcher::parse(&format!("approvals.rules[{index}].match"), rule.matches.names())?;
         door = door.rule(ApprovalRule { matcher, decision: decision(rule.decision) });

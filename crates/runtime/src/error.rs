@@ -9,7 +9,7 @@ use pincer_builtin::BuiltinError;
 use pincer_catalog::PolicyError;
 use pincer_codemode::{CodeModeResult, ErrorCode};
 use pincer_config::Distrust;
-use pincer_plugins::LoadError;
+use pincer_plugins::{LoadError, ProvideError};
 use pincer_tools::RegisterError;
 
 use crate::engine::EngineError;
@@ -39,6 +39,19 @@ pub enum RuntimeError {
     /// Two tools have one id, or a schema is none.
     #[error(transparent)]
     Register(#[from] RegisterError),
+    /// A plugin wants more than the config allows.
+    #[error(transparent)]
+    Provide(#[from] ProvideError),
+    /// The config names a hook that there is not.
+    #[error("plugins.entries.{plugin}.hooks.timeouts.{hook}: there is no hook `{hook}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
+    NoHook {
+        /// The plugin.
+        plugin: String,
+        /// The name in the config.
+        hook: String,
+        /// The hook that was probably meant.
+        near: Option<String>,
+    },
     /// The config names a plugin that is not there.
     #[error("plugins.entries.{id}: there is no plugin `{id}`{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     NoPlugin {

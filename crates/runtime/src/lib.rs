@@ -34,6 +34,7 @@ mod audit;
 mod engine;
 mod error;
 mod guarded;
+mod hooks;
 mod mcp_settings;
 mod memory;
 mod models;

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pincer_hooks::HookName;
 use pincer_sandbox::{CacheProblem, Progress};
 
 use crate::error::chain;
@@ -21,6 +22,13 @@ pub enum Notice {
     EngineCache(String),
     /// A group can change a file or directory that decides what Pincer does.
     SharedPath(String),
+    /// Hooks of a plugin are not used, because the config does not allow them.
+    HooksLeftOut {
+        /// The plugin.
+        plugin: String,
+        /// The hooks.
+        hooks: Vec<HookName>,
+    },
     /// The trail of calls cannot be written. Told once.
     AuditTrail {
         /// The trail.
@@ -54,6 +62,14 @@ impl fmt::Display for Notice {
             Self::EngineStep(step) => write!(f, "{step} (only the first time) …"),
             Self::EngineStepsOver => f.write_str("the JavaScript engine is loaded"),
             Self::EngineCache(text) | Self::SharedPath(text) => f.write_str(text),
+            Self::HooksLeftOut { plugin, hooks } => {
+                let names = hooks.iter().map(|hook| hook.as_str()).collect::<Vec<_>>().join(", ");
+                write!(
+                    f,
+                    "hooks of the plugin {plugin} are not used ({names}): `plugins.entries.{plugin}.hooks` has \
+                     `allowConversationAccess` and `allowPromptInjection`"
+                )
+            }
             Self::AuditTrail { file, source } => {
                 write!(f, "calls cannot be noted in {}: {source}", file.display())
             }

@@ -82,6 +82,8 @@ pub struct ScopeRequest {
     pub model: Option<String>,
     /// Whether the session is sandboxed.
     pub sandboxed: bool,
+    /// The only tools of the run, among those that it has; none if the list is empty.
+    pub tools_allow: Option<Vec<String>>,
     /// What a caller gets if the config does not say.
     pub audience: Audience,
 }
@@ -107,6 +109,7 @@ impl ScopeRequest {
             provider: None,
             model: None,
             sandboxed: false,
+            tools_allow: None,
             audience: Audience::default(),
         }
     }
@@ -118,7 +121,7 @@ impl ScopeRequest {
             model: self.model.as_deref(),
             sender: self.principal.name.as_deref(),
             sandboxed: self.sandboxed,
-            run: None,
+            run: self.tools_allow.as_deref(),
         };
         match self.audience {
             Audience::Operator => config.policy(&scope),

@@ -146,7 +146,11 @@ pub struct Compaction {
 
 /// The body of a message that the system adds to what a model is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct CustomMessage {
+    /// The part of the system that added it.
+    #[serde(default)]
+    pub custom_type: String,
     /// The parts, in their order: texts and pictures.
     #[serde(deserialize_with = "blocks")]
     pub content: Vec<Block>,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::Call;
 use crate::escape::one_line;
-use crate::hooks::ApprovalDemand;
+use crate::hooks::{ApprovalDemand, Severity};
 
 /// The most characters that are shown of a title, of a reason, of a thing that "always" would allow, and of the input: together no
 /// more than fits on a screen of 24 lines with 80 columns.
@@ -56,7 +56,12 @@ impl ApprovalRequest {
             tool: approval.tool.clone(),
             input,
             line: stored["line"].as_u64().and_then(|line| line.try_into().ok()),
-            demand: ApprovalDemand { title: text(&demand["title"]), description: text(&demand["description"]) },
+            demand: ApprovalDemand {
+                title: text(&demand["title"]),
+                description: text(&demand["description"]),
+                severity: serde_json::from_value(demand["severity"].clone()).ok(),
+                ..ApprovalDemand::default()
+            },
             grants: stored["grants"].as_array().map(|keys| keys.iter().filter_map(text).collect()),
         }
     }
@@ -77,7 +82,12 @@ impl ApprovalRequest {
     /// and its input, as they will be called, are the last line, next to where the answer is given.
     pub fn text(&self) -> String {
         let title = self.demand.title.as_deref().unwrap_or("May this tool be called?");
-        let mut text = one_line(title, MOST_TITLE);
+        let mut text = match self.demand.severity {
+            Some(Severity::Critical) => "critical: ".to_owned(),
+            Some(Severity::Warning) => "warning: ".to_owned(),
+            Some(Severity::Info) | None => String::new(),
+        };
+        text.push_str(&one_line(title, MOST_TITLE));
         if let Some(line) = self.line {
             let _ = write!(text, " (line {line} of the program)");
         }

@@ -90,7 +90,7 @@ impl Door {
                     return Ok(Admission::Go(params));
                 }
                 let call = Call { id, tool: entry.id.to_string(), input: params.into(), ..Call::default() };
-                Ok(Admission::Ask(Box::new(Asking { entry, call, demand, standing })))
+                Ok(Admission::Ask(Box::new(Asking { entry, call, demand: *demand, standing })))
             }
         }
     }

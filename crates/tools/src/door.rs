@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use pincer_catalog::{Entry, Flags};
+use pincer_catalog::{Entry, Flags, ToolId};
+use pincer_hooks::events::ToolResultPersist;
 use pincer_json::{Json, Payload};
 use pincer_store::{Approvals, CallId, Changes, ClientCalls, Clock, Grants, Journal, Permission, RunId};
 use serde_json::Value;
@@ -14,7 +15,9 @@ use tracing::Instrument;
 use crate::approvals::decide;
 use crate::asking::Question;
 use crate::escape::one_line;
-use crate::hooks::{ApprovalDemand, BeforeToolCall, Merged, Standing, ask_all, tell_all};
+use crate::hooks::{
+    ApprovalDemand, BeforeToolCall, Merged, Standing, Table, ask_all, persisted, persisted_message, tell_all,
+};
 use crate::journal::NotDispatched;
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
@@ -174,6 +177,24 @@ impl Door {
 
     pub(crate) fn registry(&self) -> Arc<Registry> {
         Arc::clone(&self.registry.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Returns the hooks that are not about tools, as they are now.
+    pub fn hooks(&self) -> Arc<Table> {
+        Arc::clone(self.registry().table())
+    }
+
+    /// Returns a result of a control tool, or one that is written in place of a missing one, as the hooks want it stored. `message` is a
+    /// message of the role `toolResult`.
+    pub async fn persisted_message(&self, tool: &str, event: ToolResultPersist) -> Value {
+        let registry = self.registry();
+        let entry = Entry::new(tool.parse().unwrap_or_else(|_| ToolId::control("exec")), "");
+        persisted_message(registry.persisting(), &entry, event).await
+    }
+
+    /// Returns whether hooks change results before they are stored.
+    pub fn has_persisting(&self) -> bool {
+        self.registry().persisting().next().is_some()
     }
 
     /// Returns the hub of events of calls at this door.
@@ -349,8 +370,35 @@ impl Door {
                 effect: Effect::Done,
             })
         });
+        let result = self.persisted(registry, entry, &call.id, result, context).await;
         self.settle(context, call.seq, &result).await?;
         result
+    }
+
+    /// Returns a result as the hooks want it stored. The caller gets the same: what is stored decides what happens after a crash.
+    async fn persisted(
+        &self,
+        registry: &Registry,
+        entry: &Entry,
+        call: &CallId,
+        result: Result<Json, Failed>,
+        context: &Context,
+    ) -> Result<Json, Failed> {
+        if registry.persisting().next().is_none() {
+            return result;
+        }
+        let given = match &result {
+            Ok(value) => Ok(value),
+            Err(failed) => Err(&failed.error.message),
+        };
+        match persisted(registry.persisting(), entry, call, given, context).await {
+            None => result,
+            Some(Ok(value)) => Ok(value),
+            Some(Err(message)) => match result {
+                Err(failed) => Err(Failed { error: CallError { message, ..failed.error }, ..failed }),
+                Ok(_) => Err(Failed { error: CallError::new(ErrorCode::ToolFailed, message), effect: Effect::Done }),
+            },
+        }
     }
 
     async fn hooks_say(
@@ -371,7 +419,9 @@ impl Door {
         };
         let (params, rewritten, approval, standing) = match merged {
             Merged::Block(reason) => return Err(Failed::before(ErrorCode::Blocked, reason)),
-            Merged::Go { params, rewritten, approval, standing } => (params, rewritten, approval, standing),
+            Merged::Go { params, rewritten, approval, standing } => {
+                (params, rewritten, approval.map(|demand| *demand), standing)
+            }
         };
         // What the hooks made of the input must fit as well.
         if rewritten && let Some(complaint) = registered.input().and_then(|input| input.complaint(&params)) {

@@ -36,6 +36,7 @@ mod tool;
 mod under_way;
 mod values;
 
+pub use pincer_hooks::BoxFuture;
 pub use pincer_json::{Json, JsonError, Payload};
 
 pub use approval_request::ApprovalRequest;
@@ -63,4 +64,4 @@ pub use registry::RegisterError;
 pub use run_owner::{RunOwner, SyncNext};
 pub use schema::{SchemaError, check_schema};
 pub use server::{Server, ServerState};
-pub use tool::{BoxFuture, Effect, FnTool, Maker, Request, Tool, ToolCall, ToolError, UpdateSink};
+pub use tool::{Effect, FnTool, Maker, Request, Tool, ToolCall, ToolError, UpdateSink};

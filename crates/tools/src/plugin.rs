@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pincer_catalog::{Entry, Source, ToolId};
 
-use crate::hooks::{Hook, Observer};
+use crate::hooks::{Hook, Observer, PersistHook, Registration};
 use crate::{Namespace, NamespaceError, RegisterError, Tool};
 
 /// The longest id.
@@ -22,6 +22,10 @@ pub struct Plugin {
     pub hooks: Vec<Hook>,
     /// The observers that are told of calls.
     pub observers: Vec<Observer>,
+    /// The hooks that change results before they are stored.
+    pub persisting: Vec<PersistHook>,
+    /// All other hooks.
+    pub others: Vec<Registration>,
     /// What programs get beside `tools`.
     pub namespaces: Vec<Namespace>,
 }

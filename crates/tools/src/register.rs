@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::client::{ClientTool, ClientToolError};
 use crate::door::{Door, DoorStore, Parts};
-use crate::hooks::{Hook, Observer};
+use crate::hooks::{Hook, Observer, PersistHook, Registration};
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::{ApprovalRule, EventSink, Plugin, Redactor, Tool};
 
@@ -78,6 +78,18 @@ impl DoorBuilder {
     /// Adds somebody who is told what came of calls.
     pub fn observer(mut self, observer: Observer) -> Self {
         self.registry.add_observer(None, observer);
+        self
+    }
+
+    /// Adds a hook that changes results before they are stored.
+    pub fn persisting(mut self, hook: PersistHook) -> Self {
+        self.registry.add_persisting(None, hook);
+        self
+    }
+
+    /// Adds a hook that is not about tools.
+    pub fn other_hook(mut self, hook: impl Into<Registration>) -> Self {
+        self.registry.add_other(None, hook.into());
         self
     }
 

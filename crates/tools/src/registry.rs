@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use pincer_catalog::Entry;
 use serde_json::Value;
 
-use crate::hooks::{Hook, Observer};
+use crate::hooks::{Hook, Observer, PersistHook, Registration, Table};
 use crate::plugin::check_namespaces;
 use crate::schema::Checked;
 use crate::{Fingerprint, Namespace, Plugin, PluginError, SchemaError, Server, ServerState, Tool, fingerprint};
@@ -107,6 +107,10 @@ pub(crate) struct Registry {
     order: Vec<Owned<String>>,
     hooks: Vec<Owned<Hook>>,
     observers: Vec<Owned<Observer>>,
+    persisting: Vec<Owned<PersistHook>>,
+    others: Vec<Owned<Registration>>,
+    /// The others, by their places.
+    table: Arc<Table>,
     namespaces: Vec<Owned<Namespace>>,
     servers: BTreeMap<String, ServerState>,
     /// Grows with every change.
@@ -137,6 +141,24 @@ impl Registry {
         self.observers.push(Owned { plugin: plugin.map(str::to_owned), it: observer });
     }
 
+    pub(crate) fn add_persisting(&mut self, plugin: Option<&str>, hook: PersistHook) {
+        self.persisting.push(Owned { plugin: plugin.map(str::to_owned), it: hook });
+        // Stable: of equal priority, the first registered is asked first.
+        self.persisting.sort_by_key(|hook| std::cmp::Reverse(hook.it.hook.priority));
+    }
+
+    /// Adds a hook that is not about tools.
+    pub(crate) fn add_other(&mut self, plugin: Option<&str>, hook: Registration) {
+        self.others.push(Owned { plugin: plugin.map(str::to_owned), it: hook });
+        self.tabulate();
+    }
+
+    fn tabulate(&mut self) {
+        let mut table = Table::default();
+        self.others.iter().for_each(|hook| table.add(hook.it.clone()));
+        self.table = Arc::new(table);
+    }
+
     /// Takes all that a plugin brings, or nothing of it.
     pub(crate) fn add_plugin(&mut self, plugin: Plugin) -> Result<(), RegisterError> {
         let mut with = self.clone();
@@ -150,6 +172,8 @@ impl Registry {
         }
         plugin.hooks.into_iter().for_each(|hook| with.add_hook(id, hook));
         plugin.observers.into_iter().for_each(|observer| with.add_observer(id, observer));
+        plugin.persisting.into_iter().for_each(|hook| with.add_persisting(id, hook));
+        plugin.others.into_iter().for_each(|hook| with.add_other(id, hook));
         let owned = |namespace| Owned { plugin: id.map(str::to_owned), it: namespace };
         with.namespaces.extend(plugin.namespaces.into_iter().map(owned));
         *self = with;
@@ -212,6 +236,9 @@ impl Registry {
         self.order.retain(|tool| !theirs(&tool.plugin));
         self.hooks.retain(|hook| !theirs(&hook.plugin));
         self.observers.retain(|observer| !theirs(&observer.plugin));
+        self.persisting.retain(|hook| !theirs(&hook.plugin));
+        self.others.retain(|hook| !theirs(&hook.plugin));
+        self.tabulate();
         self.namespaces.retain(|namespace| !theirs(&namespace.plugin));
         known
     }
@@ -220,6 +247,8 @@ impl Registry {
         let owners = self.order.iter().map(|tool| &tool.plugin);
         let owners = owners.chain(self.hooks.iter().map(|hook| &hook.plugin));
         let owners = owners.chain(self.observers.iter().map(|observer| &observer.plugin));
+        let owners = owners.chain(self.persisting.iter().map(|hook| &hook.plugin));
+        let owners = owners.chain(self.others.iter().map(|hook| &hook.plugin));
         let mut owners = owners.chain(self.namespaces.iter().map(|namespace| &namespace.plugin));
         owners.any(|owner| owner.as_deref() == Some(plugin))
     }
@@ -238,6 +267,15 @@ impl Registry {
 
     pub(crate) fn observers(&self) -> impl Iterator<Item = &Observer> {
         self.observers.iter().map(|observer| &observer.it)
+    }
+
+    pub(crate) fn persisting(&self) -> impl Iterator<Item = &PersistHook> {
+        self.persisting.iter().map(|hook| &hook.it)
+    }
+
+    /// Returns the hooks that are not about tools.
+    pub(crate) fn table(&self) -> &Arc<Table> {
+        &self.table
     }
 
     /// Returns the namespaces, each with the plugin it belongs to.

@@ -1,7 +1,5 @@
 //! What a tool is, to the door.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,10 +8,7 @@ use pincer_store::ApprovalId;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::Context;
-
-/// A future that can be sent to another thread.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use crate::{BoxFuture, Context};
 
 /// Something that can be done. Only the door calls it.
 pub trait Tool: Send + Sync {

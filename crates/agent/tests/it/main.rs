@@ -3,11 +3,13 @@
 
 mod direct;
 mod faults;
+mod hooks;
 mod kept;
 mod limits;
 mod programs;
 mod queue;
 mod races;
 mod recovery;
+mod replies;
 mod waiting;
 mod world;

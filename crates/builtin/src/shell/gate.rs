@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::GlobMatcher;
 use pincer_tools::BoxFuture;
-use pincer_tools::hooks::{ApprovalDemand, BeforeHook, BeforeToolCall, BeforeVerdict, HookError, Standing};
+use pincer_tools::hooks::{ApprovalDemand, BeforeToolCall, BeforeVerdict, Handle, HookError, Standing};
 
 use super::analyse::{Analysis, analyse, literal_words};
 use super::programs::{Argument, unknowable};
@@ -166,7 +166,8 @@ impl Gate {
         if self.mode == ExecMode::Allowlist {
             return block(why);
         }
-        let demand = ApprovalDemand { title: Some("Run a command".into()), description: Some(why) };
+        let demand =
+            ApprovalDemand { title: Some("Run a command".into()), description: Some(why), ..ApprovalDemand::default() };
         BeforeVerdict { require_approval: Some(demand), ..verdict }
     }
 
@@ -378,8 +379,8 @@ fn is_program(file: &Path) -> bool {
     std::fs::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
-impl BeforeHook for Gate {
-    fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
+impl Handle<BeforeToolCall> for Gate {
+    fn handle<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
         let command = event.params.get("command").and_then(|command| command.as_str()).unwrap_or_default();
         let directory = event.params.get("cwd").and_then(|directory| directory.as_str());
         let verdict = self.judge(command, directory);

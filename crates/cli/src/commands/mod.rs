@@ -7,6 +7,7 @@ pub(crate) mod bench_agent;
 pub(crate) mod bench_calls;
 pub(crate) mod bench_cells;
 pub(crate) mod bench_fair;
+pub(crate) mod bench_hooks;
 pub(crate) mod bench_load;
 pub(crate) mod bench_mcp;
 pub(crate) mod bench_memory;

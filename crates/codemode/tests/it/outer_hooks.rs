@@ -76,7 +76,7 @@ async fn a_hook_can_block_and_rewrite_the_program() {
 /// A house whose programs a person must allow, and which hooks change first.
 fn asking() -> House {
     let (house, _) = hooked(|event| {
-        let demand = ApprovalDemand { title: Some("May this program run?".into()), description: None };
+        let demand = ApprovalDemand { title: Some("May this program run?".into()), ..ApprovalDemand::default() };
         let code = event.params["code"].as_str().unwrap_or_default().replace("rewritten", "7");
         let params = Some(json!({ "code": code, "command": code, "language": "javascript" }));
         BeforeVerdict { require_approval: Some(demand), params, ..BeforeVerdict::default() }

@@ -1,6 +1,7 @@
 //! What may stand in the file. The comments here are what the schema and the reference page say.
 
 mod approvals;
+mod blocks;
 mod code_mode;
 mod exec;
 mod hooks;
@@ -20,9 +21,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use approvals::{Approvals, Decision, Rule};
+pub use blocks::{BlockBreak, BlockChunk, BlockCoalesce, BlockStreaming, BreakPreference, ReasoningLevel};
 pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
 pub use exec::{Exec, ExecMode};
-pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany};
+pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany, ToolHook};
 pub use logging::Logging;
 pub use mcp::{Mcp, McpAuth, McpElicitation, McpSampling, McpServe, McpServer, McpToolFilter, McpTransport};
 pub use models::{
@@ -59,7 +61,7 @@ pub struct Config {
     pub session: SessionKeys,
     /// Messages on their way to an agent.
     pub messages: Messages,
-    /// Commands that have a say in what tools do.
+    /// Commands that have a say, or are told of something.
     pub hooks: Hooks,
     /// Which calls a person is asked about.
     pub approvals: Approvals,
@@ -92,6 +94,21 @@ pub struct Agent {
     /// Whether its runs tell of the tools that they use. `off` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose_default: Option<VerboseLevel>,
+    /// What becomes of the thoughts of its model. `stream` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reasoning_default: Option<ReasoningLevel>,
+    /// Whether its replies are told in blocks while they come in. `off` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_streaming_default: Option<BlockStreaming>,
+    /// When blocks are told. `text_end` if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_streaming_break: Option<BlockBreak>,
+    /// How long blocks are, and where they end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_streaming_chunk: Option<BlockChunk>,
+    /// Small blocks that follow each other closely are told together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_streaming_coalesce: Option<BlockCoalesce>,
     /// How many runs go on at a time, of all agents together. Only under `defaults`. If absent, four for each processor, and at least 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

@@ -41,7 +41,16 @@ impl Default for PluginEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PluginHooks {
-    /// How long they may take to answer, whatever the plugin says. A hook that is late blocks the call.
+    /// How long they may take to answer, whatever the plugin says. One that is late counts as failed.
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: Option<u64>,
+    /// The same for single hooks, by their names.
+    #[schemars(inner(range(min = 10, max = 600_000)))]
+    pub timeouts: BTreeMap<String, u64>,
+    /// Whether its hooks that read conversations are used. They are left out if absent; a gate before runs must be decided about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_conversation_access: Option<bool>,
+    /// Whether its hooks may add to prompts. They may if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allow_prompt_injection: Option<bool>,
 }

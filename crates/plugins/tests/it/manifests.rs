@@ -61,7 +61,12 @@ fn every_kind_of_wrong_is_told_with_its_place() {
         (
             "hooks",
             "[{ event: 'before_tool' }]".into(),
-            "hooks[0].event: \"before_tool\" is not one of before_tool_call, after_tool_call",
+            "hooks[0].event: \"before_tool\" is not one of message_received, command:*,",
+        ),
+        (
+            "hooks",
+            "[{ event: 'agent_end', matcher: ['exec'] }]".into(),
+            "hooks[0].matcher: agent_end is not about tools: leave the matcher out",
         ),
         (
             "hooks",

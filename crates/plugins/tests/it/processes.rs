@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_catalog::Policy;
-use pincer_plugins::{Found, MANIFEST, PluginProcess, PluginSettings, load, provide};
+use pincer_plugins::{Found, HookSettings, MANIFEST, PluginProcess, PluginSettings, load, provide};
 use pincer_store::Approvals;
 use pincer_testkit::doorway::{Doorway, Updates};
 use pincer_testkit::tools::{echo, entry};
@@ -38,7 +38,8 @@ fn house(found: &Found, config: Value, directory: TempDir) -> House {
 /// A door with `write`, `exec` and what the plugin brings.
 fn house_with(found: &Found, settings: PluginSettings, hooks: Option<Duration>, directory: TempDir) -> House {
     let process = PluginProcess::new(found, settings);
-    let plugin = provide(found, &process, hooks).unwrap();
+    let hooks = HookSettings { timeout: hooks, allow_prompt_injection: true, ..HookSettings::default() };
+    let plugin = provide(found, &process, &hooks).unwrap().plugin;
     let doorway = Doorway::open(directory, &Policy::open(), |door, _| {
         let door = door.tool(entry("openclaw:core:write"), echo()).unwrap();
         door.tool(entry("openclaw:core:exec"), echo()).unwrap().plugin(plugin).unwrap()
@@ -365,4 +366,28 @@ async fn many_calls_at_once_find_their_own_answers() {
     for (n, call) in calls.into_iter().enumerate() {
         assert_eq!(call.await.unwrap(), n);
     }
+}
+
+#[test]
+fn hooks_that_need_a_permission_are_left_out_and_a_gate_must_be_decided_about() {
+    let made = |event: &str, settings: HookSettings| {
+        let directory = tempfile::tempdir().unwrap();
+        let manifest = format!("{{ id: 'watch', version: '1', command: ['true'], hooks: [{{ event: '{event}' }}] }}");
+        fs::write(directory.path().join(MANIFEST), manifest).unwrap();
+        let found = load(directory.path()).unwrap();
+        let process = PluginProcess::new(&found, PluginSettings::default());
+        provide(&found, &process, &settings).map(|made| (made.plugin.others.len(), made.left_out.len()))
+    };
+    let usual = HookSettings { allow_prompt_injection: true, ..HookSettings::default() };
+    let allowed = HookSettings { allow_conversation_access: Some(true), ..usual.clone() };
+    let refused = HookSettings { allow_conversation_access: Some(false), ..HookSettings::default() };
+    assert_eq!(made("session_start", HookSettings::default()).unwrap(), (1, 0));
+    assert_eq!(made("llm_output", usual.clone()).unwrap(), (0, 1));
+    assert_eq!(made("llm_output", allowed.clone()).unwrap(), (1, 0));
+    assert_eq!(made("before_prompt_build", usual.clone()).unwrap(), (1, 0));
+    assert_eq!(made("before_prompt_build", refused.clone()).unwrap(), (0, 1));
+    assert_eq!(made("before_agent_run", allowed).unwrap(), (1, 0));
+    assert_eq!(made("before_agent_run", refused).unwrap(), (0, 1));
+    let error = made("before_agent_run", usual).unwrap_err().to_string();
+    assert!(error.contains("plugins.entries.watch.hooks.allowConversationAccess"), "{error}");
 }

@@ -1,14 +1,15 @@
-//! Hooks that are told what came of a call. They can change nothing, and their failures harm nobody.
+//! Hooks that are told what came of a call. They can change nothing, and their failures do no harm.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_hooks::{Handle, HookName, Nothing, Point, asked};
 use pincer_store::{CallId, SessionKey};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{BoxFuture, CallError, Context, Effect, Matcher, Outcome};
+use crate::{CallError, Context, Effect, Matcher, Outcome};
 
 /// What a hook is told when a call is over.
 #[derive(Clone, Debug, Serialize)]
@@ -34,20 +35,9 @@ pub struct AfterToolCall {
     pub session: SessionKey,
 }
 
-/// Somebody who wants to know.
-pub trait AfterHook: Send + Sync {
-    /// A call is over.
-    fn after_tool_call<'a>(&'a self, event: &'a AfterToolCall) -> BoxFuture<'a, ()>;
-}
-
-/// A closure as a hook.
-pub struct FnAfterHook<F>(pub F);
-
-impl<F: Fn(&AfterToolCall) + Send + Sync> AfterHook for FnAfterHook<F> {
-    fn after_tool_call<'a>(&'a self, event: &'a AfterToolCall) -> BoxFuture<'a, ()> {
-        (self.0)(event);
-        Box::pin(std::future::ready(()))
-    }
+impl Point for AfterToolCall {
+    const NAME: HookName = HookName::AfterToolCall;
+    type Answer = Nothing;
 }
 
 /// A hook and when it is told.
@@ -57,8 +47,8 @@ pub struct Observer {
     pub matcher: Matcher,
     /// How long it may take.
     pub timeout: Duration,
-    /// Who is told.
-    pub hook: Arc<dyn AfterHook>,
+    /// The hook itself.
+    pub hook: Arc<dyn Handle<AfterToolCall>>,
 }
 
 /// Tells all observers that match, one after the other. One that takes too long is left behind.
@@ -84,6 +74,8 @@ pub(crate) async fn tell_all(
         session: context.session.clone(),
     };
     for observer in matching {
-        let _ = tokio::time::timeout(observer.timeout, observer.hook.after_tool_call(&event)).await;
+        if let Err(error) = asked(&*observer.hook, &event, observer.timeout).await {
+            tracing::warn!(tool = event.tool_id, "a hook after_tool_call is skipped: {error}");
+        }
     }
 }

@@ -1,27 +1,32 @@
-//! Hooks: code that has a say before a tool is called, or is told of its outcome.
+//! Hooks about tools: they have a say before a tool is called, are told of its outcome, or change its result before it is stored.
 //!
-//! All that match are asked, those with the highest priority first. What they say is merged: a block ends the matter; the input
-//! may be rewritten, each by the next; a question to a person may be demanded, and from then on the input is what that person
-//! will see, so nobody may rewrite it any more. A hook that does not answer, or not sensibly, blocks: a gate that is broken is
-//! shut.
+//! All that match are asked, those with the highest priority first. Their verdicts on a call are merged: a block ends the matter; the
+//! input may be rewritten, each by the next; a question to a person may be demanded, and from then on the input is what that person
+//! will see, so no hook may rewrite it any more. A hook that does not answer, or not sensibly, blocks: a gate that is broken is
+//! shut. The other hooks of the table are registered here too, and are asked by the parts that they concern.
 
 mod after;
-mod command;
+mod persist;
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_hooks::asked;
 use pincer_store::{CallId, RunId, SessionKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::{BoxFuture, Context, Matcher};
+use crate::{Context, Matcher};
 
 pub(crate) use after::tell_all;
-pub use after::{AfterHook, AfterToolCall, FnAfterHook, Observer};
-pub use command::CommandHook;
+pub use after::{AfterToolCall, Observer};
+pub use persist::PersistHook;
+pub(crate) use persist::{persisted, persisted_message};
+pub use pincer_hooks::{
+    Ask, CommandHook, External, FnHook, Handle, HookError, HookName, Nothing, Point, Registration, Settings, Table,
+    events,
+};
 
 /// What a hook is told.
 #[derive(Clone, Debug, Serialize)]
@@ -76,6 +81,46 @@ pub struct ApprovalDemand {
     pub title: Option<String>,
     /// In more.
     pub description: Option<String>,
+    /// How much depends on it: `info`, `warning` or `critical`. The person sees it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub severity: Option<Severity>,
+    /// The decisions that the person may take, among `allow-once`, `allow-always` and `deny`. Without `allow-always`, the answer is for
+    /// this call only.
+    #[serde(skip_serializing)]
+    pub allowed_decisions: Option<Vec<String>>,
+    /// Read for the sake of plugins of other systems: here a question stays open until it is answered, unless
+    /// `approvals.expireAfterSeconds` is set.
+    #[serde(skip_serializing)]
+    pub timeout_ms: Option<u64>,
+    /// See `timeout_ms`.
+    #[serde(skip_serializing)]
+    pub timeout_reason: Option<String>,
+    /// See `timeout_ms`.
+    #[serde(skip_serializing)]
+    pub timeout_behavior: Option<String>,
+}
+
+/// How much depends on a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Little.
+    Info,
+    /// Something.
+    Warning,
+    /// Much.
+    Critical,
+}
+
+impl ApprovalDemand {
+    /// Returns what an answer for ever may cover, as far as the demand says.
+    fn standing(&self) -> Standing {
+        let is_for_ever = |decisions: &Vec<String>| decisions.iter().any(|decision| decision == "allow-always");
+        match self.allowed_decisions.as_ref().is_none_or(is_for_ever) {
+            true => Standing::Tool,
+            false => Standing::Never,
+        }
+    }
 }
 
 /// What "always" means as an answer to a question.
@@ -118,42 +163,9 @@ impl Standing {
     }
 }
 
-/// The reason why a hook could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum HookError {
-    /// It could not be started.
-    #[error("it cannot be started: {0}")]
-    Start(#[source] Box<dyn Error + Send + Sync>),
-    /// It ended as a failure.
-    #[error("it failed with {status}{}", if stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
-    Failed {
-        /// How it ended.
-        status: String,
-        /// The last it said.
-        stderr: String,
-    },
-    /// It said something else than a verdict.
-    #[error("its answer is not a verdict: {0}")]
-    Answer(#[source] Box<dyn Error + Send + Sync>),
-}
-
-/// A hook that has a say.
-pub trait BeforeHook: Send + Sync {
-    /// Looks at a call that is about to be made.
-    fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>>;
-}
-
-/// A closure as a hook.
-pub struct FnHook<F>(pub F);
-
-impl<F> BeforeHook for FnHook<F>
-where
-    F: Fn(&BeforeToolCall) -> Result<BeforeVerdict, HookError> + Send + Sync,
-{
-    fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
-        let verdict = (self.0)(event);
-        Box::pin(async move { verdict })
-    }
+impl Point for BeforeToolCall {
+    const NAME: HookName = HookName::BeforeToolCall;
+    type Answer = BeforeVerdict;
 }
 
 /// A hook and when it is asked.
@@ -167,8 +179,8 @@ pub struct Hook {
     pub priority: i32,
     /// How long it may take to answer.
     pub timeout: Duration,
-    /// Who is asked.
-    pub hook: Arc<dyn BeforeHook>,
+    /// The hook itself.
+    pub hook: Arc<dyn Handle<BeforeToolCall>>,
 }
 
 /// What all hooks together say.
@@ -178,7 +190,7 @@ pub(crate) enum Merged {
         params: Value,
         /// Whether a hook has put another input in place of the caller's.
         rewritten: bool,
-        approval: Option<ApprovalDemand>,
+        approval: Option<Box<ApprovalDemand>>,
         standing: Standing,
     },
     Block(String),
@@ -192,16 +204,16 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
     let mut approval: Option<ApprovalDemand> = None;
     let (mut standing, mut rewritten) = (Standing::Tool, false);
     for Hook { name, timeout, hook, .. } in matching {
-        let verdict = match tokio::time::timeout(*timeout, hook.before_tool_call(&event)).await {
-            Ok(Ok(verdict)) => verdict,
-            Ok(Err(error)) => {
-                return Merged::Block(format!("the hook {name} could not be asked, so the call is blocked: {error}"));
-            }
-            Err(_) => {
-                let limit = timeout.as_millis();
+        let verdict = match asked(&**hook, &event, *timeout).await {
+            Ok(verdict) => verdict,
+            Err(HookError::Late(limit)) => {
+                let limit = limit.as_millis();
                 return Merged::Block(format!(
                     "the hook {name} did not answer within {limit} ms, so the call is blocked"
                 ));
+            }
+            Err(error) => {
+                return Merged::Block(format!("the hook {name} could not be asked, so the call is blocked: {error}"));
             }
         };
         if verdict.block == Some(true) {
@@ -213,10 +225,13 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
             event.params = params;
         }
         // One question is asked, in the words of the first; it grants no more than any of them would.
-        approval = approval.or(verdict.require_approval);
         standing = standing.and(verdict.standing);
+        if let Some(demand) = &verdict.require_approval {
+            standing = standing.and(demand.standing());
+        }
+        approval = approval.or(verdict.require_approval);
     }
-    Merged::Go { params: event.params, rewritten, approval, standing }
+    Merged::Go { params: event.params, rewritten, approval: approval.map(Box::new), standing }
 }
 
 impl BeforeToolCall {

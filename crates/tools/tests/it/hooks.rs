@@ -4,22 +4,25 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::common::{House, house};
-use pincer_tools::hooks::{BeforeHook, BeforeToolCall, BeforeVerdict, CommandHook, FnHook, Hook, HookError};
+use pincer_tools::hooks::{
+    AfterToolCall, BeforeToolCall, BeforeVerdict, CommandHook, External, FnHook, Handle, Hook, HookError, Nothing,
+    Observer, PersistHook,
+};
 use pincer_tools::{DoorBuilder, ErrorCode, Matcher};
 use serde_json::{Value, json};
 
-fn hook(name: &str, priority: i32, hook: impl BeforeHook + 'static) -> Hook {
+fn hook(name: &str, priority: i32, hook: impl Handle<BeforeToolCall> + 'static) -> Hook {
     let matcher = Matcher::default();
     Hook { name: name.into(), matcher, priority, timeout: Duration::from_secs(20), hook: Arc::new(hook) }
 }
 
-fn says(verdict: Value) -> impl BeforeHook {
+fn says(verdict: Value) -> impl Handle<BeforeToolCall> {
     let verdict: BeforeVerdict = serde_json::from_value(verdict).expect("a verdict");
     FnHook(move |_: &BeforeToolCall| Ok(verdict.clone()))
 }
 
 /// Appends its name to the text, and to `log`.
-fn appends(name: &'static str, log: &Arc<Mutex<Vec<&'static str>>>) -> impl BeforeHook + use<> {
+fn appends(name: &'static str, log: &Arc<Mutex<Vec<&'static str>>>) -> impl Handle<BeforeToolCall> + use<> {
     let log = Arc::clone(log);
     FnHook(move |event: &BeforeToolCall| {
         log.lock().unwrap().push(name);
@@ -101,8 +104,8 @@ async fn a_hook_that_cannot_answer_blocks() {
     let fails = FnHook(|_: &BeforeToolCall| Err(HookError::Answer("nonsense".into())));
     assert!(blocked(&with(vec![hook("broken", 1, fails)])).await.contains("the hook broken could not be asked"));
     struct Never;
-    impl BeforeHook for Never {
-        fn before_tool_call<'a>(
+    impl Handle<BeforeToolCall> for Never {
+        fn handle<'a>(
             &'a self,
             _: &'a BeforeToolCall,
         ) -> pincer_tools::BoxFuture<'a, Result<BeforeVerdict, HookError>> {
@@ -115,23 +118,23 @@ async fn a_hook_that_cannot_answer_blocks() {
 
 #[tokio::test]
 async fn observers_are_told_what_came_of_a_call_and_can_hold_nothing_up() {
-    use pincer_tools::hooks::{AfterHook, AfterToolCall, FnAfterHook, Observer};
     struct Never;
-    impl AfterHook for Never {
-        fn after_tool_call<'a>(&'a self, _: &'a AfterToolCall) -> pincer_tools::BoxFuture<'a, ()> {
+    impl Handle<AfterToolCall> for Never {
+        fn handle<'a>(&'a self, _: &'a AfterToolCall) -> pincer_tools::BoxFuture<'a, Result<Nothing, HookError>> {
             Box::pin(std::future::pending())
         }
     }
     let log: Arc<Mutex<Vec<(String, bool)>>> = Arc::default();
     let told = log.clone();
     let house = house(move |door| {
-        let observer = |names: &[&str], millis, hook: Arc<dyn AfterHook>| Observer {
+        let observer = |names: &[&str], millis, hook: Arc<dyn Handle<AfterToolCall>>| Observer {
             matcher: Matcher::parse("hooks", names).expect("valid"),
             timeout: Duration::from_millis(millis),
             hook,
         };
-        let note = FnAfterHook(move |event: &AfterToolCall| {
+        let note = FnHook(move |event: &AfterToolCall| {
             told.lock().unwrap().push((event.tool_id.clone(), event.result.is_some()));
+            Ok(Nothing {})
         });
         door.observer(observer(&[], 10, Arc::new(Never))).observer(observer(&["echo"], 20_000, Arc::new(note)))
     });
@@ -142,8 +145,13 @@ async fn observers_are_told_what_came_of_a_call_and_can_hold_nothing_up() {
     assert_eq!(*log.lock().unwrap(), [(echo.clone(), true), (echo, false)]);
 }
 
-fn shell(script: &str) -> CommandHook {
-    CommandHook { command: vec!["sh".into(), "-c".into(), script.into()], is_in_the_open: false }
+fn command(words: &[&str]) -> External<BeforeToolCall> {
+    let command = words.iter().map(|word| (*word).to_owned()).collect();
+    External::new(Arc::new(CommandHook { command, is_in_the_open: false }))
+}
+
+fn shell(script: &str) -> External<BeforeToolCall> {
+    command(&["sh", "-c", script])
 }
 
 #[tokio::test]
@@ -173,10 +181,40 @@ async fn a_command_that_fails_in_any_way_blocks() {
         let message = blocked(&with(vec![hook("command", 1, shell(script))])).await;
         assert!(message.contains(says), "{script}: {message}");
     }
-    let missing = CommandHook { command: vec!["/no/such/program".into()], is_in_the_open: false };
+    let missing = command(&["/no/such/program"]);
     assert!(blocked(&with(vec![hook("missing", 1, missing)])).await.contains("cannot be started"));
-    let empty = CommandHook { command: vec![], is_in_the_open: false };
+    let empty = command(&[]);
     assert!(blocked(&with(vec![hook("empty", 1, empty)])).await.contains("it has no command"));
     let slow = Hook { timeout: Duration::from_millis(50), ..hook("slow", 1, shell("sleep 600")) };
     assert!(blocked(&with(vec![slow])).await.contains("did not answer within 50 ms"));
+}
+
+#[tokio::test]
+async fn a_panic_of_a_hook_is_a_failure_of_that_hook() {
+    let broken = FnHook(|_: &BeforeToolCall| -> Result<BeforeVerdict, HookError> { panic!("a bug of the hook") });
+    assert!(blocked(&with(vec![hook("broken", 1, broken)])).await.contains("it broke down"));
+}
+
+/// A hook that puts a text in place of that of a result.
+fn writes(names: &[&str], priority: i32, change: fn(&str) -> String) -> PersistHook {
+    let hook = FnHook(move |event: &pincer_tools::hooks::events::ToolResultPersist| {
+        let mut message = event.message.clone();
+        let text = message["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        message["content"][0]["text"] = change(&text).into();
+        Ok(pincer_tools::hooks::events::ToolResultAnswer { message: Some(message) })
+    });
+    let matcher = Matcher::parse("hooks", names).expect("valid");
+    PersistHook { matcher, hook: pincer_hooks::Hook::new("writes", hook).priority(priority) }
+}
+
+#[tokio::test]
+async fn a_result_is_passed_on_as_the_hooks_have_it_stored() {
+    let house = house(|door| {
+        door.persisting(writes(&["echo"], 1, |text| format!("{text}, twice")))
+            .persisting(writes(&["echo"], 2, |text| text.replace("secret", "***")))
+            .persisting(writes(&["read"], 3, |_| "never".into()))
+    });
+    let outcome = house.call("openclaw:core:echo", json!({ "text": "a secret" })).await;
+    let value = outcome.value().expect("a value").to_string();
+    assert!(value.contains("a ***") && !value.contains("secret") && !value.contains("never"), "{value}");
 }

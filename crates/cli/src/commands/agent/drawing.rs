@@ -81,7 +81,7 @@ impl Drawing {
             Stream::Assistant => self.text(event),
             Stream::Tool => self.call(event),
             Stream::Lifecycle => self.lifecycle(event),
-            Stream::Thinking | Stream::Approval | Stream::CommandOutput => {}
+            Stream::Thinking | Stream::Approval | Stream::CommandOutput | Stream::Block => {}
         }
     }
 

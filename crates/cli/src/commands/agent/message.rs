@@ -57,6 +57,7 @@ pub(crate) fn with_settings(request: Request, arguments: &AgentArguments) -> Req
         model: arguments.model.clone(),
         thinking: arguments.thinking,
         verbose: arguments.verbose.map(Into::into),
+        reasoning: arguments.reasoning.map(Into::into),
         trace: arguments.trace.then_some(true),
         timeout_seconds: arguments.timeout,
         queue: arguments.queue.map(Into::into),

@@ -1,22 +1,22 @@
-//! A hook that is a command: the event as JSON on its standard input, a verdict as JSON on its standard output.
+//! A hook that is a command: the event as JSON on its standard input, an answer as JSON on its standard output.
 
 use std::process::Stdio;
 
 use pincer_process::{Group, Start};
+use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 
-use super::{BeforeHook, BeforeToolCall, BeforeVerdict, HookError};
-use crate::BoxFuture;
+use crate::{Ask, BoxFuture, HookError, HookName};
 
-/// What a hook may say; one that says more is broken.
+/// The most bytes of an answer.
 const MOST_OUTPUT: u64 = 1 << 20;
 const STDERR_CHARS: usize = 500;
 
-/// Where hooks start: no program can put a file there that a hook would take for its own.
+/// The directory in which hooks start: no program can put a file there that a hook would take for its own.
 const START: &str = "/";
 
-/// Runs `command` for each event, in the root directory. Exit code 0 and nothing on standard output is "no opinion"; every other exit code is a
-/// failure.
+/// Runs `command` for each event, in the root directory. Exit code 0 with an empty standard output is "no opinion"; every other exit
+/// code is a failure. The variable `PINCER_HOOK` has the name of the hook.
 #[derive(Clone, Debug)]
 pub struct CommandHook {
     /// Program and arguments. Not a shell: nothing in an event can become a command.
@@ -25,25 +25,37 @@ pub struct CommandHook {
     pub is_in_the_open: bool,
 }
 
-impl BeforeHook for CommandHook {
-    fn before_tool_call<'a>(&'a self, event: &'a BeforeToolCall) -> BoxFuture<'a, Result<BeforeVerdict, HookError>> {
-        Box::pin(self.ask(event))
+impl Ask for CommandHook {
+    fn ask<'a>(&'a self, hook: HookName, event: Value) -> BoxFuture<'a, Result<Option<Value>, HookError>> {
+        Box::pin(async move {
+            let stdout = self.run(hook, &event).await?;
+            if stdout.trim_ascii().is_empty() {
+                return Ok(None);
+            }
+            serde_json::from_slice(&stdout).map(Some).map_err(|error| HookError::Answer(error.into()))
+        })
+    }
+
+    fn tell<'a>(&'a self, hook: HookName, event: Value) -> BoxFuture<'a, Result<(), HookError>> {
+        Box::pin(async move { self.run(hook, &event).await.map(drop) })
     }
 }
 
 impl CommandHook {
-    async fn ask(&self, event: &BeforeToolCall) -> Result<BeforeVerdict, HookError> {
+    /// Runs the command. Returns what it printed.
+    async fn run(&self, hook: HookName, event: &Value) -> Result<Vec<u8>, HookError> {
         let start = |error: std::io::Error| HookError::Start(error.into());
         if self.command.is_empty() {
             return Err(HookError::Start("it has no command".into()));
         }
         // The operator's own command has all of the operator's environment.
         let mut environment: Vec<(String, String)> = std::env::vars().collect();
+        environment.push(("PINCER_HOOK".into(), hook.as_str().into()));
         if self.is_in_the_open {
             environment.push(("PYTHONSAFEPATH".into(), "1".into()));
         }
         let start_it = Start { words: &self.command, directory: START.into(), environment, stdin: Stdio::piped() };
-        // All of it ends when this future is dropped, which is what happens to a hook that is late.
+        // All of it ends when this future is dropped, as it is if the hook is late.
         let mut group = Group::start(start_it).map_err(start)?;
         let event = serde_json::to_vec(event).map_err(|error| HookError::Start(error.into()))?;
         let mut stdin = group.child.stdin.take();
@@ -66,16 +78,11 @@ impl CommandHook {
             let stderr: String = stderr.trim().chars().take(STDERR_CHARS).collect();
             return Err(HookError::Failed { status: status.to_string(), stderr });
         }
-        if stdout.trim_ascii().is_empty() {
-            return Ok(BeforeVerdict::default());
-        }
-        let verdict: Option<BeforeVerdict> =
-            serde_json::from_slice(&stdout).map_err(|error| HookError::Answer(error.into()))?;
-        Ok(verdict.unwrap_or_default())
+        Ok(stdout)
     }
 }
 
-/// What a hook says, and one byte more than it may say.
+/// Reads the output of a hook, up to one byte more than it may have.
 async fn read(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {

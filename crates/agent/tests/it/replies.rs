@@ -1,0 +1,128 @@
+//! What the user is told of replies: silence, thoughts, blocks, calls and failures.
+
+use pincer_agent::{PayloadKind, Reasoning, Request, Status, Stream, Verbose};
+
+use crate::world::{USER, World, calls, conversation, text, within, world};
+
+/// A reply that comes in small pieces.
+fn in_pieces(text: &str) -> String {
+    format!("{{ parts: [{{ text: {text:?} }}], pieces: 3, wire: {{ everyMs: 1 }} }}")
+}
+
+async fn told(world: &World, request: Request) -> (pincer_agent::RunOutcome, Vec<(Stream, String)>) {
+    let run = world.submit(request).await;
+    let events = world.events(&run, 1).await;
+    let texts = events.iter().map(|event| {
+        let piece = if event.stream == Stream::Block { event.text("text") } else { event.text("delta") };
+        (event.stream, piece.to_owned())
+    });
+    (world.outcome(&run).await, texts.collect())
+}
+
+fn of(told: &[(Stream, String)], stream: Stream) -> Vec<&str> {
+    told.iter().filter(|(of, _)| *of == stream).map(|(_, text)| text.as_str()).collect()
+}
+
+fn payloads(outcome: &pincer_agent::RunOutcome) -> Vec<(PayloadKind, bool, &str)> {
+    outcome.result.payloads.iter().map(|payload| (payload.kind, payload.is_error, payload.text.as_str())).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_answer_is_told_nowhere_and_a_silent_word_at_the_end_never_shows() {
+    let world = world(&conversation(&[in_pieces("NO_REPLY"), in_pieces("It is done. NO_REPLY")]), "");
+    let (outcome, events) = told(&world, Request::new("Hi")).await;
+    assert_eq!((outcome.status, outcome.result.payloads.len()), (Status::Ok, 0));
+    assert!(of(&events, Stream::Assistant).is_empty(), "{events:?}");
+    assert_eq!(world.entries().await[1], "assistant: NO_REPLY", "the model reads what it said");
+
+    let run = world.send("Hi again").await;
+    let live = world.events(&run, 1).await;
+    let texts: String =
+        live.iter().filter(|event| event.stream == Stream::Assistant).map(|event| event.text("delta")).collect();
+    assert_eq!(texts.trim(), "It is done.");
+    assert_eq!(world.outcome(&run).await.text(), "It is done.");
+    let again = world.events(&run, 1).await;
+    assert!(again.iter().all(|event| !event.text("text").contains("NO_")), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thoughts_are_a_stream_or_a_part_of_the_answer_or_nowhere() {
+    let thinks = "{ parts: [{ thinking: 'Let me see.' }, { text: 'Yes.' }] }".to_owned();
+    let world = world(&conversation(&[thinks.clone(), thinks.clone(), thinks.clone(), thinks]), "");
+    let with =
+        |reasoning| Request { reasoning: Some(reasoning), model: Some("messages/m".into()), ..Request::new("Hi") };
+    let (outcome, events) = told(&world, with(Reasoning::Stream)).await;
+    assert_eq!(of(&events, Stream::Thinking).concat(), "Let me see.");
+    assert_eq!(payloads(&outcome), [(PayloadKind::Text, false, "Yes.")]);
+    let (outcome, _) = told(&world, with(Reasoning::On)).await;
+    assert_eq!(payloads(&outcome), [(PayloadKind::Thinking, false, "Let me see."), (PayloadKind::Text, false, "Yes.")]);
+    assert_eq!(outcome.text(), "Yes.");
+    let (outcome, events) = told(&world, with(Reasoning::Off)).await;
+    assert!(of(&events, Stream::Thinking).is_empty() && outcome.result.payloads.len() == 1);
+    // The session's own setting.
+    world.send("/reasoning on").await;
+    let (outcome, _) = told(&world, Request { model: Some("messages/m".into()), ..Request::new("Hi") }).await;
+    assert_eq!(outcome.result.payloads.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_are_part_of_the_answer_if_wished_for_and_stay_so_after_a_wait() {
+    let script = conversation(&[calls(&[("look", 1)]), calls(&[("mark", 2)]), text("Done.")]);
+    let world = world(&script, "approvals: { rules: [{ match: 'mark', decision: 'ask' }] },");
+    let run = world.submit(Request { verbose: Some(Verbose::On), ..Request::new("Do it.") }).await;
+    let waiting = world.outcome(&run).await;
+    let approval = waiting.approvals[0].approval_id.clone();
+    world.dies().await;
+    let later = world.another();
+    later.agent.engage(USER, &later.key());
+    later.agent.answer(&approval, pincer_tools::Answer::AllowOnce, "me").await.expect("answered");
+    within(later.agent.wait(USER, &run, std::time::Duration::from_secs(60))).await.expect("ended");
+    let outcome = later.outcome(&run).await;
+    assert_eq!(
+        payloads(&outcome),
+        [
+            (PayloadKind::Tool, false, "look (done): {\"did\":1}"),
+            (PayloadKind::Tool, false, "mark (done): {\"did\":2}"),
+            (PayloadKind::Text, false, "Done."),
+        ]
+    );
+    assert_eq!(outcome.text(), "Done.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_call_is_told_if_nothing_else_is() {
+    let world = world(
+        &conversation(&[
+            calls(&[("fail", 1)]),
+            text("NO_REPLY"),
+            calls(&[("fail", 2)]),
+            calls(&[("mark", 3)]),
+            text("NO_REPLY"),
+        ]),
+        "",
+    );
+    let outcome = world.ask("Do it.").await;
+    assert_eq!(payloads(&outcome), [(PayloadKind::Text, true, "fail failed: it is broken")]);
+    let outcome = world.ask("Do it otherwise.").await;
+    assert!(outcome.result.payloads.is_empty(), "a later call worked: {outcome:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_is_told_in_blocks_that_keep_code_fences_whole() {
+    let reply = format!(
+        "{}\n\n```rust\n{}```\n\n{}",
+        "A sentence of some length. ".repeat(8),
+        "let x = 1;\n".repeat(6),
+        "The end. ".repeat(20)
+    );
+    let config = "agents: { defaults: { model: 'scripted/scripted', blockStreamingDefault: 'on', \
+                  blockStreamingChunk: { minChars: 60, maxChars: 240, breakPreference: 'paragraph' } } },";
+    let world = world(&conversation(&[in_pieces(&reply), in_pieces(&reply)]), config);
+    let (outcome, events) = told(&world, Request::new("Hi")).await;
+    let blocks = of(&events, Stream::Block);
+    assert!(blocks.len() > 2, "{blocks:?}");
+    let folded = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(folded(&blocks.join("\n")), folded(&reply));
+    assert!(blocks.iter().all(|block| block.matches("```").count() % 2 == 0), "{blocks:?}");
+    assert_eq!(folded(&outcome.text()), folded(&reply));
+}

@@ -1,0 +1,128 @@
+//! Hooks that change the result of a tool before it is stored anywhere: in the journal of a program, or in a transcript.
+
+use pincer_catalog::Entry;
+use pincer_hooks::events::{RunContext, ToolResultPersist};
+use pincer_json::Json;
+use pincer_store::CallId;
+use serde_json::{Value, json};
+
+use crate::{Context, Matcher};
+
+/// A hook that changes results, and the tools whose results it gets.
+#[derive(Clone)]
+pub struct PersistHook {
+    /// The tools.
+    pub matcher: Matcher,
+    /// The hook itself.
+    pub hook: pincer_hooks::Hook<ToolResultPersist>,
+}
+
+/// Returns the result of a call as the hooks want it stored: a value, or the text of an error. `None` if no hook changes it.
+pub(crate) async fn persisted(
+    hooks: impl Iterator<Item = &PersistHook>,
+    entry: &Entry,
+    call: &CallId,
+    result: Result<&Json, &String>,
+    context: &Context,
+) -> Option<Result<Json, String>> {
+    let value = result.map(|value| value.tree().unwrap_or_default());
+    let before = message(entry, call, &value);
+    let event = ToolResultPersist {
+        context: run_context(context),
+        tool_name: entry.id.name().into(),
+        tool_call_id: call.to_string(),
+        message: before.clone(),
+        is_synthetic: false,
+    };
+    let after = persisted_message(hooks, entry, event).await;
+    if after == before {
+        return None;
+    }
+    let content = after.get("content").cloned().unwrap_or_default();
+    if after.get("isError").and_then(Value::as_bool).unwrap_or_default() {
+        return Some(Err(text_of(&content)));
+    }
+    let value = match value {
+        // The parts of an MCP result are its content.
+        Ok(Value::Object(mut members)) if members.contains_key("content") && is_content(&before, &members) => {
+            if members.get("content") != Some(&content) {
+                // It says the same in another form.
+                members.remove("structuredContent");
+            }
+            members.insert("content".into(), content);
+            Value::Object(members)
+        }
+        Ok(Value::String(_)) | Err(_) => Value::String(text_of(&content)),
+        Ok(_) => {
+            let text = text_of(&content);
+            serde_json::from_str(&text).unwrap_or(Value::String(text))
+        }
+    };
+    // It is JSON already.
+    Some(Ok(Json::of(&value).unwrap_or_else(|_| Json::null())))
+}
+
+/// Returns a message of the role `toolResult` as the hooks want it stored.
+pub(crate) async fn persisted_message(
+    hooks: impl Iterator<Item = &PersistHook>,
+    entry: &Entry,
+    mut event: ToolResultPersist,
+) -> Value {
+    for PersistHook { hook, .. } in hooks.filter(|hook| hook.matcher.could_mean(entry)) {
+        match hook.ask(&event).await {
+            Ok(answer) => event.message = answer.message.unwrap_or(event.message),
+            Err(error) => {
+                tracing::warn!(hook = hook.name, tool = %entry.id, "the hook tool_result_persist is skipped: {error}");
+            }
+        }
+    }
+    event.message
+}
+
+fn message(entry: &Entry, call: &CallId, value: &Result<Value, &String>) -> Value {
+    let text = |text: &str| json!([{ "type": "text", "text": text }]);
+    let content = match value {
+        Ok(Value::String(value)) => text(value),
+        Ok(Value::Object(members)) if members.get("content").is_some_and(Value::is_array) => members["content"].clone(),
+        Ok(value) => text(&value.to_string()),
+        Err(error) => text(error),
+    };
+    let is_error = match value {
+        Ok(value) => value.get("isError").and_then(Value::as_bool).unwrap_or_default(),
+        Err(_) => true,
+    };
+    json!({
+        "role": "toolResult",
+        "toolCallId": call,
+        "toolName": entry.id.name(),
+        "content": content,
+        "isError": is_error,
+    })
+}
+
+fn is_content(message: &Value, members: &serde_json::Map<String, Value>) -> bool {
+    message.get("content") == members.get("content")
+}
+
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str));
+            texts.collect::<Vec<_>>().join("\n")
+        }
+        _ => String::new(),
+    }
+}
+
+/// Returns the run and session that a call belongs to.
+fn run_context(context: &Context) -> RunContext {
+    RunContext {
+        session_key: context.session.to_string(),
+        session_id: None,
+        run_id: context.known_run().map(|run| run.to_string()),
+        agent_id: context.agent.clone(),
+        channel_id: context.channel.clone(),
+        sender_id: context.sender.clone(),
+    }
+}
