@@ -119,7 +119,7 @@ names! {
     ]);
     /// A session has ended.
     SessionEnd "session_end" row(Observe, Skip, 15, Plain, [
-        "A session was ended by a reset, or deleted.",
+        "A session was ended by a reset, or deleted by a person.",
         "`messageCount`, `durationMs`, `reason` (`new`, `reset`, `idle`, `daily`, `deleted`), `nextSessionId`",
         "",
     ]);

@@ -44,24 +44,35 @@ impl Assembly {
             }
             BuiltIn::LeftOut => (gates(loaded)?, None),
         };
-        let mut plugins = Vec::new();
-        for found in found {
-            let entry = config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
-            if !entry.enabled {
-                continue;
-            }
-            let process = PluginProcess::new(&found, PluginSettings { config: entry.config, environment: entry.env });
-            let provided = provide(&found, &process, &hook_settings(&found.manifest.id, &entry.hooks)?)?;
-            if !provided.left_out.is_empty() {
-                let plugin = found.manifest.id.clone();
-                options.observer.tell(Notice::HooksLeftOut { plugin, hooks: provided.left_out });
-            }
-            door = door.plugin(provided.plugin)?;
-            plugins.push(process);
-        }
+        let (added, plugins) = add_plugins(door, loaded, found, &options.observer)?;
+        door = added;
         let servers = mcp_servers(loaded, Some(state), options.sampling);
         Ok(Self { door, builtin, plugins, servers })
     }
+}
+
+/// Adds the plugins that are turned on. Returns their processes too, none of which is started.
+pub(crate) fn add_plugins(
+    mut door: DoorBuilder,
+    loaded: &Loaded,
+    found: Vec<Found>,
+    observer: &Observer,
+) -> Result<(DoorBuilder, Vec<Arc<PluginProcess>>), RuntimeError> {
+    let mut plugins = Vec::new();
+    for found in found {
+        let entry = loaded.parsed.config.plugins.entries.get(&found.manifest.id).cloned().unwrap_or_default();
+        if !entry.enabled {
+            continue;
+        }
+        let process = PluginProcess::new(&found, PluginSettings { config: entry.config, environment: entry.env });
+        let provided = provide(&found, &process, &hook_settings(&found.manifest.id, &entry.hooks)?)?;
+        if !provided.left_out.is_empty() {
+            observer.tell(Notice::HooksLeftOut { plugin: found.manifest.id.clone(), hooks: provided.left_out });
+        }
+        door = door.plugin(provided.plugin)?;
+        plugins.push(process);
+    }
+    Ok((door, plugins))
 }
 
 /// Returns the built-in tools, which cannot change what decides over them.
@@ -135,7 +146,7 @@ pub(crate) fn placed_words(loaded: &Loaded) -> Vec<Vec<String>> {
 }
 
 /// Hooks and rules: what has a say before any tool.
-fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
+pub(crate) fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
     let config = &loaded.parsed.config;
     let mut door = add_hooks(Door::builder().redactor(redactor(config)), loaded)?;
     for (index, rule) in config.approvals.rules.iter().enumerate() {

@@ -7,16 +7,45 @@ use std::time::Duration;
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::Loaded;
 use pincer_config::keys::{CommandLine, PluginHooks};
-use pincer_hooks::{Ask, BoxFuture, CommandHook, External, HookError, HookName, Registration, Settings};
-use pincer_plugins::HookSettings;
+use pincer_hooks::{Ask, BoxFuture, CommandHook, External, HookError, HookName, Registration, Settings, Table};
+use pincer_plugins::{HookSettings, PluginProcess};
 use pincer_process::{anchored, anchored_line};
-use pincer_tools::hooks::{Hook, Observer, PersistHook};
+use pincer_tools::hooks::{Hook, PersistHook};
 use pincer_tools::{DoorBuilder, Matcher};
 use serde_json::Value;
 
+use crate::assembly::{add_plugins, found_plugins, gates};
 use crate::error::RuntimeError;
 use crate::guarded::is_in_the_open;
+use crate::notice::Observer;
 use crate::workspace::workspace;
+
+/// The hooks of a config and its plugins, for commands that open no runtime.
+pub struct ConfiguredHooks {
+    table: Arc<Table>,
+    plugins: Vec<Arc<PluginProcess>>,
+}
+
+impl ConfiguredHooks {
+    /// Reads the hooks of a config. No plugin is started before one of its hooks is asked.
+    pub fn load(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
+        let found = found_plugins(loaded, state, observer)?;
+        let (door, plugins) = add_plugins(gates(loaded)?, loaded, found, observer)?;
+        Ok(Self { table: door.hooks(), plugins })
+    }
+
+    /// Returns the hooks.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Ends the plugins that were started.
+    pub async fn end(&self) {
+        for plugin in &self.plugins {
+            plugin.end().await;
+        }
+    }
+}
 
 /// Adds the hooks of the config to a door.
 pub(crate) fn add_hooks(mut door: DoorBuilder, loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
@@ -40,7 +69,7 @@ pub(crate) fn add_hooks(mut door: DoorBuilder, loaded: &Loaded) -> Result<DoorBu
                     timeout: timeout.unwrap_or(HookName::BeforeToolCall.spec().timeout),
                     hook: Arc::new(External::new(asked)),
                 }),
-                Some(HookName::AfterToolCall) => door.observer(Observer {
+                Some(HookName::AfterToolCall) => door.observer(pincer_tools::hooks::Observer {
                     matcher,
                     timeout: timeout.unwrap_or(HookName::AfterToolCall.spec().timeout),
                     hook: Arc::new(External::new(asked)),

@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use crate::client::{ClientTool, ClientToolError};
 use crate::door::{Door, DoorStore, Parts};
-use crate::hooks::{Hook, Observer, PersistHook, Registration};
+use crate::hooks::{Hook, Observer, PersistHook, Registration, Table};
 use crate::registry::{RegisterError, Registered, Registry};
 use crate::{ApprovalRule, EventSink, Plugin, Redactor, Tool};
 
@@ -115,6 +115,11 @@ impl DoorBuilder {
     pub fn approval_lifetime(mut self, lifetime: Duration) -> Self {
         self.parts.approval_lifetime = Some(lifetime);
         self
+    }
+
+    /// Returns the hooks that are not about tools.
+    pub fn hooks(&self) -> Arc<Table> {
+        Arc::clone(self.registry.table())
     }
 
     /// The entries of all registered tools.

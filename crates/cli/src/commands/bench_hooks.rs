@@ -67,7 +67,7 @@ async fn measure(rounds: u32) -> Outcome<Report> {
     progress("commands");
     let program: Arc<dyn Ask> = Arc::new(CommandHook { command: vec![NOTHING.into()], is_in_the_open: false });
     let mut table = Table::default();
-    table.add(Hook::new("of the benchmark", External::new(program)).into());
+    table.add(Hook::new("of the benchmark", External::<BeforeAgentReply>::new(program)).into());
     let event = BeforeAgentReply { context: RunContext::default(), cleaned_body: "Hello".into() };
     let (mut processes, mut commands) = (Vec::new(), Vec::new());
     for _ in 0..rounds.div_ceil(FEWER) {

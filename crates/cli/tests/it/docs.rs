@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 17] = [
+const DOCUMENTS: [&str; 18] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -21,6 +21,7 @@ const DOCUMENTS: [&str; 17] = [
     "docs/codemode.md",
     "docs/coverage.md",
     "docs/guest.md",
+    "docs/hooks.md",
     "docs/mcp.md",
     "docs/models.md",
     "docs/operators.md",
@@ -132,6 +133,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "mcp"], &["--json", "--rounds"]),
         (&["bench", "model"], &["--json"]),
         (&["bench", "agent"], &["--json", "--runs", "--sessions"]),
+        (&["bench", "hooks"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

@@ -441,3 +441,21 @@ fn every_command_has_help_with_an_example() {
         assert!(code == 0 && out.contains("Examples:") && out.contains(&format!("pincer sessions {command}")), "{out}");
     }
 }
+
+#[test]
+fn hooks_are_told_of_a_session_that_is_deleted() {
+    let home = imported(&file());
+    let told = home.path("told");
+    let hook = format!(
+        "{{ hooks: {{ session_end: [{{ command: ['sh', '-c', 'cat > \"$0\"', {:?}] }}] }} }}",
+        told.display().to_string()
+    );
+    fs::write(home.path("pincer.json5"), hook).unwrap();
+    let (code, _, err) = home.run(&["sessions", "delete", "trip", "--yes"]);
+    assert_eq!(code, 0, "{err}");
+    let event: Value = serde_json::from_str(&fs::read_to_string(told).unwrap()).unwrap();
+    assert_eq!(
+        (&event["reason"], &event["sessionKey"], &event["messageCount"]),
+        (&json!("deleted"), &json!("trip"), &json!(15))
+    );
+}

@@ -85,13 +85,13 @@ pub(super) async fn fork(
     Ok((document(&forked, &Standing::of(&house.store, &forked).await?), text))
 }
 
-/// Deletes a session. Waits for another writer of it for as long as `patience`.
+/// Deletes a session. Waits for another writer of it for as long as `patience`. Returns the session too.
 pub(super) async fn delete(
     house: &House,
     name: &SessionName,
     yes: bool,
     patience: Duration,
-) -> Result<(Value, String), Refused> {
+) -> Result<((Value, String), Session), Refused> {
     let session = find(house, name).await?;
     check_idle(house, &session).await?;
     let shown = key(session.key.as_str());
@@ -136,7 +136,8 @@ pub(super) async fn delete(
             count(left, "other session")
         ));
     }
-    Ok((json!({ "id": session.id, "key": session.key, "entries": session.entries, "left": left }), text))
+    let document = json!({ "id": session.id, "key": session.key, "entries": session.entries, "left": left });
+    Ok(((document, text), session))
 }
 
 /// Returns why a session was not deleted. A message may be accepted until the moment when it is.

@@ -4,6 +4,7 @@ mod calls;
 mod change;
 mod exchange;
 mod find;
+mod hooks;
 mod list;
 mod notes;
 mod page;
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_runtime::Principal;
+use pincer_store::Clock;
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use serde_json::Value;
 
@@ -88,7 +90,9 @@ async fn act(
             change::fork(house, session, new_key, at.as_deref()).await.map(Some)
         }
         SessionsCommand::Delete { session, yes } => {
-            change::delete(house, session, *yes, write_wait(locations)?).await.map(Some)
+            let (told, deleted) = change::delete(house, session, *yes, write_wait(locations)?).await?;
+            hooks::tell_deleted(locations, &deleted, house.store.now()).await;
+            Ok(Some(told))
         }
         SessionsCommand::Export { session, file } => exchange::export(house, session, file, json).await,
         SessionsCommand::Import { file, key } => exchange::import(house, file, key.as_deref()).await.map(Some),
