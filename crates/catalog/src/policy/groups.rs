@@ -25,7 +25,7 @@ const WEB: &[&str] = &["web_fetch", "web_search", "x_search"];
 const MEMORY: &[&str] = &["memory_search", "memory_get"];
 const MESSAGING: &[&str] = &["message"];
 const UI: &[&str] = &["browser", "screen", "canvas", "terminal"];
-const AUTOMATION: &[&str] = &["automations", "gateway", "heartbeat_respond"];
+const AUTOMATION: &[&str] = &["cron", "gateway", "heartbeat_respond"];
 const AGENTS: &[&str] = &["agents_list", "ask_user"];
 const MEDIA: &[&str] = &["view_image", "image_generate", "tts", "pdf"];
 const NODES: &[&str] = &["nodes", "computer"];
@@ -78,7 +78,7 @@ impl Profile {
         let mcp = entry.id.source() == Source::Mcp;
         match self {
             Self::Minimal => within(&[&["session_status"]]),
-            Self::Coding => mcp || within(&[FS, RUNTIME, WEB, SESSIONS, MEMORY, AGENTS, MEDIA, &["automations"]]),
+            Self::Coding => mcp || within(&[FS, RUNTIME, WEB, SESSIONS, MEMORY, AGENTS, MEDIA, &["cron"]]),
             Self::Messaging => mcp || within(&[MESSAGING, SESSIONS]),
             Self::Full => true,
         }

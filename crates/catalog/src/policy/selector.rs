@@ -33,7 +33,7 @@ impl Selector {
             BUNDLE_MCP => Kind::AllMcp,
             "bash" => Kind::Pattern("exec".into()),
             "apply-patch" => Kind::Pattern("apply_patch".into()),
-            "cron" => Kind::Pattern("automations".into()),
+            "automations" => Kind::Pattern("cron".into()),
             _ => match name.strip_prefix("group:") {
                 Some(group) => {
                     let found = GROUPS.iter().find(|(known, _)| *known == group);
