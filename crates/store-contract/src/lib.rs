@@ -18,6 +18,8 @@ mod blocking;
 mod blocking_sessions;
 pub mod calls;
 pub mod client_calls;
+pub mod cron_history;
+pub mod cron_jobs;
 pub mod drafts;
 pub mod listings;
 pub mod replies;
@@ -107,6 +109,21 @@ macro_rules! contract {
             calls::old_calls_are_forgotten_but_none_that_a_checkpoint_waits_for,
             client_calls::a_call_of_a_client_is_asked_once,
             client_calls::the_first_answer_of_a_client_wins,
+            cron_history::a_time_is_run_for_once_however_many_look,
+            cron_history::a_run_that_has_not_ended_keeps_the_next_one_from_beginning,
+            cron_history::the_end_of_a_run_is_part_of_the_history_in_the_same_commit,
+            cron_history::failures_in_a_row_turn_a_job_off,
+            cron_history::a_time_that_is_skipped_is_part_of_the_history,
+            cron_history::a_job_that_has_run_for_the_last_time_is_removed_unless_that_failed,
+            cron_history::a_history_is_bounded_and_takes_its_sessions_along,
+            cron_history::a_full_queue_is_part_of_the_history,
+            cron_jobs::a_job_is_stored_found_changed_and_removed,
+            cron_jobs::a_name_belongs_to_one_job_of_a_user,
+            cron_jobs::a_job_is_found_by_the_beginning_of_its_id,
+            cron_jobs::jobs_are_listed_in_pages_without_gaps,
+            cron_jobs::agents_make_as_many_jobs_as_they_may,
+            cron_jobs::of_each_user_the_job_that_is_due_for_longest_is_found,
+            cron_jobs::jobs_that_are_off_or_over_are_not_due,
             drafts::a_draft_is_seen_when_it_is_published_and_not_before,
             drafts::a_message_under_the_key_of_a_draft_is_never_lost,
             drafts::drafts_of_one_key_do_not_disturb_each_other,
@@ -184,6 +201,8 @@ mod tests {
             ("approvals", include_str!("approvals.rs")),
             ("calls", include_str!("calls.rs")),
             ("client_calls", include_str!("client_calls.rs")),
+            ("cron_history", include_str!("cron_history.rs")),
+            ("cron_jobs", include_str!("cron_jobs.rs")),
             ("drafts", include_str!("drafts.rs")),
             ("listings", include_str!("listings.rs")),
             ("replies", include_str!("replies.rs")),

@@ -216,7 +216,8 @@ fn make_room(
     Ok(Some(dropped))
 }
 
-fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refused> {
+/// Stores a message, unless it was stored before.
+pub(crate) fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accepted, Refused> {
     if let Some(key) = &new.key
         && let Some(known) = with_key(connection, &new.user, &new.session, key)?
     {

@@ -34,6 +34,8 @@ mod approvals;
 mod backup;
 mod changes;
 mod clock;
+mod cron;
+mod cron_runs;
 mod drafts;
 mod error;
 mod examine;

@@ -325,6 +325,73 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX session_of_user ON session (user, updated_at);
     CREATE INDEX session_draft ON session (number) WHERE is_current = 0 AND ended IS NULL;
     ",
+    // 10: jobs of the schedule. The end of a run is part of their history in the commit that ends the run, whichever that is.
+    "
+    CREATE TABLE cron_job (
+        number           INTEGER PRIMARY KEY,
+        id               TEXT NOT NULL UNIQUE,
+        user             TEXT NOT NULL,
+        name             TEXT NOT NULL,
+        schedule         TEXT NOT NULL,
+        clock            TEXT NOT NULL,
+        session_key      TEXT,
+        agent            TEXT,
+        model            TEXT,
+        timeout_seconds  INTEGER,
+        message          TEXT NOT NULL,
+        channel          TEXT,
+        sender           TEXT,
+        missed           TEXT,
+        after            TEXT NOT NULL,
+        version          INTEGER NOT NULL DEFAULT 1,
+        is_enabled       INTEGER NOT NULL DEFAULT 1,
+        disabled_because TEXT,
+        next_at          INTEGER,
+        running          TEXT,
+        failures         INTEGER NOT NULL DEFAULT 0,
+        made_by          TEXT,
+        created_at       INTEGER NOT NULL,
+        updated_at       INTEGER NOT NULL
+    ) STRICT;
+    CREATE UNIQUE INDEX cron_job_name ON cron_job (user, name);
+    CREATE INDEX cron_job_next ON cron_job (clock, next_at) WHERE next_at IS NOT NULL;
+    CREATE INDEX cron_job_due ON cron_job (clock, user, next_at) WHERE next_at IS NOT NULL;
+    CREATE INDEX cron_job_running ON cron_job (running) WHERE running IS NOT NULL;
+    CREATE INDEX cron_job_made ON cron_job (user) WHERE made_by IS NOT NULL;
+
+    CREATE TABLE cron_run (
+        number        INTEGER PRIMARY KEY,
+        job           INTEGER NOT NULL REFERENCES cron_job (number) ON DELETE CASCADE,
+        due_at        INTEGER,
+        at            INTEGER NOT NULL,
+        state         TEXT NOT NULL,
+        count         INTEGER NOT NULL DEFAULT 1,
+        run           TEXT,
+        error         TEXT,
+        ended_at      INTEGER,
+        disable_after INTEGER
+    ) STRICT;
+    CREATE INDEX cron_run_job ON cron_run (job, number);
+    CREATE UNIQUE INDEX cron_run_run ON cron_run (run) WHERE run IS NOT NULL;
+
+    CREATE TRIGGER cron_run_ended AFTER UPDATE OF ended_at ON agent_run
+    WHEN NEW.ended_at IS NOT NULL AND OLD.ended_at IS NULL AND EXISTS (SELECT 1 FROM cron_run WHERE run = NEW.id) BEGIN
+        UPDATE cron_run SET ended_at = NEW.ended_at,
+            state = CASE WHEN NEW.state IN ('done', 'failed', 'aborted', 'timed_out') THEN NEW.state ELSE 'dropped' END,
+            error = CASE WHEN NEW.state = 'done' THEN NULL
+                WHEN NEW.result IS NOT NULL AND json_valid(NEW.result) THEN json_extract(NEW.result, '$.error') END
+            WHERE run = NEW.id;
+        UPDATE cron_job SET running = NULL, failures = CASE NEW.state WHEN 'done' THEN 0
+                WHEN 'failed' THEN failures + 1 WHEN 'timed_out' THEN failures + 1 ELSE failures END
+            WHERE running = NEW.id;
+        UPDATE cron_job SET is_enabled = 0, next_at = NULL, version = version + 1,
+                disabled_because = failures || ' runs in a row failed'
+            WHERE number = (SELECT job FROM cron_run WHERE run = NEW.id) AND is_enabled = 1
+            AND NEW.state IN ('failed', 'timed_out') AND failures >= (SELECT disable_after FROM cron_run WHERE run = NEW.id);
+        DELETE FROM cron_job WHERE number = (SELECT job FROM cron_run WHERE run = NEW.id)
+            AND after = 'remove' AND next_at IS NULL AND is_enabled = 1 AND NEW.state = 'done';
+    END;
+    ",
 ];
 
 #[cfg(test)]

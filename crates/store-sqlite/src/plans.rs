@@ -4,6 +4,7 @@ use rusqlite::Connection;
 
 use crate::SqliteStore;
 use crate::agent_runs::{OPEN, QUEUED};
+use crate::cron::{DUE, NEXT};
 use crate::searches::{LAST, OF_ALL, OF_USER};
 use crate::sessions::{CONTEXT, DRAFTS, NAMED};
 
@@ -26,6 +27,7 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
         (OF_USER, vec!["SEARCH session USING INDEX session_of_user (user=?)"]),
         (OF_ALL, vec!["SCAN session USING INDEX session_updated"]),
         (LAST, vec!["SEARCH entry USING INDEX sqlite_autoindex_entry_1 (session=? AND position<?)"]),
+        (NEXT, vec!["SEARCH cron_job USING COVERING INDEX cron_job_next (clock=? AND next_at>?)"]),
         (DRAFTS, vec!["SCAN session USING INDEX session_draft"]),
         (
             OPEN,
@@ -41,4 +43,14 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
     ] {
         assert_eq!(plan(&connection, query), expected, "{query}");
     }
+}
+
+#[test]
+fn jobs_that_are_due_are_found_by_an_index_however_many_are_not() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pincer.db");
+    drop(SqliteStore::open(&path).expect("a store"));
+    let plan = plan(&Connection::open(&path).expect("the file"), DUE);
+    let looks: Vec<&String> = plan.iter().filter(|line| line.contains("cron_job")).collect();
+    assert!(looks.len() >= 3 && looks.iter().all(|line| line.contains("COVERING INDEX cron_job_due")), "{plan:?}");
 }

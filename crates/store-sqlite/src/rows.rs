@@ -1,8 +1,11 @@
 //! Domain types in rows: ids and states are stored as texts.
 
-use pincer_store::{AgentRunState, ApprovalState, CallState, EntryKind, Repeat, RunState};
+use pincer_store::{
+    AgentRunState, ApprovalState, CallState, CronAfter, CronClock, CronMissed, CronRunState, EntryKind, Repeat,
+    RunState,
+};
 use rusqlite::Row;
-use rusqlite::types::{FromSqlError, Type};
+use rusqlite::types::{FromSqlError, Type, ValueRef};
 
 /// Reads an id.
 pub(crate) fn id<T: From<String>>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
@@ -19,6 +22,11 @@ pub(crate) fn state<T: State>(row: &Row<'_>, column: usize) -> rusqlite::Result<
     let word = row.get_ref(column)?.as_str()?;
     let unknown = || rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(FromSqlError::InvalidType));
     T::of(word).ok_or_else(unknown)
+}
+
+/// Reads a state that may be absent.
+pub(crate) fn optional_state<T: State>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    if row.get_ref(column)? == ValueRef::Null { Ok(None) } else { state(row, column).map(Some) }
 }
 
 /// A state that is stored as a word.
@@ -57,6 +65,30 @@ impl State for EntryKind {
 }
 
 impl State for AgentRunState {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for CronAfter {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for CronClock {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for CronMissed {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for CronRunState {
     fn of(word: &str) -> Option<Self> {
         Self::from_word(word)
     }

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::{ApprovalId, Millis, RunId, SessionId, SessionKey, Share};
+use crate::{ApprovalId, CronJobId, Millis, RunId, SessionId, SessionKey, Share};
 
 /// Why a store did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +72,18 @@ pub enum StoreError {
         /// In how many milliseconds the first of them can no longer be continued.
         retry_after: Millis,
     },
+    /// Agents have made as many jobs as they may.
+    #[error("agents have made {limit} cron jobs for this user, which is as many as they may: remove some")]
+    TooManyJobs {
+        /// How many they may.
+        limit: u32,
+    },
+    /// Another process has changed a job in the meantime.
+    #[error("the cron job {job} was changed by another process: look at it, and try again")]
+    JobChanged {
+        /// The job.
+        job: CronJobId,
+    },
     /// There is no such thing.
     #[error("there is no {what} {id}")]
     Missing {
@@ -107,6 +119,11 @@ impl StoreError {
     /// Returns the error for a question that is not there.
     pub fn no_approval(id: &ApprovalId) -> Self {
         Self::Missing { what: "approval", id: id.to_string() }
+    }
+
+    /// Returns the error for a job that is not there.
+    pub fn no_cron_job(name: &str) -> Self {
+        Self::Missing { what: "cron job", id: name.to_owned() }
     }
 
     /// Returns whether the change may have been stored all the same: the database failed in the middle of it.

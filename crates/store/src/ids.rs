@@ -102,6 +102,8 @@ ids! {
     EntryId;
     /// Names a run of an agent: `ar_` and a UUID that begins with the time.
     AgentRunId;
+    /// Names a job of the schedule: `cj_` and a UUID that begins with the time.
+    CronJobId;
 }
 
 #[cfg(test)]

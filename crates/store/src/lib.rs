@@ -1,5 +1,5 @@
 //! What must survive the process: runs and their snapshots, the journal of nested calls, approvals and grants, idempotency keys,
-//! sessions with their transcripts, and the runs of agents.
+//! sessions with their transcripts, the runs of agents, and the jobs of the schedule.
 //!
 //! Each concern is a small trait, so that another database can stand behind it with the same tests; `pincer-store-sqlite` is the
 //! one there is. A method is one transaction. It returns a [`Reply`]: a future whose work goes on when it is dropped, and which
@@ -24,6 +24,7 @@ mod approvals;
 mod changes;
 mod client_calls;
 mod clock;
+mod cron;
 mod error;
 mod grants;
 mod ids;
@@ -48,9 +49,13 @@ pub use approvals::{Approval, ApprovalState, Approvals, Asked, Decision, NewAppr
 pub use changes::{ChangeWatch, Changes};
 pub use client_calls::{ClientCall, ClientCalls};
 pub use clock::{Clock, Millis};
+pub use cron::{
+    CronAfter, CronBegin, CronBegun, CronChange, CronClock, CronDefinition, CronDue, CronJob, CronJobs, CronMissed,
+    CronNow, CronPage, CronRun, CronRunState, CronSkip, NewCronJob, OpenCronRun,
+};
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use grants::{Grant, GrantKind, Grants};
-pub use ids::{AgentRunId, ApprovalId, CallId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
+pub use ids::{AgentRunId, ApprovalId, CallId, CronJobId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
 pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
 pub use leases::Leases;
@@ -79,6 +84,7 @@ pub trait Store:
     + Sessions
     + AgentRuns
     + ClientCalls
+    + CronJobs
     + Clock
     + Changes
     + Send
@@ -98,6 +104,7 @@ impl<T> Store for T where
         + Sessions
         + AgentRuns
         + ClientCalls
+        + CronJobs
         + Clock
         + Changes
         + Send
