@@ -62,7 +62,9 @@ pub struct StoppedRuns {
 impl Agent {
     /// Returns an agent on this runtime, which asks these models.
     pub fn new(runtime: Arc<Runtime>, models: ModelSetup) -> Self {
-        Self(Inner::new(runtime, models))
+        let agent = Self(Inner::new(runtime, models));
+        crate::cron::add_tool(&agent.0);
+        agent
     }
 
     /// Returns the runtime.
@@ -193,7 +195,7 @@ impl Agent {
         }
     }
 
-    fn limit_to(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
+    pub(crate) fn limit_to(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
         if self.0.ends_with_its_own.load(Ordering::SeqCst) {
             self.0.work_until(user, key, run);
         }
@@ -419,7 +421,8 @@ impl Agent {
     }
 }
 
-fn check(key: &SessionKey, request: &Request) -> Result<(), AgentError> {
+/// Fails if a message cannot be accepted.
+pub(crate) fn check(key: &SessionKey, request: &Request) -> Result<(), AgentError> {
     if let Some(reason) = key_complaint(key.as_str()) {
         return Err(AgentError::Key { key: key.to_string(), reason });
     }

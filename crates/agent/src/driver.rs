@@ -233,7 +233,10 @@ async fn begin(
     let own = agent.leases.hold().await?;
     // Neither the time in the queue counts nor the time that the run before it took.
     let freshness = freshness(agent.runtime.config());
-    if let Some(stale) = freshness.stale(&session, first.created_at).filter(|_| !request.was_queued) {
+    let stale = freshness.stale(&session, first.created_at).filter(|_| !request.was_queued);
+    // A session without entries is as good as new: the process before this one died when it had made it.
+    let is_jobs = request.cron.as_ref().is_some_and(|cron| cron.begins_anew) && session.entries > 0;
+    if let Some(reason) = stale.map(|stale| stale.as_str()).or(is_jobs.then_some("cron")) {
         let now = SessionCommit { now: store.now(), ..SessionCommit::default() };
         let fence = match store.claim_session(&session.id, session.fence, &own, now).await {
             Ok(fence) => fence,
@@ -241,9 +244,9 @@ async fn begin(
             Err(error) => return Err(error),
         };
         let hooks = SessionHooks::new(agent, &session);
-        hooks.before_reset(agent, stale.as_str()).await;
-        session = store.reset_session(&session.id, fence, new_session_id(), stale.as_str(), store.now()).await?;
-        hooks.ended(agent, stale.as_str(), Some(&session.id));
+        hooks.before_reset(agent, reason).await;
+        session = store.reset_session(&session.id, fence, new_session_id(), reason, store.now()).await?;
+        hooks.ended(agent, reason, Some(&session.id));
     }
     let now = store.now();
     let feed = Arc::new(Feed::new(first.id.clone(), first.session_key.clone(), first.generation + 1, first.last_event));

@@ -1,5 +1,6 @@
 //! Why an agent did not take a message, or cannot do what was asked of it.
 
+use pincer_cron::ScheduleError;
 use pincer_runtime::{ModelSetupError, RuntimeError};
 use pincer_sessions::AcquireError;
 use pincer_store::{AgentRunId, SessionKey, StoreError};
@@ -76,6 +77,17 @@ pub enum AgentError {
         id: String,
         /// One that is there.
         near: Option<String>,
+    },
+    /// The schedule of a job is none.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+    /// A job cannot be stored as it is.
+    #[error("the cron job {}: {reason}", crate::event::shortened(name, 60))]
+    Job {
+        /// Its name.
+        name: String,
+        /// Why.
+        reason: &'static str,
     },
     /// A command in a message is wrong.
     #[error("{0}")]

@@ -24,7 +24,7 @@ use crate::feed::Feed;
 use crate::hooks::Observing;
 use crate::outcome::{MAIN, Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
-use crate::settings::{SessionSettings, most_runs, queue};
+use crate::settings::{SessionSettings, most_in_background, most_runs, queue};
 use crate::slots::Slots;
 
 /// How often news of other processes are looked for.
@@ -62,6 +62,8 @@ pub(crate) struct Inner {
     /// When old sessions were last looked for.
     pruned_at: Mutex<Option<Instant>>,
     drivers_made: AtomicU64,
+    /// Told when jobs of the schedule have changed in this process.
+    pub cron_changed: Notify,
     /// Counts what has happened in this process.
     news: watch::Sender<u64>,
     own: Weak<Inner>,
@@ -95,7 +97,7 @@ impl Drop for Driving {
 
 impl Inner {
     pub(crate) fn new(runtime: Arc<Runtime>, models: ModelSetup) -> Arc<Self> {
-        let slots = Slots::new(most_runs(runtime.config()));
+        let slots = Slots::new(most_runs(runtime.config()), most_in_background(runtime.config()));
         Arc::new_cyclic(|own| Self {
             store: Arc::clone(runtime.store()),
             leases: Arc::clone(runtime.leases()),
@@ -115,6 +117,7 @@ impl Inner {
             watching: Mutex::default(),
             pruned_at: Mutex::default(),
             drivers_made: AtomicU64::new(0),
+            cron_changed: Notify::new(),
             news: watch::Sender::new(0),
             own: own.clone(),
         })
@@ -229,6 +232,20 @@ impl Inner {
         digest: &[u8],
         answer: Option<&str>,
     ) -> Result<Accepted, AgentError> {
+        let run = self.new_run(user, key, sent, id, digest, answer).await?;
+        Ok(self.store.accept_run(run).await?)
+    }
+
+    /// Returns the run of a message, as it is to be stored.
+    pub(crate) async fn new_run(
+        &self,
+        user: &str,
+        key: &SessionKey,
+        sent: &Request,
+        id: Option<String>,
+        digest: &[u8],
+        answer: Option<&str>,
+    ) -> Result<NewAgentRun, AgentError> {
         let queue = self.session_queue(user, key, sent).await?;
         let is_busy = self.store.open_runs(user, key).await?.iter().any(|run| !run.state.is_final());
         let debounce_ms = (is_busy && queue.mode == QueueMode::Collect).then_some(queue.debounce_ms);
@@ -241,7 +258,7 @@ impl Inner {
             outcome.result.payloads.push(Payload { text: text.to_owned(), ..Payload::default() });
             outcome.to_json().into()
         });
-        let run = NewAgentRun {
+        Ok(NewAgentRun {
             id: run_id,
             answer,
             user: user.to_owned(),
@@ -255,8 +272,7 @@ impl Inner {
             brief: serde_json::to_string(&sent.brief()).unwrap_or_default().into(),
             queue: queue.limit,
             now: self.store.now(),
-        };
-        Ok(self.store.accept_run(run).await?)
+        })
     }
 
     /// Fails if there is no agent of this name in the config.

@@ -11,6 +11,7 @@ mod calls;
 mod claimed;
 mod client;
 mod command;
+mod cron;
 mod detail;
 mod driver;
 mod ending;
@@ -39,6 +40,10 @@ mod transcript;
 mod turn;
 
 pub use agent::{Agent, StoppedRuns, Submitted};
+pub use cron::{
+    Cron, CronNews, JobSession, JobWish, When, add_cron_job, cron_job_document, cron_now, cron_run_document,
+    set_cron_job_enabled,
+};
 pub use error::AgentError;
 pub use event::{AgentEvent, Stream};
 pub use outcome::{
@@ -46,5 +51,5 @@ pub use outcome::{
     WaitResult, WaitStatus, ended_by_restore,
 };
 pub use reader::{EventCursor, EventReader};
-pub use request::{Attachment, ClientTool, Priority, QueueMode, Reasoning, Request, Verbose};
+pub use request::{Attachment, ClientTool, CronOrigin, Priority, QueueMode, Reasoning, Request, Verbose};
 pub use settings::{Drop, QueueSettings, SessionSettings};

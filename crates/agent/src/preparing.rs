@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pincer_model::{Level, Plan};
-use pincer_runtime::{Principal, Scope, ScopeRequest};
+use pincer_runtime::{Audience, Principal, Scope, ScopeRequest};
 use pincer_sessions::{Custom, Message as Stored, NestedCall, Role};
 use pincer_store::{AgentRun, AgentRunState, Clock, Entry, EntryKind, EntryPage, Session, Sessions, StoreError};
 use serde_json::json;
@@ -27,6 +27,10 @@ use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
 use crate::surface::Surface;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
+
+/// How long a run that has taken too long has to end by itself. After that its work here is given up, whatever it waits for, and its end
+/// is stored under a new fence.
+const CLEANUP: Duration = Duration::from_secs(10);
 
 /// Works on a run that this process has claimed. Returns how soon the session is looked at again.
 pub(crate) async fn work(
@@ -54,6 +58,7 @@ pub(crate) async fn work(
     let hooks = RunHooks::new(&agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
     let claimed = Claimed { agent, run, request, lane, stop: stop.clone(), hooks, is_recovered, state };
     let closing = claimed.agent.closing.clone();
+    let id = claimed.run.id.clone();
     let left_as = tokio::select! {
         biased;
         left_as = went_on(claimed, &session, left) => left_as,
@@ -64,7 +69,8 @@ pub(crate) async fn work(
         () = async {
             tokio::time::sleep(left).await;
             stop.stop(StopReason::TimedOut);
-            std::future::pending::<()>().await;
+            tokio::time::sleep(CLEANUP).await;
+            tracing::warn!(run = %id, "the run does not end by itself after its timeout, and its work is given up");
         } => Left::Lost,
     };
     match left_as {
@@ -242,6 +248,10 @@ async fn prepared(claimed: &Claimed, session: &Session, beginning: &Beginning) -
         None => claimed.agent.models.plan(agent_id)?,
     };
     plan.session = Some(session.id.to_string());
+    if request.cron.is_some() {
+        plan.idle.is_scheduled = true;
+        plan.idle.schedule = request.timeout_seconds.map(Duration::from_secs);
+    }
     let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| claimed.agent.models.thinking(agent_id));
     let target = plan.targets.first();
     let mut principal = Principal::new(run.user.clone()).known_as(request.sender.clone());
@@ -253,6 +263,7 @@ async fn prepared(claimed: &Claimed, session: &Session, beginning: &Beginning) -
         provider: target.map(|target| target.provider.id.clone()),
         model: target.map(|target| target.model.id.clone()),
         tools_allow: beginning.prompt.tools_allow.clone(),
+        audience: Audience::AgentRun,
         ..ScopeRequest::new(principal, run.session_key.clone())
     };
     claimed.agent.runtime.know_servers(None).await;

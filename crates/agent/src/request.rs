@@ -1,6 +1,7 @@
 //! A message to an agent, as it is accepted and stored.
 
 use pincer_model::Level;
+use pincer_store::CronJobId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -67,9 +68,24 @@ pub struct Request {
     /// The name under which rules know the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
+    /// The job that it comes from, if the schedule sends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cron: Option<CronOrigin>,
     /// Its priority among the runs of all sessions.
     #[serde(skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
+}
+
+/// The job of the schedule that a message comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CronOrigin {
+    /// The job.
+    pub job: CronJobId,
+    /// Its name.
+    pub name: String,
+    /// Whether the session begins anew with the run.
+    pub begins_anew: bool,
 }
 
 /// A picture that goes with a message.
@@ -203,13 +219,16 @@ impl Request {
         Self::new(shortened(&self.message.replace('\n', " "), MOST_BRIEF))
     }
 
-    /// Returns whether another message can become part of this one's run: it has the same rights, and asks for nothing of its own.
+    /// Returns whether another message can become part of this one's run: it has the same rights, and asks for nothing of its own. A run of
+    /// the schedule is its job's alone: it has the job's timeout, and its end is the job's.
     pub(crate) fn may_be_joined_by(&self, other: &Self) -> bool {
         let rights = |request: &Self| {
             (request.sender.clone(), request.channel.clone(), request.agent.clone(), request.disable_tools)
         };
         let same = |own: &Option<String>, theirs: &Option<String>| theirs.is_none() || own == theirs;
         rights(self) == rights(other)
+            && self.cron.is_none()
+            && other.cron.is_none()
             && same(&self.model, &other.model)
             && (other.client_tools.is_empty() || other.client_tools == self.client_tools)
     }

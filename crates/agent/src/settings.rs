@@ -15,6 +15,8 @@ use crate::request::{QueueMode, Reasoning, Verbose};
 
 /// The longest that a run may take if the config does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(48 * 3600);
+/// How many runs in the background go on at a time, if the schedule may not run more.
+const USUAL_IN_BACKGROUND: usize = 3;
 /// The hour at which a session begins anew each day, if that is wished for.
 const USUAL_HOUR: u32 = 4;
 
@@ -182,6 +184,11 @@ pub(crate) fn blocks(config: &Config, agent: Option<&str>) -> Option<BlockSettin
         coalesce_chars: coalesce.min_chars as usize,
         coalesce_idle: Duration::from_millis(coalesce.idle_ms),
     })
+}
+
+/// Returns how many background runs go on at a time.
+pub(crate) fn most_in_background(config: &Config) -> usize {
+    (config.cron.max_concurrent_runs as usize).max(USUAL_IN_BACKGROUND)
 }
 
 /// Returns how many runs go on at a time.

@@ -7,15 +7,13 @@ use tokio::sync::oneshot;
 
 use crate::request::Priority;
 
-/// Background runs take at most so many.
-const MOST_IN_BACKGROUND: usize = 3;
-
 /// The slots for runs. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Slots(Arc<Mutex<State>>);
 
 struct State {
     free: usize,
+    most_in_background: usize,
     in_background: usize,
     /// Those that wait, by priority and then by the order in which they came.
     waiting: BTreeMap<(Priority, u64), oneshot::Sender<Slot>>,
@@ -29,8 +27,11 @@ pub(crate) struct Slot {
 }
 
 impl Slots {
-    pub(crate) fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(State { free: count, in_background: 0, waiting: BTreeMap::new(), next: 0 })))
+    /// Makes so many slots. Background runs take a part of them, and never the last one.
+    pub(crate) fn new(count: usize, in_background: usize) -> Self {
+        let most_in_background = in_background.min(count.saturating_sub(1)).max(1);
+        let waiting = BTreeMap::new();
+        Self(Arc::new(Mutex::new(State { free: count, most_in_background, in_background: 0, waiting, next: 0 })))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -58,7 +59,7 @@ impl Slots {
     fn hand_out(&self, state: &mut State) {
         while state.free > 0 {
             let is_due = |(priority, _): &(Priority, u64)| {
-                *priority != Priority::Background || state.in_background < MOST_IN_BACKGROUND
+                *priority != Priority::Background || state.in_background < state.most_in_background
             };
             let Some(key) = state.waiting.keys().find(|key| is_due(key)).copied() else { return };
             let Some(tell) = state.waiting.remove(&key) else { return };
@@ -90,7 +91,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_highest_priority_is_next_and_then_the_first() {
-        let slots = Slots::new(1);
+        let slots = Slots::new(1, 3);
         let first = slots.take(Priority::Normal).await;
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
@@ -116,12 +117,21 @@ mod tests {
 
     #[tokio::test]
     async fn a_slot_of_one_who_has_gone_is_handed_on() {
-        let slots = Slots::new(1);
+        let slots = Slots::new(1, 3);
         let first = slots.take(Priority::Normal).await;
         let mut gone = Box::pin(slots.take(Priority::Normal));
         assert!(futures_util::poll!(&mut gone).is_pending());
         drop(gone);
         drop(first);
         let _second = slots.take(Priority::Background).await;
+    }
+
+    #[tokio::test]
+    async fn the_last_slot_is_never_one_in_the_background() {
+        let slots = Slots::new(2, 9);
+        let _first = slots.take(Priority::Background).await;
+        let mut second = Box::pin(slots.take(Priority::Background));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        let _person = slots.take(Priority::Foreground).await;
     }
 }

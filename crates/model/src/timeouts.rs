@@ -7,7 +7,7 @@ use crate::settings::Provider;
 
 /// Silence without any setting.
 const USUAL: Duration = Duration::from_secs(120);
-/// Silence in a run of the schedule, so that a fallback still has its time.
+/// Silence in a run of the schedule that has a timeout of its own, so that a fallback still has its time.
 const SCHEDULED: Duration = Duration::from_secs(60);
 /// A connection, if the provider has no setting of its own.
 const CONNECT: Duration = Duration::from_secs(30);
@@ -33,7 +33,7 @@ impl Idle {
         match (self.is_scheduled, provider.is_local()) {
             // A model of one's own may take its time, unless the schedule says how long.
             (true, true) => self.schedule.map(within_run),
-            (true, false) => Some(within_run(self.schedule.map_or(SCHEDULED, |timeout| timeout.min(SCHEDULED)))),
+            (true, false) => Some(within_run(self.schedule.map_or(USUAL, |timeout| timeout.min(SCHEDULED)))),
             (false, _) => Some(within_run(USUAL)),
         }
     }
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(window(cloud, None, Some(600), false, None), Some(120));
         assert_eq!(window(local, Some(900), None, false, None), Some(900), "the provider's own extends it");
         assert_eq!(window(local, Some(900), Some(60), false, None), Some(60), "but not beyond the run");
-        assert_eq!(window(cloud, None, None, true, None), Some(60));
+        assert_eq!(window(cloud, None, None, true, None), Some(120), "as in any other run");
         assert_eq!(window(cloud, None, None, true, Some(600)), Some(60));
         assert_eq!(window(cloud, None, None, true, Some(20)), Some(20));
         assert_eq!(window(cloud, Some(300), None, true, Some(600)), Some(300));

@@ -307,6 +307,11 @@ impl Runtime {
         &self.door
     }
 
+    /// Returns whether the built-in tools are there.
+    pub fn has_built_in(&self) -> bool {
+        self.builtin.is_some()
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Arc<SqliteStore> {
         &self.store

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pincer_catalog::{Catalog, Entry, Policy, PolicyError};
+use pincer_catalog::{Catalog, Entry, Layer, Policy, PolicyError, Rules};
 use pincer_codemode::{Offer, People, RunScope, RunTools, Settings};
 use pincer_config::Config;
 use pincer_store::{AgentRunId, CallId, SessionKey};
@@ -16,6 +16,9 @@ use crate::settings::{offer, program_settings};
 /// The views that are kept. Each has its own list of tools, and an index if programs search it: a few hundred kilobytes for 500
 /// tools. With more callers than that, views that were not used for longest are made anew.
 const MOST_VIEWS: usize = 128;
+
+/// The tools that need a run of an agent around them.
+const ONLY_IN_AGENT_RUNS: [&str; 1] = ["openclaw:core:cron"];
 
 /// The caller of something. Runs, questions and processes of one principal are nothing to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -91,9 +94,11 @@ pub struct ScopeRequest {
 /// What a caller gets if the config does not say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Audience {
-    /// All tools: a command of Pincer's operator.
+    /// All tools but those that only a run of an agent has use for: a command of Pincer's operator.
     #[default]
     Operator,
+    /// All tools, and those that only a run of an agent has use for.
+    AgentRun,
     /// No built-in tools: a client that wants its MCP servers has not asked for tools that write files where it happens to start
     /// Pincer.
     Client,
@@ -123,10 +128,13 @@ impl ScopeRequest {
             sandboxed: self.sandboxed,
             run: self.tools_allow.as_deref(),
         };
-        match self.audience {
+        let policy = match self.audience {
+            Audience::AgentRun => return config.policy(&scope),
             Audience::Operator => config.policy(&scope),
             Audience::Client => config.served_policy(&scope),
-        }
+        };
+        let rules = Rules { deny: ONLY_IN_AGENT_RUNS.map(str::to_owned).into(), ..Rules::default() };
+        Ok(policy?.with(Layer::new("a caller that is no run of an agent", &rules)?))
     }
 
     fn context(&self) -> Context {

@@ -26,7 +26,7 @@ use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
     ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Maker, Namespace,
-    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, ToolCall, UpdateSink,
+    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, Tool, ToolCall, UpdateSink,
 };
 
 /// How much is logged of the name of a tool.
@@ -124,6 +124,11 @@ impl Door {
     pub fn namespaces(&self) -> Vec<(String, Namespace)> {
         let registry = self.registry();
         registry.namespaces().map(|(plugin, namespace)| (plugin.to_owned(), namespace.clone())).collect()
+    }
+
+    /// Takes a tool of our own, from now on.
+    pub fn add_tool(&self, entry: Entry, tool: Arc<dyn Tool>) -> Result<(), RegisterError> {
+        self.change(|registry| registry.add_tool(None, entry, tool))
     }
 
     /// Takes what a plugin brings, all of it or nothing.

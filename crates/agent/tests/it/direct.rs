@@ -27,7 +27,7 @@ async fn a_message_is_answered_with_tools_in_between() {
     let roles: Vec<&str> = second.as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
     assert_eq!(roles, ["system", "user", "assistant", "tool", "tool"]);
     assert_eq!((&second[3]["tool_call_id"], &second[4]["tool_call_id"]), (&json!("c1"), &json!("c2")));
-    assert_eq!(world.shown(0), ["again", "fail", "gate", "keep", "look", "mark", "show", "slow", "step"]);
+    assert_eq!(world.shown(0), ["again", "deaf", "fail", "gate", "keep", "look", "mark", "show", "slow", "step"]);
     let waited = world.agent.wait(USER, &run, std::time::Duration::ZERO).await.unwrap();
     assert_eq!(waited.status, WaitStatus::Ok);
     assert!(waited.started_at <= waited.ended_at && waited.started_at.is_some());

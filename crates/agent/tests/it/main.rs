@@ -1,6 +1,8 @@
 //! The agent loop on the real store, door and engine, with a scripted model on a real socket.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod cron;
+mod cron_tool;
 mod direct;
 mod faults;
 mod hooks;

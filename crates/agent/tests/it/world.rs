@@ -44,19 +44,27 @@ pub(crate) struct World {
     pub begun: Arc<AtomicUsize>,
     pub directory: Arc<TempDir>,
     config: String,
+    built_in: bool,
+}
+
+/// The same as [`world`], with the built-in tools.
+pub(crate) fn world_with_built_in_tools(script: &str, config: &str) -> World {
+    let server = Arc::new(Server::start(Script::parse(script).expect("a script")).expect("a server"));
+    let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+    open(server, directory, Effects::default(), config, true)
 }
 
 /// A model that follows this script, and a config with these keys beside its own.
 pub(crate) fn world(script: &str, config: &str) -> World {
     let server = Arc::new(Server::start(Script::parse(script).expect("a script")).expect("a server"));
     let directory = Arc::new(tempfile::tempdir().expect("a directory"));
-    open(server, directory, Effects::default(), config)
+    open(server, directory, Effects::default(), config, false)
 }
 
-fn open(server: Arc<Server>, directory: Arc<TempDir>, effects: Effects, config: &str) -> World {
+fn open(server: Arc<Server>, directory: Arc<TempDir>, effects: Effects, config: &str, built_in: bool) -> World {
     let (gate, begun) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
-    let agent = agent(&server.url(), directory.path(), &effects, &gate, &begun, config);
-    World { agent, server, effects, gate, begun, directory, config: config.to_owned() }
+    let agent = agent(&server.url(), directory.path(), &effects, &gate, &begun, config, built_in);
+    World { agent, server, effects, gate, begun, directory, config: config.to_owned(), built_in }
 }
 
 fn agent(
@@ -66,6 +74,7 @@ fn agent(
     gate: &Arc<Semaphore>,
     begun: &Arc<AtomicUsize>,
     config: &str,
+    built_in: bool,
 ) -> Agent {
     let agents = match config.contains("agents:") {
         true => "",
@@ -87,7 +96,7 @@ fn agent(
     let (effects, gate, begun) = (effects.clone(), Arc::clone(gate), Arc::clone(begun));
     let options = RuntimeOptions {
         engine: EngineStart::Given(engine().clone()),
-        built_in: BuiltIn::LeftOut,
+        built_in: if built_in { BuiltIn::Registered } else { BuiltIn::LeftOut },
         extend: Box::new(move |door| {
             let note = |name: &'static str, effects: &Effects| {
                 let effects = effects.clone();
@@ -120,6 +129,7 @@ fn agent(
                 };
                 async { Ok::<Value, ToolError>(shown) }
             });
+            let deaf = FnTool(|_: ToolCall| std::future::pending::<Result<Value, ToolError>>());
             let again = gated("again", effects.clone(), Arc::clone(&gate), Arc::clone(&begun));
             let idempotent = Flags { idempotent: true, ..Flags::default() };
             let fail = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("it is broken")) });
@@ -137,6 +147,7 @@ fn agent(
                 .tool(entry("keep", read_only), Arc::new(keep))?
                 .tool(entry("show", read_only), Arc::new(show))?
                 .tool(entry("again", idempotent), Arc::new(again))?
+                .tool(entry("deaf", Flags::default()), Arc::new(deaf))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),
         ..RuntimeOptions::new(loaded, directory)
@@ -174,7 +185,7 @@ impl World {
     /// The same with another config.
     pub(crate) fn another_with(&self, config: &str) -> World {
         let (server, directory) = (Arc::clone(&self.server), Arc::clone(&self.directory));
-        open(server, directory, self.effects.clone(), config)
+        open(server, directory, self.effects.clone(), config, self.built_in)
     }
 
     /// Waits until so many calls of `gate` have begun.

@@ -3,6 +3,7 @@
 mod approvals;
 mod blocks;
 mod code_mode;
+mod cron;
 mod exec;
 mod hooks;
 mod logging;
@@ -23,6 +24,7 @@ use serde_json::Value;
 pub use approvals::{Approvals, Decision, Rule};
 pub use blocks::{BlockBreak, BlockChunk, BlockCoalesce, BlockStreaming, BreakPreference, ReasoningLevel};
 pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
+pub use cron::{Cron, CronMissed};
 pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany, ToolHook};
 pub use logging::Logging;
@@ -61,6 +63,8 @@ pub struct Config {
     pub session: SessionKeys,
     /// Messages on their way to an agent.
     pub messages: Messages,
+    /// Jobs of the schedule: how they are run. The jobs themselves are in the store; see `pincer cron`.
+    pub cron: Cron,
     /// Commands that have a say, or are told of something.
     pub hooks: Hooks,
     /// Which calls a person is asked about.

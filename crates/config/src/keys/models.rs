@@ -38,7 +38,7 @@ pub struct ModelProvider {
     /// Headers of every request to it.
     pub headers: BTreeMap<String, String>,
     /// Bounds the connection, the wait for an answer and every gap in a reply, but not a reply that makes progress. Without it a gap may
-    /// last 120 seconds; 60 in runs of the schedule, where models of your own network may take any time.
+    /// last 120 seconds; 60 in runs of the schedule whose job has a timeout; there models of your own network may take as long as the job.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 86_400))]
     pub timeout_seconds: Option<u64>,
