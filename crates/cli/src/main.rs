@@ -19,6 +19,7 @@ mod tokio_runtime;
 mod usage;
 mod usage_agent;
 mod usage_bench;
+mod usage_cron;
 mod usage_mcp;
 mod usage_sessions;
 mod usage_setup;
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => commands::agent::run(&cli.locations, &arguments),
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Sessions(arguments) => commands::sessions::run(&cli.locations, &arguments),
+        Command::Cron(arguments) => commands::cron::run(&cli.locations, &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::AgentSessions(arguments) } => {
             commands::bench_agent::run_sessions(&arguments)
         }
+        Command::Bench { command: BenchCommand::Cron(arguments) } => commands::bench_cron::run(&arguments),
         Command::Bench { command: BenchCommand::ModelServer { script } } => commands::bench_model::serve(&script),
         Command::Bench { command: BenchCommand::ModelClient(arguments) } => commands::bench_model::read(&arguments),
         Command::Bench { command: BenchCommand::Memory(arguments) } => commands::bench_memory::run(&arguments),

@@ -8,6 +8,7 @@ use tracing_subscriber::filter::Targets;
 use crate::log;
 use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
+use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
 use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
@@ -141,6 +142,9 @@ A session is named by its key. One that a reset left behind is named by its id: 
 beginning is enough.
 Exit codes: 0 done, 1 failed, 2 wrong usage: no such session, a key that is taken, a damaged file.")]
     Sessions(SessionsArguments),
+    /// Jobs of the schedule: messages that an agent is sent at a time, or again and again
+    #[command(after_help = usage_cron::EXAMPLES)]
+    Cron(CronArguments),
     /// Show what Pincer does: programs, approvals, a kill in the middle, and a whole agent turn with a scripted model
     #[command(after_help = "Example:\n  pincer demo")]
     Demo(DemoArguments),

@@ -37,6 +37,9 @@ pub(crate) enum BenchCommand {
     /// The agent loop against a scripted model: accepting, ten tools, many sessions at once, going on after a kill
     #[command(after_help = "Examples:\n  pincer bench agent\n  pincer bench agent --json --runs 200 --sessions 500")]
     Agent(AgentBenchArguments),
+    /// Jobs of the schedule that are not due: the processor that they take, and how fast due ones are looked for
+    #[command(after_help = "Examples:\n  pincer bench cron\n  pincer bench cron --json --jobs 100000 --seconds 60")]
+    Cron(CronBenchArguments),
     /// The process of `bench agent` that many sessions are measured in
     #[command(hide = true)]
     AgentSessions(AgentSessionsArguments),
@@ -165,4 +168,17 @@ pub(crate) enum StreamFormat {
     Chat,
     Responses,
     Messages,
+}
+
+#[derive(Args)]
+pub(crate) struct CronBenchArguments {
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+    /// How many jobs there are
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub jobs: u32,
+    /// How long each part is measured
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub seconds: u32,
 }

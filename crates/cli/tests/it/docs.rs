@@ -20,6 +20,7 @@ const DOCUMENTS: [&str; 18] = [
     "SECURITY.md",
     "docs/codemode.md",
     "docs/coverage.md",
+    "docs/cron.md",
     "docs/guest.md",
     "docs/hooks.md",
     "docs/mcp.md",
@@ -115,6 +116,30 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["sessions", "search"], &["--limit"]),
         (&["sessions", "fork"], &["--at"]),
         (&["sessions", "delete"], &["--yes"]),
+        (
+            &["cron", "add"],
+            &[
+                "--at",
+                "--every",
+                "--cron",
+                "--tz",
+                "--agent",
+                "--session",
+                "--isolated",
+                "--model",
+                "--timeout",
+                "--missed",
+                "--delete-after-run",
+                "--user",
+            ],
+        ),
+        (&["cron", "list"], &["--all-users", "--limit", "--json"]),
+        (&["cron", "show"], &[]),
+        (&["cron", "run"], &["--due", "--watch"]),
+        (&["cron", "runs"], &["--limit"]),
+        (&["cron", "disable"], &[]),
+        (&["cron", "enable"], &[]),
+        (&["cron", "remove"], &[]),
         (&["demo"], &[]),
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
         (&["tools", "call"], &["--json", "--session"]),
@@ -134,6 +159,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "model"], &["--json"]),
         (&["bench", "agent"], &["--json", "--runs", "--sessions"]),
         (&["bench", "hooks"], &["--json", "--rounds"]),
+        (&["bench", "cron"], &["--json", "--jobs", "--seconds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");
@@ -186,7 +212,7 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
 #[test]
 fn the_configs_in_the_documents_are_valid() {
     let mut count = 0;
-    for document in ["docs/mcp.md", "docs/models.md", "docs/operators.md"] {
+    for document in ["docs/cron.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
         for block in read(document).split("```json5\n").skip(1) {
             let block = block.split("```").next().expect("a closed block");
             let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());

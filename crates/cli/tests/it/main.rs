@@ -9,6 +9,7 @@ mod codemode;
 #[path = "../common/mod.rs"]
 mod common;
 mod config;
+mod cron;
 mod docs;
 mod doctor;
 mod init;

@@ -90,7 +90,7 @@ pub(super) fn entries(count: u32) -> String {
 }
 
 /// Returns rows with their columns one below the other.
-fn table(rows: &[Vec<String>]) -> String {
+pub(crate) fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.first().map_or(0, Vec::len);
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
     let widths: Vec<usize> = (0..columns).map(width).collect();
@@ -152,7 +152,7 @@ pub(super) fn tokens(session: &Session) -> String {
 }
 
 /// Returns a time in the unit that fits: `12 ms`, `3.2 s`, `5 min`, `3 h`, `2 d`.
-pub(super) fn lasted(millis: Millis) -> String {
+pub(crate) fn lasted(millis: Millis) -> String {
     const SECOND: Millis = 1000;
     const MINUTE: Millis = 60 * SECOND;
     const HOUR: Millis = 60 * MINUTE;

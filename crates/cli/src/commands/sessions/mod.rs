@@ -13,6 +13,8 @@ mod said;
 mod search;
 mod show;
 
+pub(crate) use list::{lasted, table};
+
 use std::sync::Arc;
 use std::time::Duration;
 
