@@ -41,7 +41,7 @@ Examples:
 A cron expression has five fields (minute, hour, day of month, month, day of week), or six with the second first. A local time that
 a change of the clock leaves out comes when the clock jumps, and one that it repeats comes once; what comes every hour neither pauses
 nor hurries.")]
-    Add(AddArguments),
+    Add(Box<AddArguments>),
     /// List jobs: name, state, schedule, next time, last run
     #[command(after_help = "\
 Examples:

@@ -54,7 +54,7 @@ pub(crate) fn begin(connection: &Connection, by: &CronBegin) -> Result<CronBegun
             let running = "UPDATE cron_job SET running = ?2 WHERE number = ?1";
             connection.prepare_cached(running)?.execute((number, run.id.as_str()))?;
             add(connection, &line(CronRunState::Open, Some(run.id.as_str()), None))?;
-            Ok(CronBegun::Begun(run))
+            Ok(CronBegun::Begun(Box::new(run)))
         }
         Accepted::Full => {
             if by.due.is_some() {

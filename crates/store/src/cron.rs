@@ -214,7 +214,7 @@ pub struct CronBegin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CronBegun {
     /// It is accepted.
-    Begun(AgentRun),
+    Begun(Box<AgentRun>),
     /// The run before it has not ended. If the job was due, that is part of its history now.
     Busy(AgentRunId),
     /// The queue of its session is full. If the job was due, that is part of its history now.
