@@ -235,6 +235,38 @@ fn a_killed_process_leaves_its_run_to_the_next_one_and_no_time_is_run_for_twice(
 }
 
 #[test]
+fn processes_that_are_killed_again_and_again_run_each_time_once() {
+    let server = served(ALWAYS);
+    let home = home(&server, "");
+    for job in ["one", "two"] {
+        home.run(&["cron", "add", job, "--every", "1s", "-m", "Do it."]);
+    }
+    for _ in 0..4 {
+        let ran = || home.json(&["cron", "runs", "one", "--json"]).1.as_array().unwrap().len();
+        let before = ran();
+        let (mut first, _first_news) = Watching::start(&home);
+        let (mut second, _second_news) = Watching::start(&home);
+        while ran() == before {
+            std::thread::yield_now();
+        }
+        // Whatever they are in the middle of.
+        first.end(rustix::process::Signal::KILL);
+        second.end(rustix::process::Signal::KILL);
+    }
+    for job in ["one", "two"] {
+        home.run(&["cron", "disable", job]);
+    }
+    assert_eq!(home.run(&["cron", "run", "--due"]).0, 0);
+    for job in ["one", "two"] {
+        let runs = home.json(&["cron", "runs", job, "--limit", "100", "--json"]).1;
+        let runs = runs.as_array().unwrap();
+        let times: Vec<i64> = runs.iter().filter_map(|run| run["dueAt"].as_i64()).collect();
+        assert!(times.len() == runs.len() && times.is_sorted_by(|later, earlier| later > earlier), "{runs:?}");
+        assert!(runs.iter().all(|run| run["state"] == "done" || run["state"] == "skipped"), "{runs:?}");
+    }
+}
+
+#[test]
 fn a_schedule_that_is_off_runs_nothing_by_itself() {
     let server = served(ALWAYS);
     let home = home(&server, "cron: { enabled: false },");
