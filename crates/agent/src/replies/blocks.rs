@@ -128,20 +128,15 @@ impl Fences {
         for line in text.split_inclusive('\n') {
             let trimmed = line.trim();
             let marks: String = trimmed.chars().take_while(|letter| matches!(letter, '`' | '~')).collect();
-            match fences.last_mut() {
-                Some(fence) if is_open => {
-                    if trimmed.starts_with(&fence.close)
-                        && trimmed.chars().all(|letter| fence.close.starts_with(letter))
-                    {
-                        (fence.end, is_open) = (at + line.len(), false);
-                    }
+            let is_mark = |of: &str| trimmed.chars().all(|letter| of.starts_with(letter));
+            if let Some(fence) = fences.last_mut().filter(|_| is_open) {
+                if trimmed.starts_with(&fence.close) && is_mark(&fence.close) {
+                    (fence.end, is_open) = (at + line.len(), false);
                 }
-                _ if marks.len() >= 3 && marks.chars().all(|letter| marks.starts_with(letter)) => {
-                    let open: String = trimmed.chars().take(MOST_FENCE_LINE).collect();
-                    fences.push(Fence { start: at, body: at + line.len(), end: usize::MAX, open, close: marks });
-                    is_open = true;
-                }
-                _ => {}
+            } else if marks.len() >= 3 && marks.chars().all(|letter| marks.starts_with(letter)) {
+                let open: String = trimmed.chars().take(MOST_FENCE_LINE).collect();
+                fences.push(Fence { start: at, body: at + line.len(), end: usize::MAX, open, close: marks });
+                is_open = true;
             }
             at += line.len();
         }
