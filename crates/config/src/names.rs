@@ -3,7 +3,7 @@
 use pincer_catalog::Selector;
 use regex::Regex;
 
-use crate::keys::{Mcp, McpTransport, SecretSource};
+use crate::keys::{InstallPolicy, Mcp, McpTransport, SecretSource};
 use crate::variables::is_secret_name;
 use crate::{Config, Problem};
 
@@ -58,6 +58,7 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             wrong(&format!("tools.web.allowHosts[{index}]: `{pattern}` is not a glob: {reason}"));
         }
     }
+    installs(&config.security.install_policy, &mut wrong);
     servers(&config.mcp, &mut wrong);
     providers(config, &mut wrong);
     for (name, source) in &config.secrets {
@@ -75,6 +76,31 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
             let reason = error.to_string();
             let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
             wrong(&format!("logging.redactPatterns[{index}]: `{pattern}` is not a regular expression: {reason}"));
+        }
+    }
+}
+
+/// An entry that names nothing means everything, and one that cannot be read means nothing: both are refused.
+fn installs(policy: &InstallPolicy, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
+    for (list, rules) in [("allow", &policy.allow), ("block", &policy.block)] {
+        for (index, rule) in rules.iter().enumerate() {
+            let at = format!("security.installPolicy.{list}[{index}]");
+            if rule.is_empty() {
+                wrong(&format!("{at}: it names nothing: set `id`, `source`, `digest` or `type`"));
+            }
+            for (key, glob) in [("id", &rule.id), ("source", &rule.source)] {
+                if let Some(reason) = glob.as_deref().and_then(glob_problem) {
+                    let glob = glob.as_deref().unwrap_or_default();
+                    wrong(&format!("{at}.{key}: `{glob}` is not a glob: {reason}"));
+                }
+            }
+            let digits = |digest: &str| digest.strip_prefix("sha256:").map(str::to_owned);
+            let is_digest = |digest: &String| {
+                digits(digest).is_some_and(|text| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            };
+            if let Some(digest) = rule.digest.as_ref().filter(|digest| !is_digest(digest)) {
+                wrong(&format!("{at}.digest: `{digest}` is no digest: it must be `sha256:` and 64 hexadecimal digits"));
+            }
         }
     }
 }

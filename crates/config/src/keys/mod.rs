@@ -11,6 +11,7 @@ mod mcp;
 mod models;
 mod plugins;
 mod secrets;
+mod security;
 mod session;
 mod tools;
 mod web;
@@ -35,6 +36,7 @@ pub use models::{
 };
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
 pub use secrets::SecretSource;
+pub use security::{InstallDefault, InstallPolicy, InstallRule, InstallType, Security};
 pub use session::{
     MessageQueue, Messages, QueueDrop, QueueMode, ResetMode, SessionKeys, SessionMaintenance, SessionReset, WriteLock,
 };
@@ -73,6 +75,8 @@ pub struct Config {
     pub logging: Logging,
     /// Plugins: folders with a `pincer.plugin.json5`.
     pub plugins: Plugins,
+    /// What may be installed.
+    pub security: Security,
     /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
     pub mcp: Mcp,
     /// Where secrets are kept that strings name as `${secret:NAME}`. Those of `pincer secrets set` need no entry here.

@@ -33,7 +33,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
         (
             "{ zzz: 1 }",
-            "zzz: there is no such key here: known are $schema, agents, approvals, auth, cron, hooks, logging, mcp, messages, models, plugins, secrets, session, tools, workspace",
+            "zzz: there is no such key here: known are $schema, agents, approvals, auth, cron, hooks, logging, mcp, messages, models, plugins, secrets, security, session, tools, workspace",
         ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
@@ -105,6 +105,19 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         (
             "{ logging: { redactPatterns: ['('] } }",
             "logging.redactPatterns[0]: `(` is not a regular expression: unclosed group",
+        ),
+        // Installations.
+        (
+            "{ security: { installPolicy: { block: [{}] } } }",
+            "security.installPolicy.block[0]: it names nothing: set `id`, `source`, `digest` or `type`",
+        ),
+        (
+            "{ security: { installPolicy: { allow: [{ digest: 'sha256:12' }] } } }",
+            "security.installPolicy.allow[0].digest: `sha256:12` is no digest: it must be `sha256:` and 64 hexadecimal digits",
+        ),
+        (
+            "{ security: { installPolicy: { allow: [{ id: '' }] } } }",
+            "security.installPolicy.allow[0].id: `` is not a glob: it is empty",
         ),
         // Models.
         (
