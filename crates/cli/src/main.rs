@@ -21,6 +21,7 @@ mod usage_agent;
 mod usage_bench;
 mod usage_cron;
 mod usage_mcp;
+mod usage_plugins;
 mod usage_sessions;
 mod usage_setup;
 mod usage_tools;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
+        Command::Skills(arguments) => commands::installs::skills(&cli.locations, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.locations, &arguments),
         Command::Models(arguments) => commands::models::run(&cli.locations, &arguments),

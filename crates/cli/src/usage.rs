@@ -10,6 +10,7 @@ use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
+use crate::usage_plugins::{PluginsArguments, SkillsArguments};
 use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
 use crate::usage_tools::{ScopeArguments, ToolsArguments};
@@ -160,15 +161,33 @@ Examples:
 
 A tool is called by its id, or by its name if no other tool has it.")]
     Tools(ToolsArguments),
-    /// Look at plugins: which there are, and whether one is right
+    /// Look at plugins, and install, update and remove them
     #[command(after_help = "\
 Examples:
   pincer plugins list
   pincer plugins check ./my-plugin
   pincer plugins show notes --json
+  pincer plugins install notes.tar.gz
+  pincer plugins install ./my-plugin --dry-run
+  pincer plugins update notes
+  pincer plugins remove notes
 
-Exit codes: 0 fine, 1 not found, 2 wrong.")]
+What is to be installed is copied, checked against security.installPolicy, scanned and shown before anything is put in place.
+Nothing of it is run. Without a terminal, --yes agrees to what has no critical finding.
+Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
     Plugins(PluginsArguments),
+    /// Install, update and remove skills
+    #[command(after_help = "\
+Examples:
+  pincer skills install ./my-skill
+  pincer skills install pdf.zip --dry-run --json
+  pincer skills update pdf
+  pincer skills update pdf pdf-2.zip --yes
+  pincer skills remove pdf
+
+As with plugins, everything is shown before anything is put in place, and nothing of it is run.
+Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
+    Skills(SkillsArguments),
     /// Check, show and describe the config
     #[command(after_help = "\
 Examples:
@@ -409,31 +428,6 @@ pub(crate) struct BackupArguments {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
-}
-
-#[derive(Args)]
-pub(crate) struct PluginsArguments {
-    #[command(subcommand)]
-    pub command: PluginsCommand,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum PluginsCommand {
-    /// All plugins, those that are turned off too
-    List,
-    /// Tell everything that is wrong with the plugin in a folder
-    Check {
-        /// The folder
-        dir: PathBuf,
-    },
-    /// What a plugin brings
-    Show {
-        /// Its id
-        id: String,
-    },
 }
 
 #[derive(Args)]

@@ -8,6 +8,7 @@ use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Set
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision, SecretSource};
 use pincer_config::{Config, Loaded, trust};
+use pincer_install::read_installed;
 use pincer_mcp::Servers;
 use pincer_plugins::{Found, PluginProcess, PluginSettings, discover, provide};
 use pincer_process::anchored;
@@ -91,6 +92,11 @@ pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer)
     let plugins = &loaded.parsed.config.plugins;
     let named = plugin_paths(loaded);
     let usual = state.map(|state| state.join("plugins"));
+    // Between two steps of an update a plugin is not in its place, and a plugin that is missing guards nothing.
+    let reading = state.map(read_installed).transpose()?;
+    if let Some((_, Some(recovered))) = &reading {
+        tracing::warn!("an installation that was interrupted has been settled: {recovered:?}");
+    }
     let found = discover(&named, usual.as_deref())?;
     for path in named.iter().chain(&usual).chain(found.iter().flat_map(trusted_paths).collect::<Vec<_>>().iter()) {
         if let Some(warning) = trust(path)? {
@@ -105,6 +111,14 @@ pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer)
         }
         None => Ok(found),
     }
+}
+
+/// Returns the plugins that can be read, whatever is wrong with the others and with what the config says of them: an installation may be
+/// what mends that.
+pub fn other_plugins(loaded: &Loaded, state: &Path) -> Vec<Found> {
+    let named = plugin_paths(loaded).into_iter().map(|path| discover(&[path], None));
+    let usual = discover(&[], Some(&state.join("plugins")));
+    named.chain([usual]).flatten().flatten().collect()
 }
 
 /// Returns the paths that decide what a plugin does: its folder, and the files in it.

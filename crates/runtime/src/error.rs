@@ -9,6 +9,7 @@ use pincer_builtin::BuiltinError;
 use pincer_catalog::PolicyError;
 use pincer_codemode::{CodeModeResult, ErrorCode};
 use pincer_config::Distrust;
+use pincer_install::InstallError;
 use pincer_plugins::{LoadError, ProvideError};
 use pincer_tools::RegisterError;
 
@@ -36,6 +37,9 @@ pub enum RuntimeError {
     /// Another user could change a plugin.
     #[error("plugins are not used: {0}")]
     PluginDistrusted(#[from] Distrust),
+    /// An installation that was interrupted can be neither finished nor undone.
+    #[error("plugins are not used, since it is not known whether one is missing: {0}")]
+    Installs(#[from] InstallError),
     /// Two tools have one id, or a schema is none.
     #[error(transparent)]
     Register(#[from] RegisterError),

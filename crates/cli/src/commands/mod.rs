@@ -25,6 +25,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod exec;
 pub(crate) mod init;
+pub(crate) mod installs;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod plugins;

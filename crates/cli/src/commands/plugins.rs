@@ -3,17 +3,25 @@
 use std::fmt::Write;
 
 use pincer_catalog::nearest;
+use pincer_install::{Installs, Kind};
 use pincer_plugins::{Found, LoadError, load};
 use pincer_runtime::found_plugins;
 use serde_json::{Value, json};
 
+use crate::commands::installs::{self, Change};
 use crate::print::{chain, line, note};
-use crate::usage::{LocationArguments, PluginsArguments, PluginsCommand};
+use crate::usage::LocationArguments;
+use crate::usage_plugins::{PluginsArguments, PluginsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, notices, settings, state};
 
 pub(crate) fn run(locations: &LocationArguments, arguments: &PluginsArguments) -> u8 {
-    if let PluginsCommand::Check { dir } = &arguments.command {
-        return check(load(dir), arguments.json);
+    let changed = |change: Change| installs::run(locations, Kind::Plugin, &change, arguments.json);
+    match &arguments.command {
+        PluginsCommand::Check { dir } => return check(load(dir), arguments.json),
+        PluginsCommand::Install(arguments) => return changed(Change::Install(arguments)),
+        PluginsCommand::Update(arguments) => return changed(Change::Update(arguments)),
+        PluginsCommand::Remove(arguments) => return changed(Change::Remove(arguments)),
+        PluginsCommand::List | PluginsCommand::Show { .. } => {}
     }
     let loaded = match settings::ready(locations) {
         Ok(loaded) => loaded,
@@ -26,6 +34,7 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &PluginsArguments) -
             return WRONG_USAGE;
         }
     };
+    let installs = state::directory(locations).map(|state| Installs::new(&state));
     let enabled = |id: &str| loaded.parsed.config.plugins.entries.get(id).is_none_or(|entry| entry.enabled);
     match &arguments.command {
         PluginsCommand::Show { id } => {
@@ -37,10 +46,17 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &PluginsArguments) -
                 return FAILED;
             };
             let enabled = enabled(id);
-            line(&if arguments.json { document(plugin, enabled).to_string() } else { shown(plugin, enabled) });
+            line(&if arguments.json {
+                installed(document(plugin, enabled), installs.as_ref()).to_string()
+            } else {
+                shown(plugin, enabled)
+            });
         }
         _ if arguments.json => {
-            let all: Vec<Value> = found.iter().map(|plugin| document(plugin, enabled(&plugin.manifest.id))).collect();
+            let all: Vec<Value> = found
+                .iter()
+                .map(|plugin| installed(document(plugin, enabled(&plugin.manifest.id)), installs.as_ref()))
+                .collect();
             line(&json!(all).to_string());
         }
         _ if found.is_empty() => line("there are no plugins: name their folders in plugins.paths"),
@@ -78,6 +94,21 @@ fn document(plugin: &Found, enabled: bool) -> Value {
     let mut document = json!(plugin.manifest);
     document["folder"] = json!(plugin.folder);
     document["enabled"] = json!(enabled);
+    document
+}
+
+/// Adds where a plugin was installed from, and whether its files are still those.
+fn installed(mut document: Value, installs: Option<&Installs>) -> Value {
+    let record = installs.and_then(|installs| {
+        let records = installs.list(Kind::Plugin).ok()?;
+        let record = records.into_iter().find(|record| document["id"] == record.id)?;
+        let place = installs.place(Kind::Plugin, &record.id).canonicalize().ok()?;
+        (document["folder"] == json!(place)).then(|| (installs.has_changed(&record), record))
+    });
+    if let Some((changed, record)) = record {
+        document["installed"] =
+            json!({ "source": record.source, "digest": record.digest, "at": record.at, "changed": changed });
+    }
     document
 }
 

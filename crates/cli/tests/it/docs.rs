@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 20] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -23,6 +23,7 @@ const DOCUMENTS: [&str; 19] = [
     "docs/cron.md",
     "docs/guest.md",
     "docs/hooks.md",
+    "docs/installs.md",
     "docs/mcp.md",
     "docs/models.md",
     "docs/operators.md",
@@ -144,6 +145,10 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["tools"], &["--json", "--agent", "--provider", "--model", "--sender", "--sandboxed"]),
         (&["tools", "call"], &["--json", "--session"]),
         (&["plugins"], &["--json"]),
+        (&["plugins", "install"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
+        (&["plugins", "remove"], &["--yes", "--dry-run", "--json"]),
+        (&["skills", "install"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
+        (&["skills", "update"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
         (&["mcp", "serve"], &["--http", "--surface", "--session"]),
         (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
@@ -212,7 +217,7 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
 #[test]
 fn the_configs_in_the_documents_are_valid() {
     let mut count = 0;
-    for document in ["docs/cron.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
+    for document in ["docs/cron.md", "docs/installs.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
         for block in read(document).split("```json5\n").skip(1) {
             let block = block.split("```").next().expect("a closed block");
             let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());

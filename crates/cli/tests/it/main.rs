@@ -13,6 +13,7 @@ mod cron;
 mod docs;
 mod doctor;
 mod init;
+mod installs;
 mod layers;
 mod log;
 mod mcp;
