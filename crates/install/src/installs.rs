@@ -20,11 +20,18 @@ use crate::target::{Kind, Request};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     Nothing,
-    Installed {
-        record: Record,
-        /// The digest of the files that are there; `None` if they cannot be read as a tree any more.
-        digest: Option<Digest>,
-    },
+    Installed { record: Record, files: Files },
+}
+
+/// The files of something that was installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Files {
+    /// They were removed by hand.
+    Missing,
+    /// They are no tree that could be installed: there is a link among them, or too many.
+    Unreadable,
+    /// Their digest.
+    There(Digest),
 }
 
 impl Present {
@@ -32,7 +39,9 @@ impl Present {
     pub(crate) fn has_changed_files(&self) -> bool {
         match self {
             Self::Nothing => false,
-            Self::Installed { record, digest } => digest.as_ref() != Some(&record.digest),
+            Self::Installed { files: Files::Missing, .. } => false,
+            Self::Installed { files: Files::Unreadable, .. } => true,
+            Self::Installed { record, files: Files::There(digest) } => *digest != record.digest,
         }
     }
 }
@@ -165,9 +174,14 @@ impl Installs {
         match (records.find(kind, id), there) {
             (None, false) => Ok(Present::Nothing),
             (None, true) => Err(InstallError::Foreign { folder }),
-            (Some(record), _) => {
-                let digest = self.tree(&folder).ok().map(|tree| digest(&tree));
-                Ok(Present::Installed { record: record.clone(), digest })
+            (Some(record), false) => Ok(Present::Installed { record: record.clone(), files: Files::Missing }),
+            (Some(record), true) => {
+                let files = match self.tree(&folder) {
+                    Ok(tree) => Files::There(digest(&tree)),
+                    Err(InstallError::Refused { .. }) => Files::Unreadable,
+                    Err(error) => return Err(error),
+                };
+                Ok(Present::Installed { record: record.clone(), files })
             }
         }
     }

@@ -10,7 +10,7 @@ use crate::consent::{Consent, Need, Unagreed, covers, need};
 use crate::contents::{About, Contents};
 use crate::digest::{Digest, digest};
 use crate::hook::{BeforeInstall, InstallVerdict, Origin};
-use crate::installs::{Installs, Present};
+use crate::installs::{Files, Installs, Present};
 use crate::places::Exclusive;
 use crate::policy::{Policy, Ruling, Subject};
 use crate::records::Record;
@@ -70,7 +70,7 @@ impl Staged {
 
     /// Returns whether what is installed has the same files, so that an update would change nothing.
     pub fn is_same_as_installed(&self) -> bool {
-        matches!(&self.0.present, Present::Installed { digest: Some(there), .. } if *there == self.0.digest)
+        matches!(&self.0.present, Present::Installed { files: Files::There(there), .. } if *there == self.0.digest)
     }
 
     /// Returns the digest of its files.

@@ -85,12 +85,18 @@ fn names(lines: &[String], key: &str) -> Vec<String> {
 pub(super) fn look_at(front: &FrontMatter, scan: &mut Scan, findings: &mut Findings) {
     let shown = |name: String| one_line(&name, MOST_QUOTED);
     scan.programs.extend(["bins", "anyBins"].iter().flat_map(|key| names(&front.lines, key)).map(shown));
-    scan.environment.extend(names(&front.lines, "env").into_iter().map(shown));
+    let wanted: Vec<String> = names(&front.lines, "env").into_iter().map(shown).collect();
+    let secrets =
+        wanted.iter().filter(|name| pincer_secrecy::is_secret_variable(name, "x")).cloned().collect::<Vec<_>>();
+    scan.environment.extend(wanted);
     let mut add = |rule, message: &str| {
         findings.add(Finding::new(Severity::Warning, rule, message).at(Kind::Skill.manifest(), None));
     };
     if front.lines.iter().any(|line| line.trim_start().starts_with("install:") || line.contains("\"install\"")) {
         add("installs", "it says how to install other software, which is not looked at here and never done by Pincer");
+    }
+    for name in secrets {
+        add("wants-a-secret", &format!("it wants the variable {name}, which looks like a secret"));
     }
     for (key, rule) in [("allowed-tools", "wants-tools"), ("hooks", "wants-hooks")] {
         if let Some(value) = value(&front.lines, key) {

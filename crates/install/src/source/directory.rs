@@ -8,7 +8,7 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat, fstat, open, openat, statat};
 
 use crate::InstallError;
-use crate::refusal::EntryProblem;
+use crate::refusal::{EntryProblem, Refusal};
 use crate::source::sink::Sink;
 
 /// A link is not followed, and a pipe that takes the place of a file is not waited for.
@@ -21,7 +21,7 @@ pub(crate) fn take(folder: &Path, sink: &mut Sink) -> Result<(), InstallError> {
 }
 
 fn walk(folder: &OwnedFd, path: &str, sink: &mut Sink) -> Result<(), InstallError> {
-    for name in names(folder).map_err(|error| sink.unread(error))? {
+    for name in names(folder, sink.limits().entries).map_err(|error| sink.unread(error))? {
         let within = [path.as_bytes(), &name].concat();
         let failed = |error: rustix::io::Errno, sink: &Sink| sink.unread(error.into());
         // Opening a device may already do something, so it is looked at first.
@@ -66,13 +66,17 @@ fn is_same_file(one: &Stat, other: &Stat) -> bool {
         && FileType::from_raw_mode(other.st_mode) == FileType::RegularFile
 }
 
-fn names(folder: &OwnedFd) -> io::Result<Vec<Vec<u8>>> {
+/// The names in a folder, which may have more of them than fit into memory.
+fn names(folder: &OwnedFd, most: usize) -> io::Result<Vec<Vec<u8>>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_bytes();
         if name != b"." && name != b".." {
             names.push(name.to_owned());
+        }
+        if names.len() > most {
+            return Err(io::Error::other(Refusal::TooManyEntries(most)));
         }
     }
     names.sort();

@@ -53,6 +53,16 @@ fn a_source_that_holds_the_state_or_is_no_source_is_refused() {
 }
 
 #[test]
+fn a_folder_of_too_many_entries_is_refused_before_they_are_remembered() {
+    let home = Home::new();
+    let folder = home.folder("source", &[("pincer.plugin.json5", MANIFEST)]);
+    (0..20).for_each(|number| fs::create_dir(folder.join(number.to_string())).unwrap());
+    let limits = pincer_install::Limits { entries: 20, ..Default::default() };
+    let refused = home.installs.clone().with_limits(limits).stage(Kind::Plugin, &folder).unwrap_err().to_string();
+    assert!(refused.ends_with("is refused: it has more than 20 entries"), "{refused}");
+}
+
+#[test]
 fn what_is_put_in_place_is_for_its_owner_alone() {
     let home = Home::new();
     let folder = home.folder("source", &[("SKILL.md", "---\nname: pdf\n---\n"), ("bin/run", "#!/bin/sh\n")]);

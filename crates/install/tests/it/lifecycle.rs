@@ -32,7 +32,7 @@ fn what_is_installed_is_recorded_updated_from_where_it_came_and_removed() {
     let second = done.record;
     assert_ne!(first.digest, second.digest);
     assert_eq!(fs::read_to_string(place.join("notes.py")).unwrap(), "two");
-    assert_eq!(home.installs.list(Kind::Plugin).unwrap(), [second.clone()]);
+    assert_eq!(home.installs.list(Kind::Plugin).unwrap(), std::slice::from_ref(&second));
     assert!(!home.installs.has_changed(&second));
     fs::write(place.join("notes.py"), "by hand").unwrap();
     assert!(home.installs.has_changed(&second));
@@ -48,6 +48,27 @@ fn what_is_installed_is_recorded_updated_from_where_it_came_and_removed() {
     let left: Vec<_> =
         fs::read_dir(home.path("state/installs")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["lock"]);
+}
+
+#[test]
+fn what_was_removed_by_hand_comes_back_with_an_update_or_is_forgotten() {
+    let home = Home::new();
+    let source = home.folder("source", &[("SKILL.md", SKILL)]);
+    home.install(Kind::Skill, &source).unwrap();
+    let place = home.installs.place(Kind::Skill, "pdf");
+    fs::remove_dir_all(&place).unwrap();
+    let updating = judged(home.installs.stage_update(Kind::Skill, "pdf", None).unwrap()).unwrap();
+    assert!(!updating.plan().replaces_changed_files);
+    assert_eq!(updating.accept(Consent::Given).unwrap().commit().unwrap().kept, None);
+    assert!(place.join("SKILL.md").exists());
+    // Files that are no tree any more are kept all the same.
+    std::os::unix::fs::symlink("/etc", place.join("link")).unwrap();
+    let kept = home.installs.removal(Kind::Skill, "pdf").unwrap().commit().unwrap().kept.unwrap();
+    assert!(kept.join("SKILL.md").exists() && !place.exists());
+    home.install(Kind::Skill, &source).unwrap();
+    fs::remove_dir_all(&place).unwrap();
+    assert_eq!(home.installs.removal(Kind::Skill, "pdf").unwrap().commit().unwrap().kept, None);
+    assert!(home.installs.list(Kind::Skill).unwrap().is_empty());
 }
 
 #[test]

@@ -96,6 +96,16 @@ fn plain_lines_are_not_found() {
 }
 
 #[test]
+fn a_skill_that_wants_a_secret_is_found() {
+    let home = Home::new();
+    let text = "---\nname: pdf\nmetadata: {\"requires\": {\"env\": [\"PDF_API_KEY\", \"PAPER\"]}}\n---\n";
+    let folder = home.folder("source", &[("SKILL.md", text)]);
+    let judged = judged(home.installs.stage(Kind::Skill, &folder).unwrap()).unwrap();
+    let found: Vec<_> = judged.plan().scan.findings.iter().map(|finding| finding.message.clone()).collect();
+    assert_eq!(found, ["it wants the variable PDF_API_KEY, which looks like a secret"]);
+}
+
+#[test]
 fn what_files_are_is_found() {
     let found = findings(&[
         (".hidden/x", "x"),
