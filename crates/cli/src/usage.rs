@@ -172,7 +172,7 @@ Examples:
   pincer plugins update notes
   pincer plugins remove notes
 
-What is to be installed is copied, checked against security.installPolicy, scanned and shown before anything is put in place.
+The source is copied, checked against security.installPolicy, scanned and shown before anything is put in place.
 Nothing of it is run. Without a terminal, --yes agrees to what has no critical finding.
 Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
     Plugins(PluginsArguments),

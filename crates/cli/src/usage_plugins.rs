@@ -1,4 +1,4 @@
-//! What the command line understands of plugins and skills, which are installed alike.
+//! The arguments for plugins and skills, which are installed alike.
 
 use std::path::PathBuf;
 
@@ -98,7 +98,7 @@ pub(crate) struct RemoveArguments {
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
-    /// Show what would be removed and what uses it, and change nothing
+    /// Show the folder that would be removed and its uses, and change nothing
     #[arg(long)]
     pub dry_run: bool,
 }

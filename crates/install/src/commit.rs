@@ -30,9 +30,9 @@ pub(crate) enum Change {
     },
     /// The target is taken away.
     Remove {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
         /// The place for what is there now.
         old: PathBuf,
@@ -131,7 +131,7 @@ fn shift(from: &Path, to: &Path) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// What became of a change that a process left unfinished.
+/// The outcome of a change that a process left unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
     /// It was finished.

@@ -56,7 +56,7 @@ impl State {
         path.strip_prefix(self.places.work()).unwrap().to_owned()
     }
 
-    /// What is there, and what is recorded of it.
+    /// The version that is there, and the one that is recorded.
     fn there(&self) -> (Option<String>, Option<String>) {
         let file = self.places.target(Kind::Plugin, "notes").join("version");
         let records = Records::read(&self.places.records()).unwrap();

@@ -1,9 +1,9 @@
-//! What a person must agree to.
+//! The consent that an installation needs.
 
 use crate::policy::Ruling;
 use crate::target::Kind;
 
-/// What a person must agree to before something is installed.
+/// The consent that an installation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing: the policy allows it.
@@ -33,9 +33,9 @@ pub enum Unagreed {
     /// It was not agreed to.
     #[error("the {kind} {id} is not installed: it was not agreed to (without a terminal, `--yes` agrees)")]
     Consent {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
     },
     /// The findings were not agreed to.
@@ -43,9 +43,9 @@ pub enum Unagreed {
         "the {kind} {id} is not installed: it has critical findings, and `--yes` does not cover those; read them, and add `--accept-findings` if you want it all the same"
     )]
     Findings {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a staged tree is: where its manifest stands, and what it says.
+//! The meaning of a staged tree: where its manifest stands, and its name.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::target::{Kind, is_target_name};
 /// The most problems of a manifest that an error names.
 const MOST_PROBLEMS: usize = 10;
 
-/// What a tree is.
+/// The manifest of a tree.
 #[derive(Clone, Debug)]
 pub enum About {
     /// A plugin.

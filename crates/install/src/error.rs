@@ -24,7 +24,7 @@ pub enum InstallError {
     /// The source cannot be read.
     #[error("{} cannot be read", path.display())]
     Read {
-        /// What.
+        /// The kind of the thing.
         path: PathBuf,
         /// Why.
         #[source]
@@ -33,7 +33,7 @@ pub enum InstallError {
     /// Something cannot be written.
     #[error("{} cannot be written", path.display())]
     Write {
-        /// What.
+        /// The kind of the thing.
         path: PathBuf,
         /// Why.
         #[source]
@@ -47,7 +47,7 @@ pub enum InstallError {
     Manifest {
         /// Which.
         file: &'static str,
-        /// What is wrong, each on one line and escaped.
+        /// The problems, each on one line and escaped.
         problems: Vec<String>,
     },
     /// The policy of the config is against it.
@@ -56,9 +56,9 @@ pub enum InstallError {
     /// A hook is against it.
     #[error("a before_install hook blocks the {kind} {id}: {reason}")]
     Hook {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
         /// The hook's reason, escaped.
         reason: String,
@@ -69,9 +69,9 @@ pub enum InstallError {
     /// It is there already.
     #[error("the {kind} {id} is installed already: `pincer {}s update {id} {}` replaces it", kind, source_path.display())]
     Installed {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
         /// The source that was named.
         source_path: PathBuf,
@@ -85,9 +85,9 @@ pub enum InstallError {
     /// There is no such thing.
     #[error("no {kind} {id} was installed{}", near.as_ref().map(|near| format!("; did you mean `{near}`?")).unwrap_or_default())]
     NotInstalled {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
         /// The name that was probably meant.
         near: Option<String>,
@@ -97,7 +97,7 @@ pub enum InstallError {
     OtherTarget {
         /// The source.
         path: PathBuf,
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
         /// The name that was asked for.
         id: String,
@@ -107,9 +107,9 @@ pub enum InstallError {
     /// Another process was faster.
     #[error("the {kind} {id} was changed by another process meanwhile: look again, and repeat the command")]
     Changed {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
     },
     /// A file of ours cannot be understood.

@@ -12,17 +12,17 @@ use crate::target::{Kind, Request};
 
 const MOST_REASON: usize = 500;
 
-/// What a hook is told.
+/// The event of a `before_install` hook.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BeforeInstall {
-    /// What is to be installed.
+    /// The kind of the thing to install.
     pub target_type: Kind,
     /// Its name.
     pub target_name: String,
     /// Where it comes from.
     pub source_path: PathBuf,
-    /// What that is.
+    /// The kind of the source.
     pub source_path_kind: SourceKind,
     /// The folder with exactly the files that will be put in place. A hook that looks at files looks here.
     pub staged_path: PathBuf,
@@ -32,7 +32,7 @@ pub struct BeforeInstall {
     pub request: Request,
     /// The digest of its files.
     pub digest: Digest,
-    /// What Pincer has found.
+    /// The findings of Pincer.
     pub builtin_scan: Scan,
 }
 
@@ -46,11 +46,11 @@ pub enum Origin {
     Recorded,
 }
 
-/// What a hook answers.
+/// The answer of a hook.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct InstallVerdict {
-    /// What it has found.
+    /// Its findings.
     pub findings: Vec<HookFinding>,
     /// Whether it is against it. `false` says nothing: it takes back no block of another hook.
     pub block: bool,
@@ -65,7 +65,7 @@ pub struct HookFinding {
     /// How bad it is; a warning if it does not say.
     #[serde(default = "warning")]
     pub severity: Severity,
-    /// What it is.
+    /// The finding in words.
     pub message: String,
     /// Where it is.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! What is installed in a state directory.
+//! The things that are installed in a state directory.
 
 use std::fs;
 use std::io;
@@ -16,7 +16,7 @@ use crate::stage::Stage;
 use crate::steps::{Case, Removal, Staged, absolute};
 use crate::target::{Kind, Request};
 
-/// What is in the place of something.
+/// The present content of a place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Present {
     Nothing,
@@ -46,7 +46,7 @@ impl Present {
     }
 }
 
-/// What is installed in a state directory.
+/// The things that are installed in a state directory.
 #[derive(Clone, Debug)]
 pub struct Installs {
     places: Places,

@@ -1,4 +1,4 @@
-//! What the operator allows and blocks: `security.installPolicy`.
+//! The policy of the operator: `security.installPolicy`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use pincer_config::keys::{InstallDefault, InstallPolicy, InstallRule, InstallTyp
 use crate::digest::{Digest, NoDigest};
 use crate::target::Kind;
 
-/// What the operator allows and blocks.
+/// The policy of the operator.
 #[derive(Clone, Debug)]
 pub struct Policy {
     allow: Vec<Rule>,
@@ -53,22 +53,22 @@ pub enum Blocked {
     Entry {
         /// Which entry.
         index: usize,
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
     },
     /// Only what `allow` names may be installed.
     #[error("no entry of security.installPolicy.allow names the {kind} {id}, and `default` is \"deny\"")]
     Unlisted {
-        /// What.
+        /// The kind of the thing.
         kind: Kind,
-        /// Which.
+        /// Its name.
         id: String,
     },
 }
 
-/// What the policy says of something that it does not block.
+/// The ruling on something that the policy does not block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ruling {
@@ -80,7 +80,7 @@ pub enum Ruling {
     Ask,
 }
 
-/// What the policy is asked about.
+/// The thing that the policy is asked about.
 #[derive(Clone, Copy)]
 pub(crate) struct Subject<'a> {
     pub kind: Kind,

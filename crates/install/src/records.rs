@@ -18,7 +18,7 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Record {
-    /// What it is.
+    /// Its kind.
     #[serde(rename = "type")]
     pub kind: Kind,
     /// Its name, and that of its folder.
@@ -28,7 +28,7 @@ pub struct Record {
     pub version: Option<String>,
     /// Where it came from. An update without a source looks there.
     pub source: PathBuf,
-    /// What that is.
+    /// The kind of the source.
     pub source_kind: SourceKind,
     /// The digest of its files.
     pub digest: Digest,

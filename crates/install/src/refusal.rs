@@ -14,7 +14,7 @@ pub enum Refusal {
     Entry {
         /// Which, escaped.
         entry: String,
-        /// What is wrong with it.
+        /// The problem with it.
         problem: EntryProblem,
     },
     /// There are too many files.

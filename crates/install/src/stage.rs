@@ -61,7 +61,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         if !self.keep {
-            // What remains is swept by the next command.
+            // The next command sweeps the rest.
             let _ = fs::remove_dir_all(&self.folder);
         }
     }

@@ -30,7 +30,7 @@ pub(crate) struct Case {
     pub source: Source,
     pub origin: Origin,
     pub request: Request,
-    /// What is in its place now. The commit fails if that has changed.
+    /// The present content of its place. The commit fails if that has changed.
     pub present: Present,
     pub left_out: usize,
 }
@@ -58,7 +58,7 @@ impl Staged {
         Ok(Permitted { case: self.0, ruling })
     }
 
-    /// Returns what it is.
+    /// Returns its manifest.
     pub fn about(&self) -> &About {
         &self.0.contents.about
     }
@@ -139,10 +139,10 @@ pub struct Judged {
     hook_findings: Vec<Finding>,
 }
 
-/// What a person is shown. All texts of the source in it are escaped.
+/// Everything that a person is shown. All texts of the source in it are escaped.
 #[derive(Debug)]
 pub struct Plan<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub id: &'a str,
@@ -162,20 +162,20 @@ pub struct Plan<'a> {
     pub bytes: u64,
     /// How many files of `.git` and the like are not taken along.
     pub left_out: usize,
-    /// What it takes the place of.
+    /// The one whose place it takes.
     pub replaces: Option<&'a Record>,
     /// Whether the files of that were changed since they were installed.
     pub replaces_changed_files: bool,
-    /// What the policy says.
+    /// The ruling of the policy.
     pub ruling: Ruling,
-    /// What it would run and reach.
+    /// The result of the scan.
     pub scan: &'a Scan,
-    /// What hooks have found.
+    /// The findings of hooks.
     pub hook_findings: &'a [Finding],
 }
 
 impl Judged {
-    /// Returns what a person is shown.
+    /// Returns everything that a person is shown.
     pub fn plan(&self) -> Plan<'_> {
         let case = &self.case;
         let replaces = match &case.present {
@@ -201,7 +201,7 @@ impl Judged {
         }
     }
 
-    /// Returns what a person must agree to.
+    /// Returns the consent that it needs.
     pub fn need(&self) -> Need {
         let all = self.scan.findings.iter().chain(&self.hook_findings);
         need(self.ruling, all.clone().any(|finding| finding.severity == Severity::Critical))

@@ -75,7 +75,7 @@ pub struct Config {
     pub logging: Logging,
     /// Plugins: folders with a `pincer.plugin.json5`.
     pub plugins: Plugins,
-    /// What may be installed.
+    /// Rules for installations.
     pub security: Security,
     /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
     pub mcp: Mcp,

@@ -1,9 +1,9 @@
-//! `security`: what may be installed.
+//! `security`: rules for installations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What may be installed. Hooks, arguments and answers cannot loosen it.
+/// Rules for installations. Hooks, arguments and answers cannot loosen it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Security {
@@ -15,12 +15,12 @@ pub struct Security {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct InstallPolicy {
-    /// What may be installed without a question. If it has critical findings, a person is asked all the same, unless an entry names
+    /// Plugins and skills that are installed without a question. If one has critical findings, a person is asked all the same, unless an entry names
     /// its digest.
     pub allow: Vec<InstallRule>,
-    /// What is refused, whatever `allow` says.
+    /// Plugins and skills that are refused, even if `allow` names them too.
     pub block: Vec<InstallRule>,
-    /// What happens to all else.
+    /// The treatment of all others.
     pub default: InstallDefault,
 }
 
@@ -59,7 +59,7 @@ pub enum InstallType {
     Skill,
 }
 
-/// What happens to something that no entry names.
+/// The treatment of something that no entry names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum InstallDefault {

@@ -1,4 +1,4 @@
-//! Findings: what a person should know.
+//! Findings: facts that a person should know before the decision.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct Finding {
     pub severity: Severity,
     /// The rule that found it; `hook` if a hook did.
     pub rule: String,
-    /// What it is, on one line and escaped.
+    /// The finding in words, on one line and escaped.
     pub message: String,
     /// Where it is.
     #[serde(skip_serializing_if = "Option::is_none")]

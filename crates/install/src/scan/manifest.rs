@@ -1,4 +1,4 @@
-//! What the manifest of a plugin says: what it starts and brings.
+//! The command, tools, hooks and namespaces in the manifest of a plugin.
 
 use pincer_plugins::Manifest;
 use pincer_tools::one_line;

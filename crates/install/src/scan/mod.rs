@@ -1,4 +1,4 @@
-//! What something would run and reach, as far as its text tells.
+//! A look at the programs that something would run and the places that it would reach, as far as its text tells.
 //!
 //! This is a help for the person who decides, not a defence: code can do what no pattern sees. It says what it did not look at.
 
@@ -26,13 +26,13 @@ use crate::scan::findings::Findings;
 /// The most of a file that is looked at line by line.
 const MOST_TEXT_BYTES: u64 = 4 << 20;
 
-/// What something would run and reach, as far as its text tells. Texts are escaped, and each is one line.
+/// The result of a look at a source. Texts are escaped, and each is one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Scan {
-    /// What it starts: a plugin's command, and commands in the text of a skill.
+    /// The commands that it starts: a plugin's command, and commands in the text of a skill.
     pub runs: Vec<String>,
-    /// What it brings: tools, hooks, namespaces.
+    /// The things that it brings: tools, hooks, namespaces.
     pub brings: Vec<String>,
     /// Programs that it names as required.
     pub programs: BTreeSet<String>,
@@ -40,7 +40,7 @@ pub struct Scan {
     pub environment: BTreeSet<String>,
     /// Machines that its text names.
     pub hosts: BTreeSet<String>,
-    /// What a person should know, the worst first.
+    /// The findings, the worst first.
     pub findings: Vec<Finding>,
     /// Findings that were left out because there are too many. None of these is critical unless all that are listed are.
     pub findings_left_out: usize,

@@ -1,4 +1,4 @@
-//! What a skill says of itself: its front matter, and commands in its text.
+//! The front matter of a skill, and commands in its text.
 //!
 //! Only as much of the front matter is read as an installation needs. What a skill may do follows from none of it.
 
@@ -14,7 +14,7 @@ const MOST_LINES: usize = 500;
 const MOST_COMMANDS: usize = 40;
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "shell", "console", "shellsession", "terminal"];
 
-/// What stands between the first two lines `---` of a `SKILL.md`.
+/// The lines between the first two `---` of a `SKILL.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FrontMatter {
     /// Its name.

@@ -188,7 +188,7 @@ impl<R: Read> Read for Exactly<'_, R> {
     }
 }
 
-/// What a header says of the next one.
+/// A header that is about the next one.
 #[derive(Clone, Copy)]
 enum Extension {
     /// GNU's long name.
@@ -221,7 +221,7 @@ fn extension_content(reader: &mut impl Read, size: u64, sink: &Sink) -> Result<V
     Ok(content)
 }
 
-/// What was said of the next entry.
+/// The attributes of the next entry.
 #[derive(Default)]
 struct Extensions {
     name: Option<Vec<u8>>,

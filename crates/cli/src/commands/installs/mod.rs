@@ -20,7 +20,7 @@ use crate::usage_plugins::{
 };
 use crate::{FAILED, WRONG_USAGE, settings, state};
 
-/// What is to be done.
+/// The change that is asked for.
 pub(crate) enum Change<'a> {
     Install(&'a InstallArguments),
     Update(&'a UpdateArguments),

@@ -1,4 +1,4 @@
-//! What a person is shown before something is installed. Each text of the source is one escaped line, so that it can look like no other.
+//! The page that a person is shown before something is installed. Each text of the source is one escaped line, so that it can look like no other.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! What in a config names something that is about to be removed.
+//! The places of a config that name something that is about to be removed.
 
 use pincer_config::Config;
 use pincer_install::Kind;
