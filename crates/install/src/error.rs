@@ -54,7 +54,7 @@ pub enum InstallError {
     #[error(transparent)]
     Policy(#[from] Blocked),
     /// A hook is against it.
-    #[error("a before_install hook blocks the {kind} {id}: {reason}")]
+    #[error("the {kind} {id} is not installed: {reason}")]
     Hook {
         /// The kind of the thing.
         kind: Kind,

@@ -1,96 +1,42 @@
-//! `before_install`: what a hook is told of an installation, and what it may answer.
+//! `before_install`: the event that hooks get, and their findings.
 
-use std::path::PathBuf;
+use pincer_hooks::events::BeforeInstall;
+use serde_json::{Value, json};
 
-use pincer_tools::one_line;
-use serde::{Deserialize, Serialize};
-
-use crate::digest::Digest;
-use crate::scan::{Finding, Scan, Severity};
+use crate::scan::Scan;
+use crate::scan::{Finding, Severity};
 use crate::source::SourceKind;
-use crate::target::{Kind, Request};
+use crate::steps::Case;
+use crate::target::Request;
 
-const MOST_REASON: usize = 500;
-
-/// The event of a `before_install` hook.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct BeforeInstall {
-    /// The kind of the thing to install.
-    pub target_type: Kind,
-    /// Its name.
-    pub target_name: String,
-    /// Where it comes from.
-    pub source_path: PathBuf,
-    /// The kind of the source.
-    pub source_path_kind: SourceKind,
-    /// The folder with exactly the files that will be put in place. A hook that looks at files looks here.
-    pub staged_path: PathBuf,
-    /// How the source was named.
-    pub origin: Origin,
-    /// Whether it is new, or takes the place of an older one.
-    pub request: Request,
-    /// The digest of its files.
-    pub digest: Digest,
-    /// The findings of Pincer.
-    pub builtin_scan: Scan,
-}
-
-/// How the source was named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Origin {
-    /// By the person.
-    Named,
-    /// By the record of the last installation.
-    Recorded,
-}
-
-/// The answer of a hook.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct InstallVerdict {
-    /// Its findings.
-    pub findings: Vec<HookFinding>,
-    /// Whether it is against it. `false` says nothing: it takes back no block of another hook.
-    pub block: bool,
-    /// Why it is against it.
-    pub block_reason: Option<String>,
-}
-
-/// A finding of a hook.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct HookFinding {
-    /// How bad it is; a warning if it does not say.
-    #[serde(default = "warning")]
-    pub severity: Severity,
-    /// The finding in words.
-    pub message: String,
-    /// Where it is.
-    #[serde(default)]
-    pub file: Option<String>,
-    /// The line.
-    #[serde(default)]
-    pub line: Option<u32>,
-}
-
-fn warning() -> Severity {
-    Severity::Warning
-}
-
-impl HookFinding {
-    pub(crate) fn finding(&self) -> Finding {
-        let finding = Finding::new(self.severity, "hook", &self.message);
-        match &self.file {
-            Some(file) => finding.at(file, self.line),
-            None => finding,
-        }
+/// Returns the event for hooks. Its path is that of the staged files: these, and no others, are put in place.
+pub(crate) fn event(case: &Case, scan: &Scan) -> BeforeInstall {
+    BeforeInstall {
+        target_type: case.kind.to_string(),
+        target_name: case.contents.id.clone(),
+        source_path: case.contents.folder.to_string_lossy().into_owned(),
+        source_path_kind: match case.source.kind {
+            SourceKind::Directory => "directory".into(),
+            SourceKind::Archive => "archive".into(),
+        },
+        origin: case.source.path.to_string_lossy().into_owned(),
+        request: match case.request {
+            Request::Install => "install".into(),
+            Request::Update => "update".into(),
+        },
+        digest: case.digest.to_string(),
+        builtin_scan: json!(scan),
     }
 }
 
-impl InstallVerdict {
-    pub(crate) fn reason(&self) -> String {
-        one_line(self.block_reason.as_deref().unwrap_or("it gives no reason"), MOST_REASON)
+/// Returns the finding of a hook: a text, or an object with `severity`, `message`, `file` and `line`. It is never dropped: of one that
+/// cannot be read, the whole is the message.
+pub(crate) fn finding(value: &Value) -> Finding {
+    let severity = serde_json::from_value(value["severity"].clone()).unwrap_or(Severity::Warning);
+    let message = value.as_str().or(value["message"].as_str()).map_or_else(|| value.to_string(), str::to_owned);
+    let finding = Finding::new(severity, "hook", &message);
+    match value["file"].as_str() {
+        Some(file) => finding.at(file, value["line"].as_u64().and_then(|line| u32::try_from(line).ok())),
+        None => finding,
     }
 }

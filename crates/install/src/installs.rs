@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use crate::InstallError;
 use crate::contents::Contents;
 use crate::digest::{Digest, Tree, digest};
-use crate::hook::Origin;
 use crate::limits::Limits;
 use crate::places::{Exclusive, Places, read_installed};
 use crate::records::{Record, Records};
@@ -99,7 +98,7 @@ impl Installs {
 
     /// Copies or unpacks what is to be installed. Nothing of it is run.
     pub fn stage(&self, kind: Kind, path: &Path) -> Result<Staged, InstallError> {
-        let staged = self.staged(kind, path, Origin::Named, Request::Install)?;
+        let staged = self.staged(kind, path, Request::Install)?;
         match &staged.0.present {
             Present::Nothing => Ok(staged),
             Present::Installed { record, .. } => {
@@ -112,11 +111,8 @@ impl Installs {
     /// Copies or unpacks what is to take the place of something. Without a path, it comes from where it came from the last time.
     pub fn stage_update(&self, kind: Kind, id: &str, path: Option<&Path>) -> Result<Staged, InstallError> {
         let record = self.record(kind, id)?;
-        let (path, origin) = match path {
-            Some(path) => (path, Origin::Named),
-            None => (record.source.as_path(), Origin::Recorded),
-        };
-        let staged = self.staged(kind, path, origin, Request::Update)?;
+        let path = path.unwrap_or(&record.source);
+        let staged = self.staged(kind, path, Request::Update)?;
         let found = staged.id();
         if found != id {
             let found = found.to_owned();
@@ -136,7 +132,7 @@ impl Installs {
         Ok(Removal { installs: self.clone(), record, present })
     }
 
-    fn staged(&self, kind: Kind, path: &Path, origin: Origin, request: Request) -> Result<Staged, InstallError> {
+    fn staged(&self, kind: Kind, path: &Path, request: Request) -> Result<Staged, InstallError> {
         let stage = match self.stages {
             Stages::Elsewhere => Stage::new(&std::env::temp_dir())?,
             Stages::InState => {
@@ -155,7 +151,6 @@ impl Installs {
             kind,
             contents,
             source,
-            origin,
             request,
             present,
             left_out: taken.left_out,

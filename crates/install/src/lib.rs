@@ -11,6 +11,7 @@
 //! This crate prints nothing and asks no questions; its caller passes on the answers of people and hooks.
 //!
 //! ```
+//! use pincer_hooks::events::Installing;
 //! use pincer_install::{Consent, Installs, Kind, Need, Policy};
 //! # let state = tempfile::tempdir()?;
 //! # let source = tempfile::tempdir()?;
@@ -18,7 +19,7 @@
 //!
 //! let installs = Installs::new(&state.path().join("pincer"));
 //! let staged = installs.stage(Kind::Skill, source.path())?;
-//! let judged = staged.permit(&Policy::new(&Default::default())?)?.scan()?.judged(&[])?;
+//! let judged = staged.permit(&Policy::new(&Default::default())?)?.scan()?.judged(&Installing::Go { findings: vec![] })?;
 //! assert_eq!(judged.need(), Need::Consent);
 //! let done = judged.accept(Consent::Given)?.commit()?;
 //! assert!(installs.place(Kind::Skill, "greeting").join("SKILL.md").is_file());
@@ -49,7 +50,6 @@ pub use consent::{Consent, Need, Unagreed};
 pub use contents::About;
 pub use digest::{Digest, NoDigest};
 pub use error::InstallError;
-pub use hook::{BeforeInstall, HookFinding, InstallVerdict, Origin};
 pub use installs::Installs;
 pub use limits::Limits;
 pub use places::{Reading, read_installed};

@@ -4,12 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
+use pincer_hooks::events::{BeforeInstall, Installing};
+
 use crate::InstallError;
 use crate::commit::{Change, commit};
 use crate::consent::{Consent, Need, Unagreed, covers, need};
 use crate::contents::{About, Contents};
 use crate::digest::{Digest, digest};
-use crate::hook::{BeforeInstall, InstallVerdict, Origin};
+use crate::hook;
 use crate::installs::{Files, Installs, Present};
 use crate::places::Exclusive;
 use crate::policy::{Policy, Ruling, Subject};
@@ -18,6 +20,11 @@ use crate::scan::{Finding, Scan, Severity, scan};
 use crate::source::Source;
 use crate::stage::{Stage, sync};
 use crate::target::{Kind, Request};
+
+/// The most characters of the reason of a hook.
+const MOST_REASON: usize = 500;
+/// The most findings of hooks that are shown.
+const MOST_HOOK_FINDINGS: usize = 200;
 
 /// Everything that is known of an installation on its way.
 #[derive(Debug)]
@@ -28,7 +35,6 @@ pub(crate) struct Case {
     pub contents: Contents,
     pub digest: Digest,
     pub source: Source,
-    pub origin: Origin,
     pub request: Request,
     /// The present content of its place. The commit fails if that has changed.
     pub present: Present,
@@ -103,30 +109,23 @@ pub struct Scanned {
 }
 
 impl Scanned {
-    /// Returns what `before_install` hooks are told.
+    /// Returns the event for `before_install` hooks.
     pub fn event(&self) -> BeforeInstall {
-        let case = &self.case;
-        BeforeInstall {
-            target_type: case.kind,
-            target_name: case.contents.id.clone(),
-            source_path: case.source.path.clone(),
-            source_path_kind: case.source.kind,
-            staged_path: case.contents.folder.clone(),
-            origin: case.origin,
-            request: case.request,
-            digest: case.digest.clone(),
-            builtin_scan: self.scan.clone(),
-        }
+        hook::event(&self.case, &self.scan)
     }
 
-    /// Takes the answers of all hooks, in the order in which they were asked. One that blocks is final.
-    pub fn judged(self, verdicts: &[InstallVerdict]) -> Result<Judged, InstallError> {
-        if let Some(blocking) = verdicts.iter().find(|verdict| verdict.block) {
-            let (kind, id) = (self.case.kind, self.case.contents.id.clone());
-            return Err(InstallError::Hook { kind, id, reason: blocking.reason() });
+    /// Takes the answer of the hooks. A block is final.
+    pub fn judged(self, answer: &Installing) -> Result<Judged, InstallError> {
+        match answer {
+            Installing::Block(reason) => {
+                let (kind, id) = (self.case.kind, self.case.contents.id.clone());
+                Err(InstallError::Hook { kind, id, reason: pincer_tools::one_line(reason, MOST_REASON) })
+            }
+            Installing::Go { findings } => {
+                let hook_findings = findings.iter().take(MOST_HOOK_FINDINGS).map(hook::finding).collect();
+                Ok(Judged { case: self.case, ruling: self.ruling, scan: self.scan, hook_findings })
+            }
         }
-        let findings = verdicts.iter().flat_map(|verdict| &verdict.findings).map(|finding| finding.finding()).collect();
-        Ok(Judged { case: self.case, ruling: self.ruling, scan: self.scan, hook_findings: findings })
     }
 }
 

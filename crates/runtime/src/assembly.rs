@@ -89,7 +89,19 @@ fn builtin(loaded: &Loaded, state: &Path, plugins: &[Found]) -> Result<Builtin, 
 /// Returns all plugins, those that are turned off too. A plugin that is wrong is an error even so: it may be one that guards
 /// something.
 pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Vec<Found>, RuntimeError> {
-    let plugins = &loaded.parsed.config.plugins;
+    let found = trusted_plugins(loaded, state, observer)?;
+    let ids = || found.iter().map(|found| found.manifest.id.clone());
+    match loaded.parsed.config.plugins.entries.keys().find(|id| !ids().any(|known| known == **id)) {
+        Some(id) => {
+            let near = nearest(id, ids().map(|known| (known.clone(), known)), 1).pop();
+            Err(RuntimeError::NoPlugin { id: id.clone(), near })
+        }
+        None => Ok(found),
+    }
+}
+
+/// Like [`found_plugins`], but the config may have settings for a plugin that is not there: it may be about to be installed.
+pub fn trusted_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Vec<Found>, RuntimeError> {
     let named = plugin_paths(loaded);
     let usual = state.map(|state| state.join("plugins"));
     // Between two steps of an update a plugin is not in its place, and a plugin that is missing guards nothing.
@@ -103,22 +115,7 @@ pub fn found_plugins(loaded: &Loaded, state: Option<&Path>, observer: &Observer)
             observer.tell(Notice::SharedPath(warning));
         }
     }
-    let ids = || found.iter().map(|found| found.manifest.id.clone());
-    match plugins.entries.keys().find(|id| !ids().any(|known| known == **id)) {
-        Some(id) => {
-            let near = nearest(id, ids().map(|known| (known.clone(), known)), 1).pop();
-            Err(RuntimeError::NoPlugin { id: id.clone(), near })
-        }
-        None => Ok(found),
-    }
-}
-
-/// Returns the plugins that can be read, whatever is wrong with the others and with what the config says of them: an installation may be
-/// what mends that.
-pub fn other_plugins(loaded: &Loaded, state: &Path) -> Vec<Found> {
-    let named = plugin_paths(loaded).into_iter().map(|path| discover(&[path], None));
-    let usual = discover(&[], Some(&state.join("plugins")));
-    named.chain([usual]).flatten().flatten().collect()
+    Ok(found)
 }
 
 /// Returns the paths that decide what a plugin does: its folder, and the files in it.

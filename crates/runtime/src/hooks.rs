@@ -8,13 +8,13 @@ use pincer_catalog::{PolicyError, nearest};
 use pincer_config::Loaded;
 use pincer_config::keys::{CommandLine, PluginHooks};
 use pincer_hooks::{Ask, BoxFuture, CommandHook, External, HookError, HookName, Registration, Settings, Table};
-use pincer_plugins::{HookSettings, PluginProcess};
+use pincer_plugins::{Found, HookSettings, PluginProcess};
 use pincer_process::{anchored, anchored_line};
 use pincer_tools::hooks::{Hook, PersistHook};
 use pincer_tools::{DoorBuilder, Matcher};
 use serde_json::Value;
 
-use crate::assembly::{add_plugins, found_plugins, gates};
+use crate::assembly::{add_plugins, found_plugins, gates, trusted_plugins};
 use crate::error::RuntimeError;
 use crate::guarded::is_in_the_open;
 use crate::notice::Observer;
@@ -29,7 +29,15 @@ pub struct ConfiguredHooks {
 impl ConfiguredHooks {
     /// Reads the hooks of a config. No plugin is started before one of its hooks is asked.
     pub fn load(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
-        let found = found_plugins(loaded, state, observer)?;
+        Self::of(found_plugins(loaded, state, observer)?, loaded, observer)
+    }
+
+    /// Like [`ConfiguredHooks::load`], but the config may have settings for a plugin that is not there: it may be about to be installed.
+    pub fn for_installs(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
+        Self::of(trusted_plugins(loaded, state, observer)?, loaded, observer)
+    }
+
+    fn of(found: Vec<Found>, loaded: &Loaded, observer: &Observer) -> Result<Self, RuntimeError> {
         let (door, plugins) = add_plugins(gates(loaded)?, loaded, found, observer)?;
         Ok(Self { table: door.hooks(), plugins })
     }

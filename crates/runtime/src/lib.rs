@@ -48,7 +48,7 @@ mod state;
 mod user_directories;
 mod workspace;
 
-pub use assembly::{found_plugins, other_plugins, redactor};
+pub use assembly::{found_plugins, redactor, trusted_plugins};
 pub use engine::{EngineError, load_engine};
 pub use error::{RuntimeError, chain};
 pub use hooks::ConfiguredHooks;

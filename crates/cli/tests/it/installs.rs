@@ -285,3 +285,90 @@ fn a_state_directory_of_others_takes_nothing() {
     let (code, refused) = home.json(&["plugins", "install", &sample(), "--yes", "--json", "--state-dir", "state"]);
     assert_eq!((code, &refused["code"]), (1, &json!("distrusted")), "{refused}");
 }
+
+/// A hook that notes its event, and answers with what stands in a file.
+const HOOK: &str = "import sys\nhere = sys.argv[1]\nopen(here + '/event.json', 'w').write(sys.stdin.read())\nprint(open(here + '/answer.json').read())\n";
+
+#[test]
+fn a_before_install_hook_is_asked_and_its_block_is_final() {
+    let home = Home::with("{}");
+    let here = home.path("").display().to_string();
+    fs::write(home.path("hook.py"), HOOK).unwrap();
+    let hook = |more: &str| format!("{{ command: ['python3', '{here}/hook.py', '{here}'] {more} }}");
+    let config = |hooks: &[String], rest: &str| {
+        let text = format!("{{ hooks: {{ before_install: [{}] }} {rest} }}", hooks.join(", "));
+        fs::write(home.path("pincer.json5"), text).unwrap();
+    };
+    let source = skill(&home, "helper", "Do it.\n");
+    let install = |answer: &str, more: &[&str]| {
+        fs::write(home.path("answer.json"), answer).unwrap();
+        let _ = fs::remove_file(home.path("event.json"));
+        let (code, told) = home.json(&[&["skills", "install", &source, "--json", "--yes"], more].concat());
+        (
+            code,
+            told["code"].as_str().unwrap_or_default().to_owned(),
+            told["message"].as_str().unwrap_or_default().to_owned(),
+        )
+    };
+    config(&[hook("")], "");
+    let (code, word, message) = install(r#"{"block": true, "blockReason": "not today"}"#, &["--accept-findings"]);
+    assert_eq!((code, word.as_str()), (1, "blocked_by_hook"));
+    assert!(message.contains("blocked by the hook hooks.before_install[0]: not today"), "{message}");
+    let event: serde_json::Value = serde_json::from_slice(&fs::read(home.path("event.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&event["targetType"], &event["targetName"], &event["request"]),
+        (&json!("skill"), &json!("helper"), &json!("install"))
+    );
+    assert!(event["builtinScan"]["findings"].is_array() && event["sourcePathKind"] == "directory", "{event}");
+    // One that fails, is late or talks nonsense cannot be asked, so the gate is shut.
+    for (hooks, answer) in
+        [(hook(""), "nonsense"), (hook(", timeoutMs: 10"), "null"), ("{ command: 'exit 1' }".to_owned(), "null")]
+    {
+        config(&[hooks], "");
+        let (code, word, message) = install(answer, &[]);
+        assert!(code == 1 && word == "blocked_by_hook" && message.contains("could not be asked"), "{message}");
+    }
+    // What one has blocked, another does not lift.
+    fs::write(home.path("lifts.sh"), "echo '{\"block\": false}'\n").unwrap();
+    let no_opinion = format!("{{ command: ['sh', '{here}/lifts.sh'] }}");
+    config(&[hook(""), no_opinion], "");
+    assert_eq!(install(r#"{"block": true}"#, &[]).1, "blocked_by_hook");
+    // A critical finding of a hook is one.
+    config(&[hook("")], "");
+    let bad = r#"{"block": false, "findings": [{"severity": "critical", "message": "bad"}]}"#;
+    assert_eq!(install(bad, &[]).1, "not_agreed");
+    // The operator's policy comes first, and no hook lifts it.
+    config(&[hook("")], ", security: { installPolicy: { block: [{ type: 'skill' }] } }");
+    assert_eq!(install(r#"{"block": false}"#, &[]).1, "blocked_by_policy");
+    assert!(!home.path("event.json").exists() && !home.path(".state/pincer/skills").exists());
+    config(&[hook("")], "");
+    assert_eq!(install("null", &[]).0, 0);
+    fs::write(home.path("helper/more"), "x").unwrap();
+    fs::write(home.path("answer.json"), r#"{"block": true}"#).unwrap();
+    assert_eq!(home.run(&["skills", "update", "helper", "--yes"]).0, 1);
+}
+
+#[test]
+fn a_plugin_has_a_say_in_installations() {
+    let home = Home::with("{}");
+    fs::create_dir_all(home.path("guard")).unwrap();
+    let manifest =
+        "{ id: 'guard', version: '1', command: ['python3', 'guard.py'], hooks: [{ event: 'before_install' }] }";
+    fs::write(home.path("guard/pincer.plugin.json5"), manifest).unwrap();
+    let process = "import json, sys\nfor line in sys.stdin:\n    asked = json.loads(line)\n    if 'id' not in asked: continue\n    answers = {'initialize': {'protocolVersion': 1}, 'hook/before_install': {'block': asked.get('params', {}) and asked['params'].get('targetName') == 'bad', 'blockReason': 'guarded'}}\n    print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': answers.get(asked['method'])}), flush=True)\n";
+    fs::write(home.path("guard/guard.py"), process).unwrap();
+    let (code, out, err) = home.run(&["plugins", "install", "guard", "--yes"]);
+    assert_eq!(code, 0, "{out} {err}");
+    for (name, expected) in [("bad", 1), ("good", 0)] {
+        let source = skill(&home, name, "Do it.\n");
+        let (code, _, err) = home.run(&["skills", "install", &source, "--yes"]);
+        assert_eq!(code, expected, "{err}");
+        assert_eq!(err.contains("blocked by the hook of the plugin guard: guarded"), code == 1, "{err}");
+    }
+    // A plugin that is wrong may be this one, so nothing is installed until it is mended or removed.
+    fs::write(home.path(".state/pincer/plugins/guard/pincer.plugin.json5"), "{").unwrap();
+    let (code, told) = home.json(&["skills", "update", "good", "--yes", "--json"]);
+    assert_eq!((code, &told["code"]), (2, &json!("hooks_not_asked")), "{told}");
+    assert_eq!(home.run(&["plugins", "remove", "guard", "--yes"]).0, 0);
+    assert_eq!(home.run(&["skills", "update", "good", "--yes"]).0, 0);
+}

@@ -1,5 +1,6 @@
 //! The command, tools, hooks and namespaces in the manifest of a plugin.
 
+use pincer_hooks::{HookName, Reach};
 use pincer_plugins::Manifest;
 use pincer_tools::one_line;
 use serde_json::json;
@@ -15,6 +16,10 @@ const MOST_NAME: usize = 100;
 const FETCHERS: [&str; 10] = ["npx", "uvx", "pipx", "bunx", "docker", "podman", "curl", "wget", "deno", "nix"];
 const SHELLS: [&str; 6] = ["sh", "bash", "zsh", "dash", "ksh", "fish"];
 
+fn is_about_tools(hook: HookName) -> bool {
+    matches!(hook, HookName::BeforeToolCall | HookName::AfterToolCall | HookName::ToolResultPersist)
+}
+
 pub(super) fn look_at(manifest: &Manifest, tree: &Tree, scan: &mut Scan, findings: &mut Findings) {
     // As JSON: the words would run into each other otherwise.
     let command = one_line(&json!(manifest.command).to_string(), MOST_COMMAND);
@@ -25,9 +30,12 @@ pub(super) fn look_at(manifest: &Manifest, tree: &Tree, scan: &mut Scan, finding
         scan.brings.push(format!("tool plugin:{}:{}{claims}", manifest.id, name(&tool.name)));
     }
     for hook in &manifest.hooks {
-        let event = json!(hook.event);
-        let tools = if hook.matcher.is_empty() { "every tool".into() } else { name(&hook.matcher.join(", ")) };
-        scan.brings.push(format!("hook {} on {tools}", event.as_str().unwrap_or_default()));
+        let tools = match hook.matcher.as_slice() {
+            [] if is_about_tools(hook.event) => " on every tool".into(),
+            [] => String::new(),
+            tools => format!(" on {}", name(&tools.join(", "))),
+        };
+        scan.brings.push(format!("hook {}{tools}", hook.event));
     }
     for namespace in &manifest.namespaces {
         scan.brings.push(format!("namespace {}", name(&namespace.global_name)));
@@ -35,8 +43,24 @@ pub(super) fn look_at(manifest: &Manifest, tree: &Tree, scan: &mut Scan, finding
     let mut add = |severity, rule, message: &str| {
         findings.add(Finding::new(severity, rule, message).at(Kind::Plugin.manifest(), None));
     };
-    if manifest.hooks.iter().any(|hook| hook.matcher.is_empty()) {
+    if manifest.hooks.iter().any(|hook| is_about_tools(hook.event) && hook.matcher.is_empty()) {
         add(Severity::Warning, "sees-every-call", "a hook of it sees the input of every call of every tool");
+    }
+    for (reach, rule, message) in [
+        (
+            Reach::Conversation,
+            "reads-conversations",
+            "a hook of it reads conversations; it is used only if `hooks.allowConversationAccess` of its entry is true",
+        ),
+        (
+            Reach::Prompt,
+            "adds-to-the-prompt",
+            "a hook of it adds to the prompt, unless `hooks.allowPromptInjection` of its entry is false",
+        ),
+    ] {
+        if manifest.hooks.iter().any(|hook| hook.event.spec().reach == reach) {
+            add(Severity::Warning, rule, message);
+        }
     }
     let Some(program) = manifest.command.first() else { return };
     let base = program.rsplit('/').next().unwrap_or(program);

@@ -5,9 +5,11 @@ use std::sync::Barrier;
 use std::thread;
 
 use pincer_config::keys::InstallPolicy;
-use pincer_install::{Consent, InstallError, InstallVerdict, Kind, Need, Policy, Ruling};
+use pincer_hooks::events::Installing;
+use pincer_install::{Consent, InstallError, Kind, Need, Policy, Ruling, Severity};
+use serde_json::json;
 
-use crate::common::{Home, MANIFEST, file, gzip, judged, tar};
+use crate::common::{Home, MANIFEST, file, go, gzip, judged, tar};
 
 const SKILL: &str = "---\nname: pdf\n---\nRead it.\n";
 
@@ -113,7 +115,7 @@ fn the_policy_holds_for_updates_and_nothing_else_loosens_it() {
     let digest = home.installs.stage_update(Kind::Skill, "pdf", None).unwrap().digest().to_string();
     let vouching = policy(&format!(r#"{{"default": "deny", "allow": [{{"digest": "{digest}"}}]}}"#));
     let permitted = home.installs.stage_update(Kind::Skill, "pdf", None).unwrap().permit(&vouching).unwrap();
-    assert_eq!(permitted.scan().unwrap().judged(&[]).unwrap().plan().ruling, Ruling::Vouched);
+    assert_eq!(permitted.scan().unwrap().judged(&go()).unwrap().plan().ruling, Ruling::Vouched);
     fs::write(source.join("more"), "y").unwrap();
     assert!(home.installs.stage_update(Kind::Skill, "pdf", None).unwrap().permit(&vouching).is_err());
 }
@@ -125,7 +127,7 @@ fn critical_findings_need_a_person_or_the_digest() {
     let need = |policy: &str| {
         let policy = Policy::new(&serde_json::from_str::<InstallPolicy>(policy).unwrap()).unwrap();
         let staged = home.installs.stage(Kind::Skill, &source).unwrap();
-        staged.permit(&policy).unwrap().scan().unwrap().judged(&[]).unwrap()
+        staged.permit(&policy).unwrap().scan().unwrap().judged(&go()).unwrap()
     };
     let digest = home.installs.stage(Kind::Skill, &source).unwrap().digest().to_string();
     assert_eq!(need("{}").need(), Need::ConsentToFindings);
@@ -140,30 +142,37 @@ fn critical_findings_need_a_person_or_the_digest() {
 }
 
 #[test]
-fn a_hook_that_blocks_is_final_and_one_that_does_not_says_nothing() {
+fn a_block_of_a_hook_is_final_and_its_findings_are_shown() {
     let home = Home::new();
     let source = home.folder("source", &[("SKILL.md", SKILL)]);
-    let verdict = |text: &str| serde_json::from_str::<InstallVerdict>(text).unwrap();
     let scanned = || {
         let policy = Policy::new(&Default::default()).unwrap();
         home.installs.stage(Kind::Skill, &source).unwrap().permit(&policy).unwrap().scan().unwrap()
     };
     let event = serde_json::to_value(scanned().event()).unwrap();
     assert_eq!(event["targetType"], "skill");
-    assert_eq!(
-        (&event["targetName"], &event["request"], &event["origin"]),
-        (&"pdf".into(), &"install".into(), &"named".into())
-    );
+    assert_eq!((&event["targetName"], &event["request"]), (&"pdf".into(), &"install".into()));
+    // The staged files, and where they came from.
+    assert!(event["sourcePath"].as_str().unwrap().contains("/installs/stage-"), "{event}");
+    assert_eq!(event["origin"].as_str(), source.canonicalize().unwrap().to_str());
     assert_eq!(event["sourcePathKind"], "directory");
     assert!(event["builtinScan"]["findings"].is_array() && event["digest"].as_str().unwrap().starts_with("sha256:"));
-    let block = verdict(r#"{"block": true, "blockReason": "no\nerror: forged"}"#);
-    let refused = scanned().judged(&[block, verdict(r#"{"block": false}"#)]).unwrap_err().to_string();
-    assert_eq!(refused, "a before_install hook blocks the skill pdf: no\\nerror: forged");
-    let found = verdict(
-        r#"{"block": false, "findings": [{"severity": "critical", "message": "bad", "file": "SKILL.md", "line": 3}]}"#,
-    );
-    let judged = scanned().judged(&[found]).unwrap();
-    assert_eq!((judged.need(), judged.plan().hook_findings.len()), (Need::ConsentToFindings, 1));
+    let refused = scanned().judged(&Installing::Block("no\nerror: forged".into())).unwrap_err().to_string();
+    assert_eq!(refused, "the skill pdf is not installed: no\\nerror: forged");
+    let findings = [
+        json!({ "severity": "critical", "message": "bad\nline", "file": "SKILL.md", "line": 3 }),
+        json!("a text"),
+        json!({ "severity": "odd", "other": 1 }),
+    ];
+    let judged = scanned().judged(&Installing::Go { findings: findings.into() }).unwrap();
+    let plan = judged.plan();
+    let told: Vec<_> = plan.hook_findings.iter().map(|finding| (finding.severity, finding.message.as_str())).collect();
+    let expected = [
+        (Severity::Critical, "bad\\nline"),
+        (Severity::Warning, "a text"),
+        (Severity::Warning, r#"{"severity":"odd","other":1}"#),
+    ];
+    assert_eq!((told.as_slice(), judged.need()), (&expected[..], Need::ConsentToFindings));
 }
 
 #[test]
@@ -172,10 +181,10 @@ fn what_was_shown_is_what_is_put_in_place() {
     let source = home.folder("source", &[("SKILL.md", SKILL)]);
     let staged = home.installs.stage(Kind::Skill, &source).unwrap();
     let scanned = staged.permit(&Policy::new(&Default::default()).unwrap()).unwrap().scan().unwrap();
-    let folder = scanned.event().staged_path;
+    let folder = std::path::PathBuf::from(scanned.event().source_path);
     // The source may change as it likes.
     fs::write(source.join("SKILL.md"), "---\nname: other\n---\n").unwrap();
-    let accepted = scanned.judged(&[]).unwrap().accept(Consent::Given).unwrap();
+    let accepted = scanned.judged(&go()).unwrap().accept(Consent::Given).unwrap();
     // A hook that changes what it looks at is noticed.
     fs::write(folder.join("added"), "x").unwrap();
     let refused = accepted.commit().unwrap_err();

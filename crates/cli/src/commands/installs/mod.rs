@@ -10,10 +10,12 @@ use std::path::PathBuf;
 
 use pincer_config::Loaded;
 use pincer_install::{InstallError, Kind, PolicyError};
+use pincer_runtime::RuntimeError;
 use serde_json::json;
 
 use crate::asking::somebody_is_here;
 use crate::print::{chain, line, note, streamed};
+use crate::tokio_runtime::StartError;
 use crate::usage::LocationArguments;
 use crate::usage_plugins::{
     AgreementArguments, InstallArguments, RemoveArguments, SkillsArguments, SkillsCommand, UpdateArguments,
@@ -72,6 +74,10 @@ enum Failure {
     Policy(#[from] PolicyError),
     #[error(transparent)]
     Install(#[from] InstallError),
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+    #[error(transparent)]
+    Start(#[from] StartError),
     #[error("{} is the plugin {id} already, and two of one id cannot be used: remove it, or take its folder out of plugins.paths", folder.display())]
     IdIsTaken { id: String, folder: PathBuf },
     #[error(
@@ -86,7 +92,7 @@ impl Failure {
     fn code(&self) -> u8 {
         match self {
             Self::Told(code) => *code,
-            Self::NoDirectory | Self::Policy(_) => WRONG_USAGE,
+            Self::NoDirectory | Self::Policy(_) | Self::Runtime(_) => WRONG_USAGE,
             _ => FAILED,
         }
     }
@@ -96,6 +102,7 @@ impl Failure {
             Self::Install(error) => error.code(),
             Self::IdIsTaken { .. } | Self::NamespaceIsTaken { .. } => "name_is_taken",
             Self::RemovalUnagreed { .. } => "not_agreed",
+            Self::Runtime(_) | Self::Start(_) => "hooks_not_asked",
             Self::Told(_) | Self::NoDirectory | Self::Policy(_) => "wrong_usage",
         }
     }

@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use pincer_config::Loaded;
-use pincer_install::{About, Consent, Done, Installs, Judged, Kind, Need, Policy, Request, Staged};
-use pincer_runtime::other_plugins;
+use pincer_hooks::events::{BeforeInstall, Installing};
+use pincer_install::{About, Consent, Done, Installs, Judged, Kind, Need, Policy, Request, Scanned, Staged};
+use pincer_runtime::{ConfiguredHooks, trusted_plugins};
 use serde_json::{Value, json};
 
 use super::{AgreementArguments, Change, Failure, can_ask, person_agrees, ready, shown};
-use crate::DONE;
 use crate::print::{line, note};
 use crate::usage::LocationArguments;
+use crate::{DONE, notices, tokio_runtime};
 
 pub(super) fn run(locations: &LocationArguments, kind: Kind, change: &Change, json: bool) -> Result<u8, Failure> {
     let (loaded, state) = ready(locations)?;
@@ -30,7 +31,9 @@ pub(super) fn run(locations: &LocationArguments, kind: Kind, change: &Change, js
         no_name_is_taken(&loaded, &state, &staged)?;
     }
     let unchanged = staged.is_same_as_installed();
-    let judged = staged.permit(&policy)?.scan()?.judged(&[])?;
+    let scanned = staged.permit(&policy)?.scan()?;
+    let answer = asked(&ConfiguredHooks::for_installs(&loaded, Some(&state), &notices::observer())?, &scanned)?;
+    let judged = scanned.judged(&answer)?;
     if unchanged && !judged.plan().replaces_changed_files {
         tell(&judged, "unchanged", json);
         return Ok(DONE);
@@ -55,6 +58,19 @@ pub(super) fn run(locations: &LocationArguments, kind: Kind, change: &Change, js
         }
     }
     Ok(DONE)
+}
+
+/// Asks the hooks of the config and of plugins. Whatever keeps them from being asked keeps the installation from being made.
+fn asked(hooks: &ConfiguredHooks, scanned: &Scanned) -> Result<Installing, Failure> {
+    if !hooks.table().has::<BeforeInstall>() {
+        return Ok(Installing::Go { findings: Vec::new() });
+    }
+    let answer = async {
+        let answer = hooks.table().before_install(&scanned.event()).await;
+        hooks.end().await;
+        answer
+    };
+    Ok(tokio_runtime::small()?.block_on(answer))
 }
 
 /// A dry run makes nothing in the state directory, not even a folder.
@@ -111,7 +127,9 @@ fn no_name_is_taken(loaded: &Loaded, state: &Path, staged: &Staged) -> Result<()
     let About::Plugin(manifest) = staged.about() else { return Ok(()) };
     let place = state.join(Kind::Plugin.folder()).join(staged.id());
     let place = place.canonicalize().unwrap_or(place);
-    for other in other_plugins(loaded, state).into_iter().filter(|other| other.folder != place) {
+    for other in
+        trusted_plugins(loaded, Some(state), &notices::observer())?.into_iter().filter(|other| other.folder != place)
+    {
         if other.manifest.id == manifest.id {
             return Err(Failure::IdIsTaken { id: manifest.id.clone(), folder: other.folder });
         }
