@@ -33,6 +33,9 @@ pub enum Order {
     /// A request whose conversation has n replies gets the next one. A request that is made again gets the same reply again, and
     /// conversations do not get in each other's way.
     Conversation,
+    /// A request gets the first reply whose conditions it meets. For conversations that are shortened on the way: their replies cannot
+    /// be counted.
+    Matching,
 }
 
 impl Default for Script {

@@ -227,6 +227,10 @@ impl Shared {
         let due = match self.script.order {
             Order::Requests => asked,
             Order::Conversation => replies_in(&request.body),
+            Order::Matching => {
+                let mut replies = self.script.replies.iter();
+                replies.position(|reply| reply.expect.mismatch(request).is_none()).unwrap_or(self.script.replies.len())
+            }
         };
         let Some(reply) = self.script.reply_to(due) else {
             let has = self.script.replies.len();
