@@ -101,9 +101,54 @@ pub(crate) fn max_tokens(model: &str) -> u32 {
     }
 }
 
+/// Returns the tokens that a conversation may have with a well-known model, as its provider serves it.
+pub(crate) fn context_window(model: &str) -> Option<u64> {
+    let name = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    if name.starts_with("claude-") {
+        return Some(200_000);
+    }
+    if name.starts_with("gemini-") {
+        return Some(1_048_576);
+    }
+    let is_o = |series: &str| name == series || name.starts_with(&format!("{series}-"));
+    if is_o("o1") || is_o("o3") || is_o("o4") {
+        // The first ones of the series had less.
+        return Some(if name.starts_with("o1-mini") || name.starts_with("o1-preview") { 128_000 } else { 200_000 });
+    }
+    match name.strip_prefix("gpt-")? {
+        rest if rest.starts_with("4o") || rest.starts_with("4-turbo") => Some(128_000),
+        rest if rest.starts_with("4.1") => Some(1_047_576),
+        rest if rest.starts_with('5') && rest.contains("chat") => Some(128_000),
+        // The rest of their window is for the reply alone.
+        rest if rest.starts_with('5') => Some(272_000),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_tell_the_windows_of_well_known_models() {
+        for (model, expected) in [
+            ("claude-sonnet-4-5", Some(200_000)),
+            ("anthropic/claude-3-5-haiku-latest", Some(200_000)),
+            ("gpt-4o-mini", Some(128_000)),
+            ("openai/gpt-4.1", Some(1_047_576)),
+            ("gpt-5-mini", Some(272_000)),
+            ("gpt-5-chat-latest", Some(128_000)),
+            ("o1-mini", Some(128_000)),
+            ("o3", Some(200_000)),
+            ("gemini-2.5-pro", Some(1_048_576)),
+            ("gpt-3.5-turbo", None),
+            ("gpt-oss-20b", None),
+            ("olmo-2", None),
+            ("qwen3", None),
+        ] {
+            assert_eq!(context_window(model), expected, "{model}");
+        }
+    }
 
     #[test]
     fn names_tell_how_models_think() {

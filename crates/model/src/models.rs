@@ -56,12 +56,21 @@ pub struct Plan {
     pub deadline: Option<Instant>,
     /// The attempts for each model.
     pub attempts: u32,
+    /// Whether a conversation that is too long for a model fails, instead of being sent to a fallback: it is about to be shortened.
+    pub keeps_model_on_overflow: bool,
 }
 
 impl Plan {
     /// Returns a plan for one model.
     pub fn new(target: Target) -> Self {
-        Self { targets: vec![target], session: None, idle: Idle::default(), deadline: None, attempts: 3 }
+        Self {
+            targets: vec![target],
+            session: None,
+            idle: Idle::default(),
+            deadline: None,
+            attempts: 3,
+            keeps_model_on_overflow: false,
+        }
     }
 }
 
@@ -296,7 +305,8 @@ impl Asking {
                 return self.again(error, wait);
             }
         }
-        if error.kind.may_fall_back() && self.has_fallback() {
+        let is_kept = self.plan.keeps_model_on_overflow && matches!(error.kind, ErrorKind::ContextOverflow { .. });
+        if error.kind.may_fall_back() && !is_kept && self.has_fallback() {
             self.target += 1;
             self.attempt = 1;
             self.tried.clear();

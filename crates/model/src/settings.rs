@@ -95,6 +95,18 @@ impl Target {
         self.model.reasoning.clone().unwrap_or_else(|| crate::known::reasoning(self.provider.api, &self.model.id))
     }
 
+    /// Returns the tokens that a conversation may have: as the settings say, or as the model's name does. A server of one's own may
+    /// serve a well-known model with any window, so its name says nothing there.
+    pub fn context_window(&self) -> Option<u64> {
+        let known = || (!self.provider.is_local()).then(|| crate::known::context_window(&self.model.id)).flatten();
+        self.model.context_window.or_else(known)
+    }
+
+    /// Returns the most tokens of a reply, if requests say so.
+    pub fn most_reply_tokens(&self) -> Option<u32> {
+        self.model.max_tokens.or_else(|| (self.provider.api == Api::Messages).then(|| self.max_tokens()))
+    }
+
     /// Returns the most tokens of a reply, where the format must say so.
     pub(crate) fn max_tokens(&self) -> u32 {
         self.model.max_tokens.unwrap_or_else(|| crate::known::max_tokens(&self.model.id))
@@ -202,6 +214,18 @@ mod tests {
         assert_eq!(at(Api::Messages, "https://h/v1"), "https://h/v1/messages");
         assert_eq!(at(Api::Messages, "https://h/anthropic"), "https://h/anthropic/v1/messages");
         assert_eq!(provider(Api::Messages, "https://h").listing().to_string(), "https://h/v1/models?limit=1000");
+    }
+
+    #[test]
+    fn a_window_is_as_the_settings_say_or_the_name_at_its_own_provider() {
+        let window = |url: &str, set: Option<u64>| {
+            let model = Model { id: "claude-sonnet-4-5".into(), context_window: set, ..Model::default() };
+            let provider = std::sync::Arc::new(provider(Api::Messages, url));
+            Target { provider, model }.context_window()
+        };
+        assert_eq!(window("https://api.example.com", None), Some(200_000));
+        assert_eq!(window("https://api.example.com", Some(9_000)), Some(9_000));
+        assert_eq!(window("http://127.0.0.1:8080", None), None);
     }
 
     #[test]
