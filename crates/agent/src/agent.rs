@@ -125,8 +125,14 @@ impl Agent {
         };
         let Parsed { rest, .. } = parsed;
         let mut sent = Request { message: rest, ..request.clone() };
-        if let Some(Command::Steer) = parsed.command {
-            sent.queue = Some(QueueMode::Steer);
+        match parsed.command {
+            Some(Command::Steer) => sent.queue = Some(QueueMode::Steer),
+            Some(Command::Compact) => {
+                // It comes in its turn: what goes on, or waits for a person, is not changed under it.
+                sent.queue = Some(QueueMode::Followup);
+                sent.compact = Some(std::mem::replace(&mut sent.message, request.message.clone()));
+            }
+            _ => {}
         }
         if sent.message.trim().is_empty() && sent.images.is_empty() {
             sent.message = request.message.clone();
@@ -161,6 +167,17 @@ impl Agent {
         inner.forget_old_sessions();
         let (run_id, accepted_at) = (run.id, run.created_at);
         Ok(Submitted { run_id, session_key: key.clone(), accepted_at, is_repeated })
+    }
+
+    /// Accepts the wish that the conversation of a session be compacted, in its turn: after the runs that were accepted before.
+    pub async fn compact(
+        &self,
+        user: &str,
+        key: &SessionKey,
+        instructions: Option<&str>,
+    ) -> Result<Submitted, AgentError> {
+        let message = format!("/compact {}", instructions.unwrap_or_default());
+        self.submit(user, key, Request::new(message), None).await
     }
 
     /// Sees to it that this process works on a session until all its runs have ended.

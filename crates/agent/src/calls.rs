@@ -232,6 +232,15 @@ impl Turn {
     ) -> Result<(), Lost> {
         let now = self.lane.store.now();
         let (result, size) = self.fitted(result);
+        // Asking how a program stands is no new call.
+        if self.surface.meaning(&open.call.name) != Some(&Meaning::Wait) {
+            let texts = result.content.iter().filter_map(|content| match content {
+                Content::Text(text) => Some(text.as_str()),
+                Content::Image(_) => None,
+            });
+            let told: String = texts.collect();
+            self.state().detail.guard.called(&open.call.name, open.call.arguments.as_str(), &told);
+        }
         let mut message = record::result(&open.call.id, &open.call.name, &result, now);
         if origin != ResultOrigin::Door {
             let is_synthetic = origin == ResultOrigin::Synthetic;

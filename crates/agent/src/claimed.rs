@@ -57,6 +57,10 @@ pub(crate) struct TurnState {
     pub beginning: Option<Beginning>,
     /// The model sees `exec` and `wait` in place of its tools.
     pub is_code_mode: bool,
+    /// The window of the model, as far as a provider has told it in this run by refusing a request.
+    pub learned_window: Option<u64>,
+    /// A compaction failed, so no other one is tried before a request: only if the provider refuses it.
+    pub has_failed_to_compact: bool,
 }
 
 /// Says that a run is to stop, and why.

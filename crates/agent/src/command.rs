@@ -19,6 +19,8 @@ pub(crate) enum Command {
     Status,
     /// Join the run that goes on.
     Steer,
+    /// Compact the conversation.
+    Compact,
     /// Ask another model from now on; tell which one if none is named.
     Model(Option<String>),
     /// Think more or less from now on.
@@ -42,6 +44,7 @@ impl Command {
             Self::Reset => "reset",
             Self::Status => "status",
             Self::Steer => "steer",
+            Self::Compact => "compact",
             Self::Model(_) => "model",
             Self::Think(_) => "think",
             Self::Verbose(_) => "verbose",
@@ -76,6 +79,7 @@ pub(crate) fn parse(message: &str) -> Result<Parsed, String> {
         "new" => with(Command::New, rest),
         "reset" => with(Command::Reset, rest),
         "status" => with(Command::Status, rest),
+        "compact" => with(Command::Compact, rest),
         "steer" | "tell" if !rest.is_empty() => with(Command::Steer, rest),
         "steer" | "tell" => Err("/steer needs a text: /steer look at the tests first".into()),
         "model" => match value {
@@ -119,7 +123,7 @@ pub(crate) fn parse(message: &str) -> Result<Parsed, String> {
     }
 }
 
-const COMMANDS: &str = "/status, /stop, /new, /reset, /model, /think, /verbose, /reasoning, /trace, /queue and /steer. Put the text into quotes to send it";
+const COMMANDS: &str = "/status, /stop, /new, /reset, /compact, /model, /think, /verbose, /reasoning, /trace, /queue and /steer. Put the text into quotes to send it";
 
 fn names<const N: usize>(names: [&str; N]) -> String {
     names.join(", ")
@@ -229,7 +233,9 @@ pub(crate) fn change(command: &Command, settings: &mut SessionSettings, models: 
                 None => "The queue of this session is set.".into(),
             }
         }
-        Command::Stop | Command::New | Command::Reset | Command::Status | Command::Steer => String::new(),
+        Command::Stop | Command::New | Command::Reset | Command::Status | Command::Steer | Command::Compact => {
+            String::new()
+        }
     })
 }
 
@@ -249,6 +255,8 @@ mod tests {
         check("/think high why?", Some(Command::Think(Some(Level::High))), "why?");
         check("/think", Some(Command::Think(None)), "");
         check("/model a/b", Some(Command::Model(Some("a/b".into()))), "");
+        check("/compact", Some(Command::Compact), "");
+        check("/compact keep the names", Some(Command::Compact), "keep the names");
         check("/steer no, the other one", Some(Command::Steer), "no, the other one");
         let queue = QueueSettings {
             mode: Some(QueueMode::Collect),

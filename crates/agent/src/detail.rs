@@ -6,6 +6,8 @@ use pincer_codemode::Output;
 use pincer_store::{ApprovalId, Millis, RunId};
 use serde::{Deserialize, Serialize};
 
+use crate::compaction::guard::Guard;
+
 /// What the next worker of a run must know.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -30,6 +32,9 @@ pub(crate) struct Detail {
     pub revisions: BTreeMap<String, u32>,
     /// What it took up to now.
     pub spent: Spent,
+    /// What it remembers about its compactions.
+    #[serde(skip_serializing_if = "Guard::is_unused")]
+    pub guard: Guard,
 }
 
 /// A call, as its tool was when its reply was stored. Another process may know the tool as another one, or not at all.

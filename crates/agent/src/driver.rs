@@ -257,6 +257,10 @@ async fn begin(
     }
     for run in &runs {
         let request = Request::parse(&run.request).unwrap_or_default();
+        if let Some(instructions) = &request.compact {
+            entries.push(note(&run.id, "pincer.compact", &json!({ "instructions": instructions }), now));
+            continue;
+        }
         let hooks = RunHooks::new(agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
         let message = hooks.written(record::user(&request, run.created_at)).await;
         entries.push(entry(&run.id, EntryKind::Message, message.to_body(), now));

@@ -23,6 +23,13 @@ use crate::transcript;
 const TOOK_TOO_LONG: &str = "the run took longer than it may and was stopped: raise `--timeout` for one run, or \
                              `agents.defaults.timeoutSeconds` for all";
 
+/// A failure of a run, as its sender is told.
+pub(crate) struct Failure {
+    /// Its kind, in a word.
+    pub kind: &'static str,
+    pub told: String,
+}
+
 impl Claimed {
     pub(crate) fn outcome(&self, status: Status, summary: Summary) -> RunOutcome {
         let state = self.state();
@@ -124,12 +131,18 @@ impl Claimed {
     pub(crate) async fn failed(&self, error: &ModelError) -> Result<(), Lost> {
         let said = error.to_string();
         let told = format!("{}. To go on: {}", said.trim_end_matches('.'), error.kind.remedy());
+        self.failed_as(Failure { kind: error.kind.name(), told }).await
+    }
+
+    /// Ends the run with a failure.
+    pub(crate) async fn failed_as(&self, failure: Failure) -> Result<(), Lost> {
+        let Failure { kind, told } = failure;
         let mut outcome = self.outcome(Status::Error, Summary::Failed);
         outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
-        (outcome.error, outcome.error_kind) = (Some(told.clone()), Some(error.kind.name().to_owned()));
+        (outcome.error, outcome.error_kind) = (Some(told.clone()), Some(kind.to_owned()));
         outcome.stop_reason = Some("error".into());
-        let note = self.lane.note("pincer.error", &json!({ "kind": error.kind.name(), "message": told }));
-        let end = json!({ "phase": "error", "error": told, "endedAt": self.lane.store.now(), "errorKind": error.kind.name() });
+        let note = self.lane.note("pincer.error", &json!({ "kind": kind, "message": told }));
+        let end = json!({ "phase": "error", "error": told, "endedAt": self.lane.store.now(), "errorKind": kind });
         self.end(vec![note], Totals::default(), AgentRunState::Failed, outcome, end).await
     }
 
@@ -146,7 +159,7 @@ impl Claimed {
             entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
             self.state().said.push(Said::Text(text));
         }
-        let next = self.state().transcript.next();
+        let next = self.state().transcript.next(&self.run.id);
         if let transcript::Step::Calls(open) = next {
             for call in open.calls {
                 let result =

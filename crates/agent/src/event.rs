@@ -45,6 +45,8 @@ pub enum Stream {
     CommandOutput,
     /// A block of a reply, if replies are told in blocks.
     Block,
+    /// The older part of the conversation gives way to a summary.
+    Compaction,
 }
 
 impl AgentEvent {

@@ -170,7 +170,7 @@ fn collect(unstored: &mut Vec<AgentEvent>, event: &AgentEvent) {
         Stream::CommandOutput => {
             other.stream == Stream::CommandOutput && other.text("toolCallId") == event.text("toolCallId")
         }
-        Stream::Lifecycle | Stream::Approval | Stream::Block => false,
+        Stream::Lifecycle | Stream::Approval | Stream::Block | Stream::Compaction => false,
     };
     let Some(at) = unstored.iter().rposition(is_piece) else {
         unstored.push(event.clone());

@@ -45,6 +45,8 @@ pub(crate) struct Step {
     pub awaits: Vec<String>,
     /// Changes of other runs.
     pub others: Vec<RunChange>,
+    /// The first entry that a model is sent from now on.
+    pub context_from: Option<u32>,
     pub release: bool,
     pub synced: bool,
 }
@@ -66,6 +68,11 @@ impl Lane {
         entry(&self.run, kind, body, self.store.now())
     }
 
+    /// Returns the time.
+    pub(crate) fn now(&self) -> pincer_store::Millis {
+        self.store.now()
+    }
+
     /// Returns a note that no model is sent.
     pub(crate) fn note(&self, kind: &str, data: &Value) -> NewEntry {
         note(&self.run, kind, data, self.store.now())
@@ -76,7 +83,19 @@ impl Lane {
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
-        let Step { mut entries, happenings, totals, state, detail, result, awaits, others, release, synced } = step;
+        let Step {
+            mut entries,
+            happenings,
+            totals,
+            state,
+            detail,
+            result,
+            awaits,
+            others,
+            context_from,
+            release,
+            synced,
+        } = step;
         let prepared = self.feed.prepare(happenings, now);
         if let Some(first) = entries.first_mut() {
             first.events = Some(Arc::clone(&prepared.stored));
@@ -92,7 +111,16 @@ impl Lane {
         // The idle time of a session begins with the last message that joined, or with the end of a run.
         let interacted_at = (release || !others.is_empty()).then_some(now);
         let runs = others.into_iter().chain([change]).collect();
-        let commit = SessionCommit { entries, totals, runs, release, interacted_at, now, ..SessionCommit::default() };
+        let commit = SessionCommit {
+            entries,
+            context_from,
+            totals,
+            runs,
+            release,
+            interacted_at,
+            now,
+            ..SessionCommit::default()
+        };
         let safety = if synced { Safety::Power } else { Safety::Process };
         let mut pause = FIRST_PAUSE;
         loop {

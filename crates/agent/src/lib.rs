@@ -11,6 +11,7 @@ mod calls;
 mod claimed;
 mod client;
 mod command;
+mod compaction;
 mod cron;
 mod detail;
 mod driver;

@@ -116,7 +116,8 @@ impl Agent {
                 "A new conversation begins.".into()
             }
             Command::Status => crate::status::text(&self.0, user, key, session.as_ref(), request).await?,
-            Command::Steer => return Ok(None),
+            // The message itself is what obeys.
+            Command::Steer | Command::Compact => return Ok(None),
             change => {
                 let mut settings =
                     session.as_ref().map(|session| SessionSettings::parse(&session.settings)).unwrap_or_default();

@@ -1,17 +1,19 @@
 //! Works on a run that this process has claimed: reads what is stored of it, finds its model and tools, and lets it go on.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use pincer_model::{Level, Plan};
 use pincer_runtime::{Audience, Principal, Scope, ScopeRequest};
-use pincer_sessions::{Custom, Message as Stored, NestedCall, Role};
+use pincer_sessions::{Compaction, Custom, CustomMessage, Message as Stored, NestedCall, Role};
 use pincer_store::{AgentRun, AgentRunState, Clock, Entry, EntryKind, EntryPage, Session, Sessions, StoreError};
 use serde_json::json;
 
 use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
 use crate::client;
+use crate::compaction::settings::Settings;
+use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END};
 use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
@@ -21,8 +23,8 @@ use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::prompt;
-use crate::replies::{Said, Telling, failed_with, said_in, summary};
-use crate::request::Request;
+use crate::replies::{Said, Telling, ToolFailure, failed_with, said_in, summary};
+use crate::request::{Request, Verbose};
 use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
 use crate::surface::Surface;
 use crate::transcript::Transcript;
@@ -101,7 +103,11 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
             let Prepared { scope, surface, mut plan, thinking, system } = *prepared;
             // One beyond what a clock can tell is none.
             plan.deadline = Instant::now().checked_add(left);
-            Turn { claimed, scope, surface, plan, thinking, system }.work().await
+            let agent_id = claimed.request.agent.as_deref().or(session.agent.as_deref());
+            let compaction = Settings::of(claimed.agent.runtime.config(), agent_id);
+            plan.keeps_model_on_overflow = compaction.is_enabled;
+            let around = OnceLock::new();
+            Turn { claimed, scope, surface, plan, thinking, system, compaction, around }.work().await
         }
         Some(Err(error)) => give_up(&claimed, &error).await,
     }
@@ -134,23 +140,14 @@ async fn failed(run: &AgentRun, request: &Request, lane: &Lane, error: &AgentErr
 async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: bool) -> Result<TurnState, AgentError> {
     let entries = agent.store.context(&session.id).await?;
     let transcript = Transcript::read(&entries).map_err(AgentError::Command)?;
+    // A compaction within the run has cut off what it said before.
+    let is_cut = run.first_entry.zip(entries.first()).is_some_and(|(first, entry)| first < entry.position);
+    let all = if is_cut { own_entries(agent, run, session).await? } else { entries };
     let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
     let telling = telling(agent, run, session);
-    let (mut said, mut failure) = (Vec::new(), None);
-    for entry in entries.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Message) {
-        let Ok(message) = Stored::parse(&entry.body) else { continue };
-        match message.role {
-            Role::Assistant => said.extend(said_in(&message)),
-            Role::ToolResult => {
-                let tool = message.tool_name.clone().unwrap_or_default();
-                said.extend(summary(telling.verbose, &tool, &message).map(Said::Tool));
-                failure = failed_with(&tool, &message);
-            }
-            Role::User | Role::Other => {}
-        }
-    }
+    let (said, failure) = said(&all, run, telling.verbose);
     let has_gone_on = is_recovered || run.detail.is_some();
-    let beginning = entries.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Custom).find_map(|entry| {
+    let beginning = all.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Custom).find_map(|entry| {
         let note: Custom = serde_json::from_str(&entry.body).ok()?;
         (note.custom_type == hooks::NOTE).then(|| note.data?.to().ok()).flatten()
     });
@@ -176,7 +173,10 @@ enum Begun {
 
 /// Asks the hooks about the beginning of a run, and prepares it.
 async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError> {
-    let is_first = claimed.state().detail.spent.model_calls == 0 && claimed.state().said.is_empty();
+    let is_first = claimed.state().detail.spent.model_calls == 0
+        && claimed.state().said.is_empty()
+        // There is no turn of the user to have a say in.
+        && claimed.request.compact.is_none();
     let known = claimed.state().beginning.take();
     if is_first
         && known.is_none()
@@ -286,10 +286,52 @@ async fn prepared(claimed: &Claimed, session: &Session, beginning: &Beginning) -
     Ok(Prepared { scope, surface, plan, thinking, system })
 }
 
+/// Returns what a run has said that is part of its answer, but for what it said silently, and its last call if that failed.
+fn said(entries: &[Entry], run: &AgentRun, verbose: Verbose) -> (Vec<Said>, Option<ToolFailure>) {
+    let (mut said, mut failure, mut is_silent) = (Vec::new(), None, false);
+    for entry in entries {
+        let is_own = entry.run.as_ref() == Some(&run.id);
+        match entry.kind {
+            EntryKind::CustomMessage => {
+                let told = serde_json::from_str::<CustomMessage>(&entry.body).ok();
+                match told.map(|told| told.custom_type).as_deref() {
+                    Some(FLUSH) => is_silent = true,
+                    Some(FLUSH_END) => is_silent = false,
+                    _ => {}
+                }
+            }
+            EntryKind::Compaction if is_own => {
+                let compaction = serde_json::from_str::<Compaction>(&entry.body).ok();
+                let details = compaction.map(|compaction| CompactionDetails::parse(compaction.details.as_ref()));
+                said.extend(details.and_then(|details| details.notice()).map(Said::Text));
+            }
+            EntryKind::Message => {
+                let Ok(message) = Stored::parse(&entry.body) else { continue };
+                is_silent &= message.role != Role::User;
+                match message.role {
+                    Role::Assistant if is_own && !is_silent => said.extend(said_in(&message)),
+                    Role::ToolResult if is_own => {
+                        let tool = message.tool_name.clone().unwrap_or_default();
+                        said.extend(summary(verbose, &tool, &message).map(Said::Tool));
+                        failure = failed_with(&tool, &message);
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    (said, failure)
+}
+
+async fn own_entries(agent: &Inner, run: &AgentRun, session: &Session) -> Result<Vec<Entry>, StoreError> {
+    let after = run.first_entry.unwrap_or(1).saturating_sub(1);
+    agent.store.entries(&session.id, EntryPage { after, limit: u32::MAX }).await
+}
+
 /// Returns the nested calls of a run that the transcript has.
 async fn nested(agent: &Inner, run: &AgentRun, session: &Session) -> Result<HashSet<(String, u32)>, StoreError> {
-    let after = run.first_entry.unwrap_or(1).saturating_sub(1);
-    let entries = agent.store.entries(&session.id, EntryPage { after, limit: u32::MAX }).await?;
+    let entries = own_entries(agent, run, session).await?;
     let nested = entries.iter().filter(|entry| entry.kind == EntryKind::NestedCall).filter_map(|entry| {
         let call: NestedCall = serde_json::from_str(&entry.body).ok()?;
         Some((call.program, call.seq))

@@ -91,17 +91,27 @@ impl Pieces {
     }
 }
 
+/// Whether a reply is told while it comes.
+pub(crate) enum Voice {
+    Aloud(Shown),
+    Silent,
+}
+
 /// Asks the model for a reply.
 pub(crate) async fn ask(
     models: &Models,
     plan: Plan,
     request: Request,
     lane: &Lane,
-    how: Shown,
+    voice: Voice,
     stop: &CancellationToken,
 ) -> Asked {
     let mut replying = models.ask(plan, request);
     let (mut text, mut thoughts) = (Pieces::new(Stream::Assistant), Pieces::new(Stream::Thinking));
+    let (is_silent, how) = match voice {
+        Voice::Aloud(how) => (false, how),
+        Voice::Silent => (true, Shown { blocks: None, thinking: false }),
+    };
     let mut blocks = BlockTeller::new(how.blocks);
     loop {
         let is_due = text.is_due() || thoughts.is_due();
@@ -123,6 +133,7 @@ pub(crate) async fn ask(
             }
         };
         match event {
+            Some(Ok(Event::Text(_) | Event::Refusal(_) | Event::Thinking(_))) if is_silent => {}
             Some(Ok(Event::Text(piece) | Event::Refusal(piece))) => {
                 thoughts.tell(lane);
                 text.add(&piece, lane);

@@ -71,6 +71,9 @@ pub struct Request {
     /// The job that it comes from, if the schedule sends it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<CronOrigin>,
+    /// If present, the message asks for nothing but a compaction, with these instructions for the summary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compact: Option<String>,
     /// Its priority among the runs of all sessions.
     #[serde(skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
@@ -226,9 +229,10 @@ impl Request {
             (request.sender.clone(), request.channel.clone(), request.agent.clone(), request.disable_tools)
         };
         let same = |own: &Option<String>, theirs: &Option<String>| theirs.is_none() || own == theirs;
-        rights(self) == rights(other)
-            && self.cron.is_none()
-            && other.cron.is_none()
+        let is_plain = |request: &Self| request.compact.is_none() && request.cron.is_none();
+        is_plain(self)
+            && is_plain(other)
+            && rights(self) == rights(other)
             && same(&self.model, &other.model)
             && (other.client_tools.is_empty() || other.client_tools == self.client_tools)
     }
@@ -257,6 +261,7 @@ mod tests {
             Request { agent: Some("writer".into()), ..plain.clone() },
             Request { model: Some("c/d".into()), ..plain.clone() },
             Request { disable_tools: true, ..plain.clone() },
+            Request { compact: Some(String::new()), ..plain.clone() },
             Request { client_tools: vec![tool], ..plain },
         ] {
             assert!(!joins(other.clone()), "{other:?}");

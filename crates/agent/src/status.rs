@@ -31,11 +31,15 @@ pub(crate) async fn text(
     let thinking = settings.thinking.unwrap_or_else(|| agent.models.thinking(agent_id));
     let totals = session.totals;
     Ok(format!(
-        "Session {key}: {stands}, {queued} queued. Model {}, thinking {}. {} entries, {} runs; tokens {} in, {} out, {} from the cache.",
+        "Session {key}: {stands}, {queued} queued. Model {}, thinking {}. {} entries, {} runs, {}; tokens {} in, {} out, {} from the cache.",
         model.as_deref().unwrap_or("not set"),
         thinking.name(),
         session.entries,
         totals.runs,
+        match totals.compactions {
+            1 => "1 compaction".to_owned(),
+            count => format!("{count} compactions"),
+        },
         totals.input,
         totals.output,
         totals.cache_read,

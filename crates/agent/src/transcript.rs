@@ -4,9 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use pincer_model::{Assistant, Content, Message, ToolCall, ToolResult};
 use pincer_sessions::{Block, BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
-use pincer_store::{Entry, EntryKind};
+use pincer_store::{AgentRunId, Entry, EntryKind};
 
-use crate::fitting::Size;
+use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END, estimate};
+use crate::fitting::{Size, fitted};
 use crate::hooks::{AFTER_USER, BEFORE_USER};
 use crate::record::{Read, read};
 
@@ -22,6 +23,27 @@ const BRANCH_SUMMARY: &str =
 #[derive(Default)]
 pub(crate) struct Transcript {
     items: Vec<Item>,
+    /// The estimated tokens of all items.
+    estimated: u64,
+    /// The tokens that the provider counted up to its last reply, and the estimate at that point.
+    counted: Option<(u64, u64)>,
+    /// The newest compaction: its position, and its run.
+    compacted: Option<(u32, Option<AgentRunId>)>,
+    /// The most bytes of a result, while the entries that a compaction has kept are read.
+    most_result: Option<usize>,
+    flush: Flush,
+}
+
+/// The silent turn in which the model writes notes, since the newest compaction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Flush {
+    /// There was none.
+    #[default]
+    Due,
+    /// It is under way, and has so many replies.
+    UnderWay(u32),
+    /// It is over.
+    Over,
 }
 
 enum Item {
@@ -63,19 +85,33 @@ pub(crate) const MOST_CALLS: u32 = 1 << 10;
 impl Transcript {
     /// Reads the entries of a branch.
     pub(crate) fn read(entries: &[Entry]) -> Result<Self, String> {
+        let start = entries.iter().rposition(|entry| entry.kind == EntryKind::Reset).map_or(0, |at| at + 1);
+        let entries = &entries[start..];
         let mut transcript = Self::default();
-        if let Some(entry) = entries.iter().rfind(|entry| entry.kind == EntryKind::Compaction) {
+        let newest = entries.iter().rposition(|entry| entry.kind == EntryKind::Compaction);
+        if let Some(newest) = newest {
+            let entry = &entries[newest];
             let compaction: Compaction = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
-            transcript.items.push(Item::User(vec![Content::Text(format!("{SUMMARY}\n\n{}", compaction.summary))]));
+            if !compaction.summary.trim().is_empty() {
+                transcript.push_text(format!("{SUMMARY}\n\n{}", compaction.summary));
+            }
+            transcript.most_result = CompactionDetails::parse(compaction.details.as_ref()).most_result_bytes;
+            for entry in &entries[..newest] {
+                transcript.add(entry)?;
+            }
+            // What a provider counted before is the size of what was cut off too.
+            transcript.counted = None;
+            (transcript.most_result, transcript.flush) = (None, Flush::Due);
+            transcript.compacted = Some((entry.position, entry.run.clone()));
         }
-        for entry in entries {
+        for entry in &entries[newest.map_or(0, |newest| newest + 1)..] {
             transcript.add(entry)?;
         }
         Ok(transcript)
     }
 
     /// Adds an entry at its end.
-    pub(crate) fn add(&mut self, entry: &Entry) -> Result<(), String> {
+    fn add(&mut self, entry: &Entry) -> Result<(), String> {
         match entry.kind {
             EntryKind::Message => {
                 let message = Stored::parse(&entry.body).map_err(|error| damaged(entry, &error))?;
@@ -89,13 +125,14 @@ impl Transcript {
                     return Ok(());
                 }
                 // Like the message of a user: one without a text or a picture is nothing that a model could read.
-                self.push(entry.position, Stored { role: Role::User, content: message.content, ..Stored::default() });
+                let told = Stored { role: Role::User, content: message.content, ..Stored::default() };
+                self.insert(entry.position, told);
+                self.told(&message.custom_type);
             }
             EntryKind::BranchSummary => {
                 let left: BranchSummary = serde_json::from_str(&entry.body).map_err(|error| damaged(entry, &error))?;
                 self.push_text(format!("{BRANCH_SUMMARY}\n\n{}", left.summary));
             }
-            EntryKind::Reset => self.items.clear(),
             _ => {}
         }
         Ok(())
@@ -103,22 +140,44 @@ impl Transcript {
 
     /// Adds a message at its end.
     pub(crate) fn push(&mut self, position: u32, message: Stored) {
+        self.flush = match (self.flush, message.role) {
+            // The user speaks: an answer to that is not withheld.
+            (Flush::UnderWay(_), Role::User) => Flush::Over,
+            (Flush::UnderWay(replies), Role::Assistant) => Flush::UnderWay(replies + 1),
+            (flush, _) => flush,
+        };
+        self.insert(position, message);
+    }
+
+    fn insert(&mut self, position: u32, message: Stored) {
+        let counted = message.usage.map(|usage| usage.total_tokens).filter(|tokens| *tokens > 0);
         match read(message) {
-            Read::Message(Message::User(content)) => self.items.push(Item::User(content)),
-            Read::Message(Message::Assistant(message)) => self.items.push(Item::Reply { position, message }),
-            Read::Result(result) => self.items.push(Item::Result(result)),
+            Read::Message(Message::User(content)) => self.push_user(content),
+            Read::Message(Message::Assistant(message)) => {
+                self.estimated += estimate::reply(&message.parts);
+                self.counted = counted.map(|counted| (counted, self.estimated)).or(self.counted);
+                self.items.push(Item::Reply { position, message });
+            }
+            Read::Result(mut result) => {
+                if let Some(texts) = self.most_result {
+                    result.content = fitted(result.content, Size { texts, pictures: usize::MAX });
+                }
+                self.estimated += estimate::result(&result);
+                self.items.push(Item::Result(result));
+            }
             Read::Message(Message::Results(_)) | Read::Nothing => {}
         }
     }
 
-    /// Adds a text of the user, or in the user's place, at its end.
-    pub(crate) fn push_text(&mut self, text: String) {
-        self.items.push(Item::User(vec![Content::Text(text)]));
+    fn push_user(&mut self, content: Vec<Content>) {
+        self.estimated += estimate::content(&content);
+        self.items.push(Item::User(content));
     }
 
     /// Adds what hooks say to the last turn of the user: before what the user said, or after it.
     pub(crate) fn add_context(&mut self, kind: &str, content: Vec<Block>) {
-        let texts = content.into_iter().filter_map(|block| block.text.map(Content::Text));
+        let texts: Vec<Content> = content.into_iter().filter_map(|block| block.text.map(Content::Text)).collect();
+        self.estimated += estimate::content(&texts);
         let turn = self.items.iter_mut().rev().find_map(|item| match item {
             Item::User(content) => Some(content),
             _ => None,
@@ -126,12 +185,45 @@ impl Transcript {
         match (turn, kind == BEFORE_USER) {
             (Some(turn), true) => turn.splice(..0, texts).for_each(drop),
             (Some(turn), false) => turn.extend(texts),
-            (None, _) => self.items.push(Item::User(texts.collect())),
+            (None, _) => self.items.push(Item::User(texts)),
         }
     }
 
-    /// Returns the next step.
-    pub(crate) fn next(&self) -> Step {
+    /// Notes that a text of this kind was added in the user's place.
+    pub(crate) fn told(&mut self, kind: &str) {
+        match kind {
+            FLUSH => self.flush = Flush::UnderWay(0),
+            FLUSH_END => self.flush = Flush::Over,
+            _ => {}
+        }
+    }
+
+    /// Returns how the silent turn in which the model writes notes stands.
+    pub(crate) fn flush(&self) -> Flush {
+        self.flush
+    }
+
+    /// Returns the tokens of a request with this conversation: what the provider counted last, and an estimate of what came since.
+    /// `around` is the estimate of instructions and tools, for a conversation that no provider has counted.
+    pub(crate) fn tokens(&self, around: u64) -> u64 {
+        match self.counted {
+            Some((counted, at)) => counted + self.estimated.saturating_sub(at),
+            None => self.estimated + around,
+        }
+    }
+
+    /// Returns the estimated tokens of the conversation.
+    pub(crate) fn estimated(&self) -> u64 {
+        self.estimated
+    }
+
+    /// Adds a text of the user, or in the user's place, at its end.
+    pub(crate) fn push_text(&mut self, text: String) {
+        self.push_user(vec![Content::Text(text)]);
+    }
+
+    /// Returns the next step of a run.
+    pub(crate) fn next(&self, run: &AgentRunId) -> Step {
         let last = self.items.iter().enumerate().rev().find_map(|(at, item)| match item {
             Item::Reply { position, message } => Some((at, *position, message)),
             _ => None,
@@ -140,7 +232,7 @@ impl Transcript {
         let after = &self.items[at + 1..];
         let settled: HashSet<&str> = results(after).map(|result| result.call.as_str()).collect();
         let asked_since = after.iter().any(|item| matches!(item, Item::User(_)));
-        let open = self.named(at, position, message);
+        let open = self.named(at, position, message, run);
         let has_calls = !open.is_empty();
         let calls: Vec<OpenCall> = open.into_iter().filter(|open| !settled.contains(open.call.id.as_str())).collect();
         match () {
@@ -150,8 +242,13 @@ impl Transcript {
         }
     }
 
-    /// Returns the calls of a reply, each with a name that no call before it has.
-    fn named(&self, at: usize, position: u32, message: &Assistant) -> Vec<OpenCall> {
+    /// Returns the calls of a reply, each with a name that no call of the run before it has.
+    fn named(&self, at: usize, position: u32, message: &Assistant, run: &AgentRunId) -> Vec<OpenCall> {
+        // A compaction within the run has cut off calls of it, whose ids are not known here.
+        let may_be_taken = self
+            .compacted
+            .as_ref()
+            .is_some_and(|(compacted_at, compacted_in)| position > *compacted_at && compacted_in.as_ref() == Some(run));
         let mut before: HashSet<&str> = self.items[..at]
             .iter()
             .filter_map(|item| match item {
@@ -162,7 +259,7 @@ impl Transcript {
             .collect();
         let calls = message.calls().zip(0..).map(|(call, index)| {
             let is_new = before.insert(&call.id);
-            let id = if is_new { call.id.clone() } else { format!("{}~{position}.{index}", call.id) };
+            let id = if is_new && !may_be_taken { call.id.clone() } else { format!("{}~{position}.{index}", call.id) };
             OpenCall { call: call.clone(), index, id }
         });
         calls.collect()
@@ -286,7 +383,7 @@ mod tests {
     }
 
     fn step(transcript: &Transcript) -> String {
-        match transcript.next() {
+        match transcript.next(&"r".into()) {
             Step::Ask => "ask".into(),
             Step::End => "end".into(),
             Step::Calls(open) => {

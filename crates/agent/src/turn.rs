@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 use pincer_hooks::events::{BeforeAgentFinalize, Finalize};
 use pincer_model::{
@@ -16,13 +17,15 @@ use pincer_store::{AgentRun, AgentRunState, AgentRuns, Clock, EntryKind, NewEntr
 use serde_json::json;
 
 use crate::claimed::{Claimed, Left, StopReason};
+use crate::compaction::Room;
+use crate::compaction::settings::Settings;
 use crate::driver::{left_out_body, left_out_text};
 use crate::error::AgentError;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
 use crate::record;
 use crate::replies::{Said, said_in};
-use crate::reply::{Asked, Shown, ask, pause, void};
+use crate::reply::{Asked, Shown, Voice, ask, pause, void};
 use crate::request::{QueueMode, Reasoning, Request};
 use crate::settings::blocks;
 use crate::surface::Surface;
@@ -39,6 +42,9 @@ pub(crate) struct Turn {
     pub plan: Plan,
     pub thinking: Level,
     pub system: Vec<String>,
+    pub compaction: Settings,
+    /// The estimated tokens of the instructions and the tools, once they are asked for.
+    pub around: OnceLock<u64>,
 }
 
 impl Deref for Turn {
@@ -79,10 +85,18 @@ impl Turn {
             if self.stop.token.is_cancelled() {
                 return self.stopped(None).await;
             }
-            let next = self.state().transcript.next();
+            if let Some(instructions) = &self.request.compact {
+                return Box::pin(self.compact_as_asked(instructions)).await;
+            }
+            let next = self.state().transcript.next(&self.run.id);
             match next {
                 transcript::Step::Ask => {
                     self.take_steered(None).await?;
+                    match Box::pin(self.make_room()).await? {
+                        Room::Made => {}
+                        Room::Changed => continue,
+                        Room::Ended => return Ok(Left::Ended),
+                    }
                     match Box::pin(self.ask()).await? {
                         Next::GoOn => {}
                         Next::Ended => return Ok(Left::Ended),
@@ -118,8 +132,13 @@ impl Turn {
     /// Asks the model, and stores its reply. A reply without calls ends the run.
     async fn ask(&self) -> Result<Next, Lost> {
         let messages = self.state().transcript.messages();
+        let (voice, plan, system) = match self.is_flushing() {
+            true => (Voice::Silent, self.flush_plan(), self.flush_system()),
+            false => (Voice::Aloud(self.shown()), self.plan.clone(), self.system.clone()),
+        };
         let request = ModelRequest {
-            system: self.system.clone(),
+            system,
+            max_tokens: self.most_reply(),
             cache: Cache {
                 after_system: true,
                 after_messages: messages.len().checked_sub(1).into_iter().collect(),
@@ -136,9 +155,7 @@ impl Turn {
         let models = self.agent.models.models();
         let (provider, model) = self.target();
         self.hooks.tell_input(&self.agent, &self.request.message, (&provider, &model), &request);
-        let blocks = blocks(self.agent.runtime.config(), self.request.agent.as_deref());
-        let shown = Shown { blocks, thinking: self.state().telling.reasoning != Reasoning::Off };
-        match ask(models, self.plan.clone(), request, &self.lane, shown, &self.stop.token).await {
+        match ask(models, plan, request, &self.lane, voice, &self.stop.token).await {
             Asked::Reply(reply) => self.take_reply(*reply).await,
             Asked::Failed(error) if error.kind == ErrorKind::Deadline => {
                 self.stop.stop(StopReason::TimedOut);
@@ -152,9 +169,22 @@ impl Turn {
         }
     }
 
+    /// Returns how much of a reply is told while it comes in.
+    fn shown(&self) -> Shown {
+        let blocks = blocks(self.agent.runtime.config(), self.request.agent.as_deref());
+        Shown { blocks, thinking: self.state().telling.reasoning != Reasoning::Off }
+    }
+
     /// Deals with a request that failed. A reply that broke after a part of it was told is voided, and the model is asked again: nothing
     /// of it is stored, so none of its calls was made.
     async fn take_failure(&self, error: &ModelError) -> Result<Next, Lost> {
+        if matches!(error.kind, ErrorKind::ContextOverflow { .. }) && self.compaction.is_enabled {
+            return self.overflowed(error).await;
+        }
+        if self.is_flushing() {
+            tracing::info!(run = %self.run.id, "the notes before a compaction were not written: {error}");
+            return self.end_flush(None, Totals::default()).await.map(|()| Next::GoOn);
+        }
         let count = {
             let mut state = self.state();
             state.empty += 1;
@@ -181,6 +211,10 @@ impl Turn {
         Ok(Next::GoOn)
     }
 
+    async fn overflowed(&self, error: &ModelError) -> Result<Next, Lost> {
+        Ok(if Box::pin(self.take_overflow(error)).await? { Next::GoOn } else { Next::Ended })
+    }
+
     async fn take_reply(&self, mut reply: Reply) -> Result<Next, Lost> {
         renamed(&mut reply);
         let calls = reply.message.calls().count();
@@ -188,6 +222,13 @@ impl Turn {
         let refusal = refusal(&reply);
         let is_empty = calls == 0 && text.trim().is_empty() && refusal.is_none() && reply.stop != ReplyStop::Pause;
         let (usage, now) = (reply.usage, self.lane.store.now());
+        let is_silent = self.is_flushing();
+        let says_nothing = is_empty || calls == 0 && !reply.cut_calls.is_empty();
+        if reply.stop == ReplyStop::Window && says_nothing && self.compaction.is_enabled {
+            let what = "the reply was cut off because the model's window is full";
+            let kind = ErrorKind::ContextOverflow { used: None, limit: None };
+            return self.overflowed(&ModelError { has_shown: true, ..ModelError::new(kind, what) }).await;
+        }
         {
             let mut state = self.state();
             let spent = &mut state.detail.spent;
@@ -198,11 +239,12 @@ impl Turn {
             add(&mut spent.output, usage.output);
             add(&mut spent.cache_read, usage.cache_read);
             add(&mut spent.cache_write, usage.cache_write);
+            state.detail.guard.overflows = 0;
             state.stop_reason = Some(record::stop(&reply.stop).to_owned());
             if let Some(origin) = &reply.message.origin {
                 state.model = Some(format!("{}/{}", origin.provider, origin.model));
             }
-            state.empty = if is_empty || !reply.cut_calls.is_empty() && calls == 0 { state.empty + 1 } else { 0 };
+            state.empty = if says_nothing && !is_silent { state.empty + 1 } else { 0 };
         }
         let added = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
         let totals = Totals {
@@ -212,15 +254,23 @@ impl Turn {
             cache_write: added(usage.cache_write),
             ..Totals::default()
         };
-        if is_empty || calls == 0 && !reply.cut_calls.is_empty() {
-            return self.take_nothing(&reply, totals).await;
+        if says_nothing {
+            return match is_silent {
+                true => self.end_flush(None, totals).await.map(|()| Next::GoOn),
+                false => self.take_nothing(&reply, totals).await,
+            };
         }
         let stored = record::assistant(&reply, now);
         let (provider, model) = self.target();
         self.hooks.tell_output(&self.agent, (&provider, &model), &reply, &stored);
         let stored = self.hooks.written(stored).await;
-        self.state().said.extend(said_in(&stored));
+        if !is_silent {
+            self.state().said.extend(said_in(&stored));
+        }
         let entry = self.lane.entry(EntryKind::Message, stored.to_body());
+        if calls == 0 && reply.stop != ReplyStop::Pause && is_silent {
+            return self.end_flush(Some((entry, stored)), totals).await.map(|()| Next::GoOn);
+        }
         if calls == 0 && reply.stop != ReplyStop::Pause {
             if self.take_steered(Some((entry.clone(), totals, stored.clone()))).await? {
                 return Ok(Next::GoOn);

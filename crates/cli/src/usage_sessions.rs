@@ -105,6 +105,21 @@ Examples:
         #[arg(long, value_name = "ENTRY")]
         at: Option<String>,
     },
+    /// Replace the older part of a conversation by a summary, so that the model is sent less
+    #[command(after_help = "\
+Examples:
+  pincer sessions compact main
+  pincer sessions compact main --instructions 'keep all file names'
+
+The model of the session writes the summary. Nothing is deleted: `show` shows all, and `fork --at` forks it anywhere. Runs that were
+accepted before come first. A session that waits for an answer is not compacted.")]
+    Compact {
+        /// The key of the session
+        key: String,
+        /// What the summary is to look at
+        #[arg(long, value_name = "TEXT")]
+        instructions: Option<String>,
+    },
     /// Begin anew under the same key; the session before stays readable by its id
     #[command(after_help = "\
 Examples:

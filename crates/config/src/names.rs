@@ -183,6 +183,14 @@ fn providers(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
                 wrong(&format!("agents.{id}.model: `{model}` is not a model: write `provider/model`"));
             }
         }
+        let summary = ("compaction.model", &agent.compaction.model);
+        for (key, model) in [summary, ("compaction.memoryFlush.model", &agent.compaction.memory_flush.model)] {
+            if let Some(model) = model
+                && model.split_once('/').is_none_or(|(provider, model)| provider.is_empty() || model.is_empty())
+            {
+                wrong(&format!("agents.{id}.{key}: `{model}` is not a model: write `provider/model`"));
+            }
+        }
         if id == Config::DEFAULTS && agent.tools != crate::keys::AgentTools::default() {
             wrong(&format!("agents.{id}.tools: rights of all agents stand in `tools`, not here"));
         }

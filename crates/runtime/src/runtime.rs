@@ -28,7 +28,7 @@ use crate::notice::{Notice, Observer};
 use crate::options::{EngineStart, RuntimeOptions, Trail};
 use crate::scope::{Scope, ScopeRequest, Views};
 use crate::state::{fold, open_store};
-use crate::workspace::moved_workspace;
+use crate::workspace::{moved_workspace, workspace};
 
 /// A working system: store, door, tools, plugins, MCP servers, engine and code mode, for any number of principals and sessions.
 /// It must be opened in a tokio runtime, and ended with [`Runtime::shutdown`].
@@ -294,6 +294,12 @@ impl Runtime {
     /// Returns the config.
     pub fn config(&self) -> &Config {
         &self.loaded.parsed.config
+    }
+
+    /// Returns whether files can be written to the workspace, as far as its permissions say.
+    pub fn may_write_workspace(&self) -> bool {
+        let found = std::fs::metadata(workspace(&self.loaded));
+        found.is_ok_and(|found| found.is_dir() && !found.permissions().readonly())
     }
 
     /// Returns a sentence for a person who may expect another workspace.

@@ -142,6 +142,9 @@ pub struct Compaction {
     /// The size of what was sent before.
     #[serde(default)]
     pub tokens_before: u64,
+    /// Facts about it that only its writer understands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Json>,
 }
 
 /// The body of a message that the system adds to what a model is sent.

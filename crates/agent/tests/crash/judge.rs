@@ -54,6 +54,11 @@ pub(crate) fn check(scene: &Scene, place: &Place, case: &str) {
     let users = messages.iter().filter(|message| message.role == pincer_sessions::Role::User).count();
     assert_eq!(users, 1, "{case}");
 
+    // A compaction is stored as a whole or not at all.
+    let compactions = entries.iter().filter(|entry| entry.kind == EntryKind::Compaction).count();
+    assert_eq!(session.totals.compactions, compactions as i64, "{case}");
+    assert_eq!(compactions, scene.compactions, "{case}");
+
     // Nothing is left open.
     let run = store.agent_run_with_key(USER, &KEY.into(), "the-one").wait().expect("read").expect("a run");
     assert_eq!((run.state, session.active, session.owner), (AgentRunState::Done, None, None), "{case}");

@@ -34,10 +34,11 @@ impl Place {
         let directory = tempfile::tempdir().expect("a directory");
         let server = Arc::new(Server::start(Script::parse(&(scene.script)()).expect("a script")).expect("a server"));
         let config = format!(
-            "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{}/v1', apiKey: 'k' }} }} }}, \
-             agents: {{ defaults: {{ model: 'scripted/scripted' }} }}, {} }}",
+            "{{ workspace: {:?}, models: {{ providers: {{ scripted: {{ baseUrl: '{}/v1', apiKey: 'k', \
+             models: [{{ id: 'narrow', contextWindow: 6000 }}] }} }} }}, {} {} }}",
             directory.path().display().to_string(),
             server.url(),
+            if scene.config.contains("agents:") { "" } else { "agents: { defaults: { model: 'scripted/scripted' } }," },
             scene.config
         );
         Self { directory, server, config }

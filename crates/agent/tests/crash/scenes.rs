@@ -13,10 +13,20 @@ pub(crate) struct Scene {
     pub most_commits: u64,
     /// The most rows that are in the store afterwards. Nothing of a plain run is deleted, so that is what was inserted.
     pub most_rows: u64,
+    /// The compactions on the way.
+    pub compactions: usize,
 }
 
-pub(crate) const SCENES: [Scene; 7] = [
-    Scene { name: "ten calls in one reply", config: "", script: at_once, effects: 10, most_commits: 15, most_rows: 30 },
+pub(crate) const SCENES: [Scene; 8] = [
+    Scene {
+        name: "ten calls in one reply",
+        config: "",
+        script: at_once,
+        effects: 10,
+        most_commits: 15,
+        most_rows: 30,
+        compactions: 0,
+    },
     Scene {
         name: "ten calls one after the other",
         config: "",
@@ -24,6 +34,7 @@ pub(crate) const SCENES: [Scene; 7] = [
         effects: 10,
         most_commits: 24,
         most_rows: 30,
+        compactions: 0,
     },
     // Its run and its end are two, and each call has a checkpoint, a note that it is made, and its outcome.
     Scene {
@@ -33,8 +44,17 @@ pub(crate) const SCENES: [Scene; 7] = [
         effects: 10,
         most_commits: 40,
         most_rows: 40,
+        compactions: 0,
     },
-    Scene { name: "a question", config: ASKING, script: question, effects: 2, most_commits: 20, most_rows: 30 },
+    Scene {
+        name: "a question",
+        config: ASKING,
+        script: question,
+        effects: 2,
+        most_commits: 20,
+        most_rows: 30,
+        compactions: 0,
+    },
     Scene {
         name: "a question in a program",
         config: ASKING_IN_PROGRAM,
@@ -42,8 +62,17 @@ pub(crate) const SCENES: [Scene; 7] = [
         effects: 2,
         most_commits: 30,
         most_rows: 30,
+        compactions: 0,
     },
-    Scene { name: "a call of the sender", config: "", script: sender, effects: 1, most_commits: 20, most_rows: 30 },
+    Scene {
+        name: "a call of the sender",
+        config: "",
+        script: sender,
+        effects: 1,
+        most_commits: 20,
+        most_rows: 30,
+        compactions: 0,
+    },
     Scene {
         name: "a call of the sender in a program",
         config: CODE_MODE,
@@ -51,8 +80,21 @@ pub(crate) const SCENES: [Scene; 7] = [
         effects: 2,
         most_commits: 30,
         most_rows: 30,
+        compactions: 0,
+    },
+    // Each compaction is one commit: the provider counts so many tokens that each call is followed by one.
+    Scene {
+        name: "three compactions",
+        config: NARROW,
+        script: compactions,
+        effects: 3,
+        most_commits: 14,
+        most_rows: 20,
+        compactions: 3,
     },
 ];
+
+const NARROW: &str = "agents: { defaults: { model: 'scripted/narrow', compaction: { keepRecentTokens: 20 } } }";
 
 const CODE_MODE: &str = "tools: { codeMode: true }";
 const ASKING: &str = "approvals: { rules: [{ match: 'plugin:test:ask', decision: 'ask' }] }";
@@ -104,6 +146,23 @@ fn question_in_program() -> String {
     conversation(&[exec(&format!(
         "{TELLING}await tell(tools.mark({{ n: 0 }}));\nawait tell(tools.ask({{ n: 1 }}));\nreturn 'ok'"
     ))])
+}
+
+/// The replies depend on what the request has, so that they are the same after a death.
+fn compactions() -> String {
+    let step = |number: u32| {
+        let call = format!("{{ call: {{ id: 'call-{number}', name: 'mark', arguments: {{ n: {number} }} }} }}");
+        format!("parts: [{call}], usage: {{ input: 5000, output: 10 }}")
+    };
+    let after = |number: u32, reply: String| format!("{{ expect: {{ contains: 'call-{number}' }}, {reply} }}");
+    let replies = [
+        "{ expect: { tools: [] }, parts: [{ text: 'Marks are made.' }] }".to_owned(),
+        after(2, "parts: [{ text: 'Done.' }]".to_owned()),
+        after(1, step(2)),
+        after(0, step(1)),
+        format!("{{ {} }}", step(0)),
+    ];
+    format!("{{ strict: true, order: 'matching', replies: [{}] }}", replies.join(", "))
 }
 
 fn sender() -> String {

@@ -1,6 +1,9 @@
 //! The agent loop on the real store, door and engine, with a scripted model on a real socket.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod compaction;
+mod compaction_flush;
+mod compaction_limits;
 mod cron;
 mod cron_tool;
 mod direct;

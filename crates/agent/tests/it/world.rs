@@ -19,6 +19,8 @@ use tokio::sync::Semaphore;
 
 pub(crate) const USER: &str = "me";
 pub(crate) const KEY: &str = "main";
+/// In a config: the built-in tools are there too.
+pub(crate) const FILES: &str = "/* with files */";
 
 /// What the tools of the test did.
 #[derive(Clone, Default)]
@@ -89,14 +91,16 @@ fn agent(
          {agents} {config} }}",
         directory.join("workspace").display().to_string(),
     );
+    // Tools that write files may change nothing in the state directory.
+    let state = &if config.contains(FILES) { directory.join("state") } else { directory.to_owned() };
     std::fs::create_dir_all(directory.join("workspace")).expect("a workspace");
     let parsed = pincer_config::parse(&text, &|_| None).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let loaded = Loaded { parsed, ..Loaded::default() };
-    let models = ModelSetup::new(&loaded, Some(directory));
+    let models = ModelSetup::new(&loaded, Some(state));
     let (effects, gate, begun) = (effects.clone(), Arc::clone(gate), Arc::clone(begun));
     let options = RuntimeOptions {
         engine: EngineStart::Given(engine().clone()),
-        built_in: if built_in { BuiltIn::Registered } else { BuiltIn::LeftOut },
+        built_in: if built_in || config.contains(FILES) { BuiltIn::Registered } else { BuiltIn::LeftOut },
         extend: Box::new(move |door| {
             let note = |name: &'static str, effects: &Effects| {
                 let effects = effects.clone();
@@ -150,7 +154,7 @@ fn agent(
                 .tool(entry("deaf", Flags::default()), Arc::new(deaf))?
                 .tool(entry("fail", Flags::default()), Arc::new(fail))
         }),
-        ..RuntimeOptions::new(loaded, directory)
+        ..RuntimeOptions::new(loaded, state)
     };
     Agent::new(Arc::new(Runtime::open(options).expect("a runtime")), models)
 }

@@ -34,6 +34,37 @@ fn exec(code: &str) -> String {
 }
 
 #[test]
+fn a_session_is_compacted_from_the_command_line() {
+    let replies = ["{ parts: [{ text: 'Fruit.' }] }", "{ parts: [{ text: 'Three.' }] }"];
+    let script = format!("{{ strict: true, replies: [{HELLO}, {AGAIN}, {}] }}", replies.join(", "));
+    let server = Server::start(Script::parse(&script).unwrap()).unwrap();
+    let home = home(&server, "");
+    for word in ["apple", "pear"] {
+        assert_eq!(home.run(&["agent", "-m", &format!("{word} {}", "word ".repeat(300))]).0, 0);
+    }
+    let (code, document) = home.json(&["sessions", "compact", "main", "--instructions", "keep names", "--json"]);
+    assert_eq!((code, &document["key"], &document["compacted"]), (0, &json!("main"), &json!(true)), "{document}");
+    assert!(server.requests()[2].text.contains("keep names"));
+    let (_, shown, _) = home.run(&["sessions", "show", "main"]);
+    assert!(shown.contains("apple") && shown.contains("compaction") && shown.contains("Fruit."), "{shown}");
+    assert_eq!(home.run(&["agent", "-m", "And now?"]).1, "Three.\n");
+    let last = server.requests()[3].text.clone();
+    assert!(last.contains("Fruit.") && !last.contains("apple"), "{last}");
+    let (code, _, error) = home.run(&["sessions", "compact", "nothing"]);
+    assert!(code == 2 && error.contains("nothing"), "{code} {error}");
+}
+
+#[test]
+fn a_session_that_waits_is_not_compacted() {
+    let server = served(&[COMMAND, AGAIN]);
+    let home = home(&server, "");
+    assert_eq!(home.run(&["agent", "-m", "Do it."]).0, 3);
+    let (code, _, error) = home.run(&["sessions", "compact", "main"]);
+    assert!(code == 1 && error.contains("waits for an answer"), "{code} {error}");
+    assert_eq!(home.json(&["sessions", "list", "--json"]).1[0]["queued"], 0);
+}
+
+#[test]
 fn a_message_is_answered_on_standard_output_and_in_three_forms() {
     let server = served(&[HELLO, AGAIN, AGAIN, AGAIN]);
     let home = home(&server, "");

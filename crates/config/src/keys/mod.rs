@@ -3,6 +3,7 @@
 mod approvals;
 mod blocks;
 mod code_mode;
+mod compaction;
 mod cron;
 mod exec;
 mod hooks;
@@ -25,6 +26,7 @@ use serde_json::Value;
 pub use approvals::{Approvals, Decision, Rule};
 pub use blocks::{BlockBreak, BlockChunk, BlockCoalesce, BlockStreaming, BreakPreference, ReasoningLevel};
 pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
+pub use compaction::{Compaction, MemoryFlush};
 pub use cron::{Cron, CronMissed};
 pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany, ToolHook};
@@ -121,6 +123,8 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_concurrent: Option<u32>,
+    /// What happens when a conversation fills the window of its model. Each key counts alone: that of the agent, or that of `defaults`.
+    pub compaction: Compaction,
 }
 
 /// Whether runs tell of the tools that they use.

@@ -81,6 +81,7 @@ impl Drawing {
             Stream::Assistant => self.text(event),
             Stream::Tool => self.call(event),
             Stream::Lifecycle => self.lifecycle(event),
+            Stream::Compaction => self.compaction(event),
             Stream::Thinking | Stream::Approval | Stream::CommandOutput | Stream::Block => {}
         }
     }
@@ -100,6 +101,18 @@ impl Drawing {
         }
         put(delta);
         (self.has_shown, self.is_in_line) = (true, !delta.ends_with('\n'));
+    }
+
+    fn compaction(&mut self, event: &AgentEvent) {
+        self.rest();
+        let is_done = event.data.get("completed").and_then(Value::as_bool) == Some(true);
+        match (event.phase(), event.text("reason")) {
+            ("start", _) => note("(the conversation is long: its older part gives way to a summary)"),
+            ("end", "") => {}
+            ("end", reason) if is_done => note(&format!("(no model wrote the summary: {reason})")),
+            ("end", reason) => note(&format!("(the conversation stays as it is: {reason})")),
+            _ => {}
+        }
     }
 
     fn lifecycle(&mut self, event: &AgentEvent) {

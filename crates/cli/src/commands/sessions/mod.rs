@@ -47,6 +47,9 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &SessionsArguments) 
     };
     let told = match &arguments.command {
         SessionsCommand::Abort { key } => tokio.block_on(runs::abort(locations, key)),
+        SessionsCommand::Compact { key, instructions } => {
+            tokio.block_on(runs::compact(locations, key, instructions.as_deref()))
+        }
         SessionsCommand::Reset { key } => tokio.block_on(runs::reset(locations, key)),
         command => open(locations).and_then(|house| tokio.block_on(act(locations, &house, command, json))),
     };
@@ -99,6 +102,6 @@ async fn act(
         SessionsCommand::Export { session, file } => exchange::export(house, session, file, json).await,
         SessionsCommand::Import { file, key } => exchange::import(house, file, key.as_deref()).await.map(Some),
         // They need an agent, which opens the store itself.
-        SessionsCommand::Abort { .. } | SessionsCommand::Reset { .. } => Ok(None),
+        SessionsCommand::Abort { .. } | SessionsCommand::Compact { .. } | SessionsCommand::Reset { .. } => Ok(None),
     }
 }

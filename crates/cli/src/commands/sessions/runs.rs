@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_agent::{Agent, AgentError, StoppedRuns, WaitStatus};
+use pincer_agent::{Agent, AgentError, Status, StoppedRuns, WaitStatus};
 use pincer_runtime::{EngineStart, ModelSetup, Runtime, RuntimeOptions};
-use pincer_store::Session;
+use pincer_store::{AgentRunState, AgentRuns, Session, Sessions};
 use serde_json::json;
 
 use crate::opened::options;
@@ -17,6 +17,8 @@ use crate::{FAILED, WRONG_USAGE, settings, state};
 use super::find::{current, key as shown};
 use super::{Told, user};
 
+/// How often it is looked whether a run that is waited for waits for a person.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long the end of a run is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -29,6 +31,18 @@ impl From<AgentError> for Refused {
 pub(super) async fn abort(locations: &LocationArguments, key: &str) -> Result<Told, Refused> {
     let agent = agent(locations)?;
     let told = stopped(&agent, key).await;
+    end(&agent).await;
+    told
+}
+
+pub(super) async fn compact(
+    locations: &LocationArguments,
+    key: &str,
+    instructions: Option<&str>,
+) -> Result<Told, Refused> {
+    let agent = agent(locations)?;
+    agent.end_with_own_messages();
+    let told = compacted(&agent, key, instructions).await;
     end(&agent).await;
     told
 }
@@ -53,6 +67,41 @@ fn agent(locations: &LocationArguments) -> Result<Agent, Refused> {
 async fn end(agent: &Agent) {
     agent.close().await;
     agent.runtime().shutdown(Duration::ZERO).await;
+}
+
+async fn compacted(agent: &Agent, key: &str, instructions: Option<&str>) -> Result<Told, Refused> {
+    let user = user();
+    let store = agent.runtime().store();
+    let session = current(store, &user, key).await?;
+    let waits = async || -> Result<bool, Refused> {
+        let open = store.open_runs(&user, &session.key).await?;
+        Ok(open.iter().any(|run| run.state == AgentRunState::Waiting && !run.is_stopped))
+    };
+    let refused = || {
+        let told = format!("{} waits for an answer and cannot be compacted before", shown(key));
+        Refused(FAILED, format!("{told}: see `pincer approvals list`, or stop the run with `pincer sessions abort`"))
+    };
+    if waits().await? {
+        return Err(refused());
+    }
+    let run = agent.compact(&user, &session.key, instructions).await?.run_id;
+    while !matches!(agent.wait(&user, &run, LOOK).await?.status, WaitStatus::Ok | WaitStatus::Error) {
+        // A run before it has begun to wait since.
+        if waits().await? {
+            agent.stop(&user, &run).await?;
+            return Err(refused());
+        }
+    }
+    let outcome = agent.outcome(&user, &run).await?;
+    if outcome.status != Status::Ok {
+        return Err(Refused(FAILED, outcome.error.unwrap_or_else(|| "the session was not compacted".into())));
+    }
+    let now = store.session(&session.id).await?;
+    let is_compacted = now.totals.compactions > session.totals.compactions;
+    let text = outcome.text();
+    let document =
+        json!({ "key": session.key, "id": session.id, "runId": run, "compacted": is_compacted, "text": text });
+    Ok(Some((document, text)))
 }
 
 async fn stopped(agent: &Agent, key: &str) -> Result<Told, Refused> {

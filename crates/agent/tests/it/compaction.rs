@@ -1,0 +1,241 @@
+//! Conversations that are compacted: after an overflow in each wire format, before a request that would be too long, and because the
+//! user wants it.
+
+use pincer_agent::{AgentEvent, Request, Status, Stream};
+use pincer_sessions::new_session_id;
+use pincer_store::{Clock, EntryKind, EntryPage, NewSession, Session, SessionKey, Sessions};
+use serde_json::{Value, json};
+
+use crate::world::{KEY, USER, World, calls, text, within, world};
+
+/// A script whose replies come one after the other, from a provider that refuses calls without results.
+pub(crate) fn in_order(replies: &[String]) -> String {
+    format!("{{ strict: true, replies: [{}] }}", replies.join(", "))
+}
+
+/// A reply for which the provider counts so many tokens.
+pub(crate) fn counted(said: &str, input: u64) -> String {
+    format!("{{ parts: [{{ text: {said:?} }}], usage: {{ input: {input}, output: 10 }} }}")
+}
+
+pub(crate) const NARROW: &str =
+    "agents: { defaults: { model: 'scripted/narrow', compaction: { memoryFlush: { enabled: false } } } }";
+const CHAT: &str = "{ status: 400, error: { code: 'context_length_exceeded', message: \"This model's maximum context length is 8600 tokens. \
+                    However, your messages resulted in 9000 tokens.\" } }";
+const MESSAGES: &str = "{ status: 400, error: { type: 'invalid_request_error', message: 'prompt is too long: 9000 tokens > 8600 maximum' } }";
+/// The overflow comes when a part of the reply has been shown.
+const RESPONSES: &str = "{ parts: [{ text: 'I begin to say something long.' }], streamError: { after: 7, code: 'context_length_exceeded', \
+                         message: 'Your input exceeds the context window of this model.', form: 'failed' } }";
+
+pub(crate) async fn session(world: &World) -> Session {
+    world.agent.runtime().store().current_session(USER, &world.key()).await.unwrap().expect("a session")
+}
+
+/// The phases of the compactions of a run, with what the last one says.
+pub(crate) fn compactions(events: &[AgentEvent]) -> Vec<Value> {
+    let own = events.iter().filter(|event| event.stream == Stream::Compaction);
+    own.map(|event| Value::Object(event.data.clone())).collect()
+}
+
+/// All texts of the n-th request, in one.
+pub(crate) fn sent(world: &World, request: usize) -> String {
+    let body = &world.server.requests()[request].body;
+    if body["messages"].is_null() { body["input"].to_string() } else { body["messages"].to_string() }
+}
+
+/// A session with two long messages in it, and their answers.
+async fn long_conversation(world: &World, model: &str, words: usize) {
+    for (number, word) in [(1, "apple"), (2, "pear")] {
+        let message = format!("{word} {number}: {}", "word ".repeat(words));
+        let run = world.submit(Request { model: Some(model.into()), ..Request::new(message) }).await;
+        assert_eq!(world.outcome(&run).await.status, Status::Ok);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_overflow_is_answered_after_a_compaction_in_every_format() {
+    for (model, overflow) in
+        [("scripted/scripted", CHAT), ("messages/scripted", MESSAGES), ("responses/scripted", RESPONSES)]
+    {
+        let replies =
+            [text("One."), text("Two."), overflow.into(), text("They spoke of fruit."), text("Three."), text("Four.")];
+        let world = world(&in_order(&replies), "");
+        long_conversation(&world, model, 2_000).await;
+        let ask = async |said: &str| {
+            let run = world.submit(Request { model: Some(model.into()), ..Request::new(said) }).await;
+            (world.outcome(&run).await, world.events(&run, 1).await)
+        };
+        let (outcome, events) = ask(&format!("And now? {}", "well ".repeat(2_400))).await;
+        assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Three.".to_owned()), "{model}: {outcome:?}");
+        let told = compactions(&events);
+        assert_eq!(
+            told,
+            [json!({ "phase": "start" }), json!({ "phase": "end", "completed": true, "willRetry": true })],
+            "{model}"
+        );
+        // The overflow may come late: what was shown until then is void.
+        let shown: Vec<&AgentEvent> = events.iter().filter(|event| event.stream == Stream::Assistant).collect();
+        if overflow == RESPONSES {
+            let void = shown.iter().rposition(|event| event.text("text").is_empty()).expect("a void reply");
+            assert_eq!(shown[void].data["replace"], true);
+            assert!(shown[void + 1..].iter().all(|event| "Three.".starts_with(event.text("text"))), "{shown:?}");
+        } else {
+            assert!(shown.iter().all(|event| "Three.".starts_with(event.text("text"))), "{model}: {shown:?}");
+        }
+        let requests = world.server.requests();
+        let summary = &requests[3].body;
+        assert!(summary["tools"].as_array().is_none_or(Vec::is_empty), "{model}: a summary needs no tools");
+        assert!(sent(&world, 3).contains("apple 1") && !sent(&world, 3).contains("And now?"), "{model}");
+        let again = sent(&world, 4);
+        assert!(again.contains("They spoke of fruit.") && again.contains("And now?"), "{model}: {again}");
+        assert!(!again.contains("apple 1") && !again.contains("something long"), "{model}: {again}");
+        assert!(again.len() < sent(&world, 2).len() / 2, "{model}");
+        assert_eq!(session(&world).await.totals.compactions, 1);
+        // The next message goes on from there.
+        assert_eq!(ask("Sure?").await.0.text(), "Four.");
+        let last = sent(&world, 5);
+        assert!(last.contains("They spoke of fruit.") && last.contains("Three.") && last.contains("Sure?"), "{last}");
+        assert_eq!(world.server.complaints(), Vec::<String>::new(), "{model}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_would_be_too_long_is_compacted_before_it_is_sent() {
+    let replies = [counted("One.", 3_000), counted("Two.", 7_000), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    world.ask(&format!("apple {}", "word ".repeat(2_000))).await;
+    world.ask(&format!("pear {}", "word ".repeat(1_000))).await;
+    let run = world.send("And now?").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.text(), "Three.", "{outcome:?}");
+    let told = compactions(&world.events(&run, 1).await);
+    assert_eq!(told[1], json!({ "phase": "end", "completed": true, "willRetry": false }));
+    assert!(sent(&world, 2).contains("apple") && sent(&world, 3).contains("Fruit."));
+    assert!(sent(&world, 3).contains("And now?") && !sent(&world, 3).contains("apple"));
+    assert_eq!(outcome.result.telemetry.model_calls, 2, "the summary is counted");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_provider_counts_decides_however_short_the_texts_look() {
+    let replies = [counted("One.", 3_000), counted("Two.", 7_000), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    world.ask("apple").await;
+    world.ask("pear").await;
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    let again = sent(&world, 3);
+    assert!(again.contains("Fruit.") && !again.contains("apple"), "{again}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_stay_with_their_results_and_nothing_of_an_answer_is_told_twice() {
+    let show = |id: &str, input: u64| {
+        let call = format!("{{ call: {{ id: '{id}', name: 'show', arguments: {{ bytes: 9000 }} }} }}");
+        format!("{{ parts: [{{ text: 'I look at {id}.' }}, {call}], usage: {{ input: {input}, output: 10 }} }}")
+    };
+    let (first, more) = (text("Much was looked at."), text("More was looked at."));
+    let replies = [show("a", 1_000), show("b", 4_500), first, show("c", 4_500), more, text("Done.")];
+    let world = world(&in_order(&replies), NARROW);
+    let run = world.send("Look three times.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    let texts: Vec<&str> = outcome.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+    assert_eq!(texts, ["I look at a.", "I look at b.", "I look at c.", "Done."]);
+    assert_eq!(world.server.complaints(), Vec::<String>::new(), "every call has its result in every request");
+    let last = sent(&world, 5);
+    assert!(last.contains("The request that is being worked on") && last.contains("Look three times."), "{last}");
+    // All of it stays readable, and each result follows its call.
+    let entries = world.entries().await;
+    assert_eq!(entries.iter().filter(|entry| *entry == "compaction").count(), 2, "{entries:?}");
+    for id in ["a", "b", "c"] {
+        assert!(entries.contains(&format!("result {id}")), "{entries:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compact_in_a_message_compacts_with_the_wishes_of_the_user() {
+    let replies = [text("One."), text("Two."), text("Fruit, and names."), text("Three."), text("The same.")];
+    let world = world(&in_order(&replies), NARROW);
+    long_conversation(&world, "scripted/narrow", 500).await;
+    let run = world.send("/compact keep the names").await;
+    let outcome = world.outcome(&run).await;
+    assert!(outcome.status == Status::Ok && outcome.text().contains("compacted"), "{outcome:?}");
+    assert!(sent(&world, 2).contains("keep the names"));
+    assert_eq!(compactions(&world.events(&run, 1).await).len(), 2);
+    assert!(world.ask("/status").await.text().contains("1 compaction;"));
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    let again = sent(&world, 3);
+    assert!(again.contains("Fruit, and names.") && !again.contains("/compact") && !again.contains("apple"), "{again}");
+    // The last turn stays, so there is nothing more to do.
+    assert!(world.ask("/compact").await.text().contains("is compacted"));
+    let nothing = world.ask("/compact").await;
+    assert!(nothing.text().contains("nothing to compact"), "{nothing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_session_has_nothing_to_compact_and_no_model_is_asked() {
+    let world = world(&in_order(&[text("One.")]), NARROW);
+    let outcome = world.ask("/compact").await;
+    assert_eq!((outcome.status, world.server.requests().len()), (Status::Ok, 0));
+    assert!(outcome.text().contains("nothing to compact"), "{outcome:?}");
+    assert_eq!(world.ask("Hello.").await.text(), "One.");
+    assert!(world.ask("/compact").await.text().contains("nothing to compact"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_comes_after_the_run_that_waits_for_a_person() {
+    let replies = [text("One."), text("Two."), calls(&[("mark", 1)]), text("Marked."), text("Fruit.")];
+    let rules = format!("{NARROW}, approvals: {{ rules: [{{ match: 'plugin:test:mark', decision: 'ask' }}] }}");
+    let world = world(&in_order(&replies), &rules);
+    long_conversation(&world, "scripted/narrow", 500).await;
+    let run = world.send("Mark it.").await;
+    let waiting = world.outcome(&run).await;
+    assert_eq!(waiting.status, Status::Waiting);
+    let compact = world.send("/compact").await;
+    assert_eq!(session(&world).await.totals.compactions, 0);
+    world.agent.answer(&waiting.approvals[0].approval_id, pincer_tools::Answer::AllowOnce, "tom").await.unwrap();
+    assert_eq!(world.outcome(&run).await.text(), "Marked.");
+    assert!(world.outcome(&compact).await.text().contains("compacted"));
+    assert_eq!(world.effects.all(), ["mark 1"]);
+    assert_eq!(world.server.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compacted_session_is_forked_on_both_sides_of_it_and_read_by_another_process() {
+    let replies =
+        [text("One."), text("Two."), text("Fruit."), text("Three."), text("Four."), text("Five."), text("Six.")];
+    let world = world(&in_order(&replies), NARROW);
+    long_conversation(&world, "scripted/narrow", 500).await;
+    world.ask("/compact").await;
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    world.dies().await;
+    let other = world.another();
+    assert_eq!(other.ask("Still?").await.text(), "Four.");
+    let after = sent(&other, 4);
+    assert!(after.contains("Fruit.") && after.contains("And now?") && !after.contains("apple"), "{after}");
+    let store = other.agent.runtime().store();
+    let source = session(&other).await;
+    let entries = store.entries(&source.id, EntryPage { after: 0, limit: 100 }).await.unwrap();
+    let compaction = entries.iter().find(|entry| entry.kind == EntryKind::Compaction).unwrap();
+    let fork = async |key: &str, at: u32| {
+        let new = NewSession {
+            id: new_session_id(),
+            user: USER.into(),
+            key: key.into(),
+            agent: None,
+            label: None,
+            parent: Some(source.id.clone()),
+            created_at: store.now(),
+        };
+        store.fork_session(&source.id, at, new).await.unwrap();
+        let key: SessionKey = key.into();
+        let run = other.agent.submit(USER, &key, Request::new("Forked?"), None).await.unwrap().run_id;
+        within(other.agent.outcome(USER, &run)).await.unwrap().text()
+    };
+    assert_eq!(fork("after", source.leaf.unwrap()).await, "Five.");
+    let forked = sent(&other, 5);
+    assert!(forked.contains("Fruit.") && forked.contains("Still?") && !forked.contains("apple"), "{forked}");
+    assert_eq!(fork("before", compaction.parent.unwrap()).await, "Six.");
+    let forked = sent(&other, 6);
+    assert!(!forked.contains("Fruit.") && forked.contains("apple") && forked.contains("pear"), "{forked}");
+    assert_eq!(other.key().as_str(), KEY);
+}

@@ -1,0 +1,181 @@
+//! Compactions that fail or do not help: the session stays usable, and the user is told.
+
+use pincer_agent::{Request, Status};
+use serde_json::json;
+
+use crate::compaction::{NARROW, compactions, counted, in_order, sent, session};
+use crate::world::{World, text, world};
+
+const OVERFLOW: &str = "{ status: 400, error: { code: 'context_length_exceeded', message: 'Too long.' } }";
+
+async fn filled(world: &World) {
+    world.ask(&format!("apple {}", "word ".repeat(500))).await;
+    world.ask(&format!("pear {}", "word ".repeat(500))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_stays_too_long_ends_the_run_and_keeps_the_session() {
+    let again = || OVERFLOW.to_owned();
+    let replies =
+        [text("One."), text("Two."), again(), text("Fruit."), again(), text("Less fruit."), again(), text("Fine.")];
+    let world = world(&in_order(&replies), "");
+    filled(&world).await;
+    let before = session(&world).await.id;
+    let outcome = world.ask(&format!("And now? {}", "well ".repeat(800))).await;
+    assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("context_overflow")));
+    let error = outcome.error.unwrap();
+    assert!(error.contains("still too long") || error.contains("alone is too long"), "{error}");
+    assert!(error.contains("/new") && error.contains("Too long"), "{error}");
+    assert_eq!(session(&world).await.id, before, "the session keeps its key");
+    // Only as many requests as help: the model is asked again with the next message.
+    let requests = world.server.requests().len();
+    assert!((5..=7).contains(&requests), "{requests}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_is_of_no_use_is_asked_for_again_and_then_a_list_stands_for_it() {
+    for useless in [
+        "{ parts: [{ text: ' ' }] }",
+        "{ parts: [{ text: 'They spoke of' }], stop: 'length' }",
+        "{ parts: [{ refusal: 'No.' }] }",
+    ] {
+        // The second one can be used.
+        let replies = [counted("One.", 3_000), counted("Two.", 7_000), useless.into(), text("Fruit."), text("Three.")];
+        let world = world(&in_order(&replies), NARROW);
+        filled(&world).await;
+        assert_eq!(world.ask("And now?").await.text(), "Three.", "{useless}");
+        assert!(sent(&world, 4).contains("Fruit."));
+
+        let replies = [counted("One.", 3_000), counted("Two.", 7_000), useless.into(), useless.into(), text("Three.")];
+        let world = crate::world::world(&in_order(&replies), NARROW);
+        filled(&world).await;
+        let run = world.send("And now?").await;
+        let outcome = world.outcome(&run).await;
+        assert_eq!(outcome.status, Status::Ok, "{useless}: {outcome:?}");
+        let texts: Vec<&str> = outcome.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+        assert!(texts[0].contains("could not be summarized") && texts[1] == "Three.", "{texts:?}");
+        let told = compactions(&world.events(&run, 1).await);
+        assert_eq!(told[1]["completed"], true);
+        assert!(told[1]["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{told:?}");
+        assert!(sent(&world, 4).contains("No summary could be written") && sent(&world, 4).contains("apple"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_that_fails_changes_nothing() {
+    let broken = "{ status: 401, error: { message: 'no' } }";
+    let replies =
+        [counted("One.", 3_000), counted("Two.", 7_000), broken.into(), counted("Three.", 7_100), text("Fruit.")];
+    let world = world(&in_order(&replies), NARROW);
+    filled(&world).await;
+    let run = world.send("And now?").await;
+    // It is into the reserve, but it fits, so the model is asked all the same.
+    assert_eq!(world.outcome(&run).await.text(), "Three.");
+    let told = compactions(&world.events(&run, 1).await);
+    assert_eq!((&told[1]["completed"], &told[1]["willRetry"]), (&json!(false), &json!(false)));
+    assert!(told[1]["reason"].as_str().unwrap().contains("401"), "{told:?}");
+    assert_eq!(session(&world).await.totals.compactions, 0);
+    assert!(sent(&world, 3).contains("apple"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_no_window_holds_is_refused_before_it_is_sent() {
+    let world = world(&in_order(&[text("One.")]), NARROW);
+    let outcome = world.ask(&"word ".repeat(20_000)).await;
+    assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("context_overflow")));
+    let error = outcome.error.unwrap();
+    assert!(error.contains("8000") && error.contains("/new"), "{error}");
+    assert_eq!(world.server.requests().len(), 0, "nothing was sent");
+    assert!(world.ask("/status").await.text().contains("idle"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_compaction_an_overflow_is_told() {
+    let off = "agents: { defaults: { model: 'scripted/narrow', compaction: { enabled: false } } }";
+    let world = world(&in_order(&[counted("One.", 7_000), text("Two."), OVERFLOW.into(), text("Fruit.")]), off);
+    filled(&world).await;
+    let outcome = world.ask("And now?").await;
+    assert_eq!(outcome.error_kind.as_deref(), Some("context_overflow"));
+    assert_eq!(world.server.requests().len(), 3);
+    assert!(world.ask("/compact").await.text().contains("compacted"), "the user may want it all the same");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_call_again_and_again_after_a_compaction_ends_the_run() {
+    let look = |id: &str| format!("{{ parts: [{{ call: {{ id: '{id}', name: 'look', arguments: {{ n: 1 }} }} }}] }}");
+    let filling = [counted("One.", 3_000), counted("Two.", 7_000), text("Fruit.")];
+    let replies: Vec<String> = filling.into_iter().chain([look("a"), look("b"), look("c"), text("Well.")]).collect();
+    let world = world(&in_order(&replies), NARROW);
+    filled(&world).await;
+    let outcome = world.ask("And now?").await;
+    assert_eq!((outcome.status, outcome.error_kind.as_deref()), (Status::Error, Some("compaction_loop_persisted")));
+    assert!(outcome.error.unwrap().contains("/new"));
+    assert_eq!(world.effects.all().len(), 3);
+    assert_eq!(world.ask("Stop looking.").await.text(), "Well.", "the session stays usable");
+    assert_eq!(world.server.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn results_that_are_too_large_for_another_model_are_shortened() {
+    let show = "{ parts: [{ call: { id: 'a', name: 'show', arguments: { bytes: 60000 } } }] }";
+    let world = world(&in_order(&[show.into(), text("Much."), text("Looked."), text("Yes.")]), NARROW);
+    let run = world.submit(Request { model: Some("scripted/scripted".into()), ..Request::new("Look.") }).await;
+    assert_eq!(world.outcome(&run).await.text(), "Much.");
+    assert!(sent(&world, 1).len() > 60_000);
+    // The model of the agent has a window of 8000.
+    let outcome = world.ask("Sure?").await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    let last = world.server.requests().len() - 1;
+    assert!(sent(&world, last).len() < 30_000, "{}", sent(&world, last).len());
+    assert_eq!(world.server.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conversation_longer_than_the_window_is_summarized_in_parts() {
+    let replies = [
+        text("One."),
+        text("Two."),
+        text("Part 1."),
+        text("Part 2."),
+        text("Part 3."),
+        text("Part 4."),
+        text("Three."),
+    ];
+    let world = world(&in_order(&replies), NARROW);
+    let wide = async |said: String| {
+        let run = world.submit(Request { model: Some("scripted/scripted".into()), ..Request::new(said) }).await;
+        world.outcome(&run).await
+    };
+    wide(format!("apple {}", "word ".repeat(6_000))).await;
+    wide(format!("pear {}", "word ".repeat(6_000))).await;
+    let outcome = world.ask("And now?").await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    let requests = world.server.requests();
+    let parts = requests.len() - 3;
+    assert!(parts >= 3, "{parts}");
+    for part in 2..requests.len() {
+        assert!(sent(&world, part).len() < 4 * 8_000, "request {part} fits the window: {}", sent(&world, part).len());
+    }
+    assert!(sent(&world, 3).contains("Part 1."), "each part goes on from the summary before");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_open_stays_in_sight() {
+    let exec = "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: \"await yield_control('later'); return 'x'.repeat(5)\" } } }] }";
+    let big = |id: &str| {
+        format!(
+            "{{ parts: [{{ call: {{ id: '{id}', name: 'exec', arguments: {{ code: \"return 'y'.repeat(9000)\" }} }} }}] }}"
+        )
+    };
+    let replies = [text("One."), exec.into(), big("b"), text("Fruit."), big("c"), text("More fruit."), text("Done.")];
+    let config = format!("{NARROW}, tools: {{ codeMode: true }}");
+    let world = world(&in_order(&replies), &config);
+    world.ask(&format!("apple {}", "word ".repeat(2_000))).await;
+    let outcome = world.ask("Go.").await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    for (number, request) in world.server.requests().iter().enumerate().skip(2) {
+        let is_summary = request.body["tools"].as_array().is_none_or(Vec::is_empty);
+        assert!(is_summary || request.text.contains("runId cm_"), "request {number}: {}", request.text);
+    }
+    assert_eq!(world.server.complaints(), Vec::<String>::new());
+}
