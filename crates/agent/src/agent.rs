@@ -13,7 +13,7 @@ use pincer_store::{
 };
 use pincer_tools::{Answer as Decision, client_result};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
@@ -21,6 +21,7 @@ use crate::error::AgentError;
 use crate::fitting::{MOST_PICTURES, complaint};
 use crate::hooks::RunHooks;
 use crate::inner::{Inner, LOOK_ANYWAY, LOOK_FOR_NEWS};
+use crate::liveness::Diagnostic;
 use crate::outcome::{RunOutcome, Status, Summary, WaitResult, WaitStatus, of_ended};
 use crate::reader::{EventCursor, EventReader};
 use crate::request::{Attachment, QueueMode, Request};
@@ -222,6 +223,11 @@ impl Agent {
     /// one: that would be torn off.
     pub fn work_until(&self, user: &str, key: &SessionKey, run: &AgentRunId) {
         self.0.work_until(user, key, run);
+    }
+
+    /// Returns the reports about sessions that take long, stand still, or belong to no process, from now on.
+    pub fn diagnostics(&self) -> broadcast::Receiver<Diagnostic> {
+        self.0.liveness.subscribe()
     }
 
     /// Returns what keeps the store from taking the steps of runs, whenever that changes. They are tried again until it takes them.

@@ -80,6 +80,8 @@ pub(crate) enum StopReason {
     Asked,
     /// It takes too long.
     TimedOut,
+    /// It makes no progress.
+    Stalled,
     /// Another process has the run, or this one ends: nothing more is stored.
     Lost,
 }

@@ -30,6 +30,9 @@ pub(crate) struct Failure {
     pub told: String,
 }
 
+const STALLED: &str = "the run made no progress for a long time and was stopped, so that the session goes on. If its model or its tools \
+                       are that slow, raise `diagnostics.stuckSessionAbortMs`";
+
 impl Claimed {
     pub(crate) fn outcome(&self, status: Status, summary: Summary) -> RunOutcome {
         let state = self.state();
@@ -174,6 +177,7 @@ impl Claimed {
         }
         let (state, status, told, word) = match reason {
             StopReason::TimedOut => (AgentRunState::TimedOut, Status::Timeout, TOOK_TOO_LONG, "timeout"),
+            StopReason::Stalled => (AgentRunState::Failed, Status::Error, STALLED, "stalled"),
             StopReason::Asked | StopReason::Lost => {
                 (AgentRunState::Aborted, Status::Error, "the run was stopped", "aborted")
             }
@@ -181,8 +185,10 @@ impl Claimed {
         entries.push(self.lane.note("pincer.stopped", &json!({ "reason": word })));
         let mut outcome = self.outcome(status, Summary::Aborted);
         (outcome.error, outcome.stop_reason) = (Some(told.to_owned()), Some(word.to_owned()));
+        outcome.error_kind = (reason == StopReason::Stalled).then(|| word.to_owned());
         let end = match reason {
             StopReason::TimedOut => json!({ "phase": "error", "error": told, "endedAt": now, "timeoutPhase": "run" }),
+            StopReason::Stalled => json!({ "phase": "error", "error": told, "endedAt": now, "errorKind": word }),
             StopReason::Asked | StopReason::Lost => json!({
                 "phase": "end",
                 "startedAt": self.run.started_at,

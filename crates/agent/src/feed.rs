@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use tokio::sync::broadcast;
 
 use crate::event::{AgentEvent, Happening, StoredEvent, Stream};
+use crate::liveness::activity::Activity;
 use crate::replies::visible;
 
 /// The events that wait for a reader at most. One that is slower catches up from the store.
@@ -25,6 +26,7 @@ pub(crate) struct Feed {
     readers: Mutex<Option<broadcast::Sender<Arc<AgentEvent>>>>,
     /// One commit at a time: the numbers of its events follow those of the one before.
     turn: tokio::sync::Mutex<()>,
+    activity: Activity,
 }
 
 #[derive(Default)]
@@ -54,11 +56,17 @@ impl Feed {
         let state = State { generation, stored, last: stored, ..State::default() };
         let (readers, _) = broadcast::channel(MOST_WAITING);
         let readers = Mutex::new(Some(readers));
-        Self { run, session, state: Mutex::new(state), readers, turn: tokio::sync::Mutex::new(()) }
+        let (state, turn, activity) = (Mutex::new(state), tokio::sync::Mutex::new(()), Activity::default());
+        Self { run, session, state, readers, turn, activity }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what the run does at the moment.
+    pub(crate) fn activity(&self) -> &Activity {
+        &self.activity
     }
 
     /// Returns the generation of its events.
@@ -93,6 +101,7 @@ impl Feed {
     }
 
     fn send(&self, event: AgentEvent) {
+        self.activity.told(&event);
         if let Some(readers) = &*self.lock_readers() {
             // Without readers it is nobody's.
             let _ = readers.send(Arc::new(event));

@@ -22,6 +22,7 @@ use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
 use crate::hooks::Observing;
+use crate::liveness::Liveness;
 use crate::outcome::{MAIN, Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, most_in_background, most_runs, queue};
@@ -46,6 +47,7 @@ pub(crate) struct Inner {
     pub observing: Observing,
     /// The reason why the store takes no steps of runs at the moment.
     pub trouble: watch::Sender<Option<String>>,
+    pub liveness: Liveness,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
     /// This process works on its own messages, and on those before them, but on none behind them.
@@ -107,6 +109,7 @@ impl Inner {
             closing: CancellationToken::new(),
             observing: Observing::default(),
             trouble: watch::Sender::new(None),
+            liveness: Liveness::default(),
             drivers: Mutex::default(),
             live: Mutex::default(),
             ends_with_its_own: AtomicBool::new(false),
@@ -380,9 +383,11 @@ impl Inner {
 
     /// Says that this process works on a run, until the guard is dropped.
     pub(crate) fn live(self: &Arc<Self>, id: &AgentRunId, feed: &Arc<Feed>, stop: &StopSign) -> Live {
+        feed.activity().begin(self.store.now());
         self.lock_live().insert(id.clone(), (Arc::clone(feed), stop.clone()));
         self.tell_news();
         self.watch();
+        self.liveness.watch(self);
         Live { agent: Arc::clone(self), id: id.clone() }
     }
 

@@ -23,6 +23,7 @@ mod fitting;
 mod hooks;
 mod inner;
 mod lane;
+mod liveness;
 mod obeying;
 mod outcome;
 mod preparing;
@@ -47,6 +48,7 @@ pub use cron::{
 };
 pub use error::AgentError;
 pub use event::{AgentEvent, Stream};
+pub use liveness::{Diagnostic, DiagnosticKind, Reason, Recovery, RecoveryStatus};
 pub use outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, PayloadKind, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
     WaitResult, WaitStatus, ended_by_restore,

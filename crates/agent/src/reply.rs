@@ -106,6 +106,21 @@ pub(crate) async fn ask(
     voice: Voice,
     stop: &CancellationToken,
 ) -> Asked {
+    let activity = lane.feed.activity();
+    activity.asks();
+    let asked = heard(models, plan, request, lane, voice, stop).await;
+    activity.answered();
+    asked
+}
+
+async fn heard(
+    models: &Models,
+    plan: Plan,
+    request: Request,
+    lane: &Lane,
+    voice: Voice,
+    stop: &CancellationToken,
+) -> Asked {
     let mut replying = models.ask(plan, request);
     let (mut text, mut thoughts) = (Pieces::new(Stream::Assistant), Pieces::new(Stream::Thinking));
     let (is_silent, how) = match voice {
@@ -132,6 +147,7 @@ pub(crate) async fn ask(
                 continue;
             }
         };
+        note(event.as_ref(), lane);
         match event {
             Some(Ok(Event::Text(_) | Event::Refusal(_) | Event::Thinking(_))) if is_silent => {}
             Some(Ok(Event::Text(piece) | Event::Refusal(piece))) => {
@@ -164,6 +180,20 @@ pub(crate) async fn ask(
             }
             None => return Asked::Failed(ended()),
         }
+    }
+}
+
+/// Notes what an event says about the progress of the run.
+fn note(event: Option<&Result<Event, ModelError>>, lane: &Lane) {
+    let activity = lane.feed.activity();
+    match event {
+        Some(Ok(Event::Retrying { after, .. })) => {
+            let pause = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+            activity.pauses(lane.now().saturating_add(pause));
+        }
+        Some(Ok(Event::FallingBack { .. })) => activity.asks(),
+        Some(Ok(Event::Adjusted { .. }) | Err(_)) | None => {}
+        Some(Ok(_)) => activity.heard(lane.now()),
     }
 }
 

@@ -81,6 +81,7 @@ impl Turn {
 
     async fn go(&self) -> Result<Left, Lost> {
         let mut is_recovered = self.is_recovered;
+        self.lane.feed.activity().prepared(self.lane.now());
         loop {
             if self.stop.token.is_cancelled() {
                 return self.stopped(None).await;

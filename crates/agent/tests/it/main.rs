@@ -11,6 +11,7 @@ mod faults;
 mod hooks;
 mod kept;
 mod limits;
+mod liveness;
 mod programs;
 mod queue;
 mod races;

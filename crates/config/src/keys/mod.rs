@@ -5,6 +5,7 @@ mod blocks;
 mod code_mode;
 mod compaction;
 mod cron;
+mod diagnostics;
 mod exec;
 mod hooks;
 mod logging;
@@ -28,6 +29,7 @@ pub use blocks::{BlockBreak, BlockChunk, BlockCoalesce, BlockStreaming, BreakPre
 pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
 pub use compaction::{Compaction, MemoryFlush};
 pub use cron::{Cron, CronMissed};
+pub use diagnostics::Diagnostics;
 pub use exec::{Exec, ExecMode};
 pub use hooks::{CommandHook, CommandLine, Hooks, OneOrMany, ToolHook};
 pub use logging::Logging;
@@ -75,6 +77,8 @@ pub struct Config {
     pub approvals: Approvals,
     /// What may be written to logs, events and trajectories.
     pub logging: Logging,
+    /// Reports about sessions that take long, make no progress, or belong to a process that is gone.
+    pub diagnostics: Diagnostics,
     /// Plugins: folders with a `pincer.plugin.json5`.
     pub plugins: Plugins,
     /// Rules for installations.
