@@ -63,7 +63,8 @@ async fn an_overflow_is_answered_after_a_compaction_in_every_format() {
         long_conversation(&world, model, 2_000).await;
         let ask = async |said: &str| {
             let run = world.submit(Request { model: Some(model.into()), ..Request::new(said) }).await;
-            (world.outcome(&run).await, world.events(&run, 1).await)
+            let events = world.events(&run, 1).await;
+            (world.outcome(&run).await, events)
         };
         let (outcome, events) = ask(&format!("And now? {}", "well ".repeat(2_400))).await;
         assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Three.".to_owned()), "{model}: {outcome:?}");

@@ -1,10 +1,10 @@
 //! Compactions that fail or do not help: the session stays usable, and the user is told.
 
-use pincer_agent::{Request, Status};
+use pincer_agent::{ClientTool, Request, Status};
 use serde_json::json;
 
 use crate::compaction::{NARROW, compactions, counted, in_order, sent, session};
-use crate::world::{World, text, world};
+use crate::world::{USER, World, text, world};
 
 const OVERFLOW: &str = "{ status: 400, error: { code: 'context_length_exceeded', message: 'Too long.' } }";
 
@@ -162,20 +162,72 @@ async fn a_conversation_longer_than_the_window_is_summarized_in_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_is_open_stays_in_sight() {
     let exec = "{ parts: [{ call: { id: 'x', name: 'exec', arguments: { code: \"await yield_control('later'); return 'x'.repeat(5)\" } } }] }";
-    let big = |id: &str| {
-        format!(
-            "{{ parts: [{{ call: {{ id: '{id}', name: 'exec', arguments: {{ code: \"return 'y'.repeat(9000)\" }} }} }}] }}"
-        )
-    };
-    let replies = [text("One."), exec.into(), big("b"), text("Fruit."), big("c"), text("More fruit."), text("Done.")];
-    let config = format!("{NARROW}, tools: {{ codeMode: true }}");
-    let world = world(&in_order(&replies), &config);
+    let look = "{ call: { id: 'b', name: 'exec', arguments: { code: 'return 5' } } }";
+    let look = format!("{{ parts: [{look}], usage: {{ input: 7000, output: 10 }} }}");
+    let replies = [text("One."), exec.into(), look, text("Fruit."), text("Done.")];
+    let few = NARROW.replace("memoryFlush", "keepRecentTokens: 20, memoryFlush");
+    let world = world(&in_order(&replies), &format!("{few}, tools: {{ codeMode: true }}"));
     world.ask(&format!("apple {}", "word ".repeat(2_000))).await;
     let outcome = world.ask("Go.").await;
-    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Done.".to_owned()), "{outcome:?}");
+    assert_eq!(session(&world).await.totals.compactions, 1);
     for (number, request) in world.server.requests().iter().enumerate().skip(2) {
         let is_summary = request.body["tools"].as_array().is_none_or(Vec::is_empty);
         assert!(is_summary || request.text.contains("runId cm_"), "request {number}: {}", request.text);
     }
     assert_eq!(world.server.complaints(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_the_id_of_one_that_was_cut_off_is_a_call_of_its_own() {
+    // Some models number their calls anew in each reply.
+    let choose = |input: u64| {
+        let call = "{ call: { id: 'call_0', name: 'choose', arguments: {} } }";
+        format!("{{ parts: [{call}], usage: {{ input: {input}, output: 10 }} }}")
+    };
+    let look = "{ parts: [{ call: { id: 'call_1', name: 'look', arguments: { n: 1 } } }], usage: { input: 7000, output: 10 } }";
+    let replies = [counted("One.", 3_000), choose(1_000), look.into(), text("Fruit."), choose(1_000), text("Both.")];
+    let few = NARROW.replace("memoryFlush", "keepRecentTokens: 20, memoryFlush");
+    let world = world(&format!("{{ replies: [{}] }}", replies.join(", ")), &few);
+    world.ask(&format!("apple {}", "word ".repeat(500))).await;
+    let parameters = json!({ "type": "object" });
+    let tool = ClientTool { name: "choose".into(), description: "Chooses.".into(), parameters };
+    let run = world.submit(Request { client_tools: vec![tool], ..Request::new("Choose twice.") }).await;
+    let mut answered = Vec::new();
+    let last = loop {
+        let outcome = world.outcome(&run).await;
+        if outcome.status != Status::Waiting {
+            break outcome;
+        }
+        for call in &outcome.client_calls {
+            assert!(!answered.contains(&call.call_id), "{call:?} has an answer");
+            answered.push(call.call_id.clone());
+            let said = Ok(json!(format!("choice {}", answered.len())));
+            world.agent.answer_client(USER, &run, &call.call_id, said).await.expect("answered");
+        }
+    };
+    assert_eq!((last.text(), answered.len()), ("Both.".to_owned(), 2), "{last:?}");
+    assert!(sent(&world, 5).contains("choice 2"), "{}", sent(&world, 5));
+    assert_eq!(session(&world).await.totals.compactions, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_whole_although_another_process_ends_the_run_after_a_compaction() {
+    let look = |id: &str, input: u64| {
+        let call = format!("{{ call: {{ id: '{id}', name: 'look', arguments: {{ n: 1 }} }} }}");
+        format!("{{ parts: [{{ text: 'I look at {id}.' }}, {call}], usage: {{ input: {input}, output: 10 }} }}")
+    };
+    let gate = "{ parts: [{ text: 'I wait.' }, { call: { id: 'b', name: 'again', arguments: { n: 2 } } }] }";
+    let world =
+        world(&in_order(&[look("x", 1_000), look("y", 7_000), text("Fruit."), gate.into(), text("Done.")]), NARROW);
+    let run = world.send("Do both.").await;
+    world.busy(1).await;
+    world.dies().await;
+    let other = world.another();
+    other.gate.add_permits(1);
+    other.agent.engage(USER, &other.key());
+    let outcome = other.outcome(&run).await;
+    let texts: Vec<&str> = outcome.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+    assert_eq!(texts, ["I look at x.", "I look at y.", "I wait.", "Done."], "{outcome:?}");
+    assert_eq!(session(&other).await.totals.compactions, 1);
 }

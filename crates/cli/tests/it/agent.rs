@@ -35,7 +35,7 @@ fn exec(code: &str) -> String {
 
 #[test]
 fn a_session_is_compacted_from_the_command_line() {
-    let replies = ["{ parts: [{ text: 'Fruit.' }] }", "{ parts: [{ text: 'Three.' }] }"];
+    let replies = ["{ parts: [{ text: 'Fruit.' }] }", "{ parts: [{ text: 'Three.' }], repeat: true }"];
     let script = format!("{{ strict: true, replies: [{HELLO}, {AGAIN}, {}] }}", replies.join(", "));
     let server = Server::start(Script::parse(&script).unwrap()).unwrap();
     let home = home(&server, "");
@@ -50,6 +50,12 @@ fn a_session_is_compacted_from_the_command_line() {
     assert_eq!(home.run(&["agent", "-m", "And now?"]).1, "Three.\n");
     let last = server.requests()[3].text.clone();
     assert!(last.contains("Fruit.") && !last.contains("apple"), "{last}");
+    // It is so in a copy too.
+    assert_eq!(home.run(&["sessions", "export", "main", "main.jsonl"]).0, 0);
+    assert_eq!(home.run(&["sessions", "import", "main.jsonl", "copy"]).0, 0);
+    assert_eq!(home.run(&["agent", "--session", "copy", "-m", "Copied?"]).1, "Three.\n");
+    let copied = server.requests()[4].text.clone();
+    assert!(copied.contains("Fruit.") && copied.contains("And now?") && !copied.contains("apple"), "{copied}");
     let (code, _, error) = home.run(&["sessions", "compact", "nothing"]);
     assert!(code == 2 && error.contains("nothing"), "{code} {error}");
 }
