@@ -1,5 +1,7 @@
 //! The branch in use, read for a compaction: its pieces, and each of them as a text that a summary can be made of.
 
+use std::slice::SliceIndex;
+
 use pincer_model::{Assistant, Content, Message, Part, ToolResult};
 use pincer_sessions::{BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
 use pincer_store::{Entry, EntryId, EntryKind};
@@ -108,6 +110,11 @@ impl Branch {
         pieces
             .filter(|(piece, _)| piece.kind == Kind::User)
             .map(|(_, mark)| mark.text.trim_start_matches("User:").trim())
+    }
+
+    /// Returns how many of these pieces a model is sent.
+    pub(crate) fn messages(&self, pieces: impl SliceIndex<[Piece], Output = [Piece]>) -> usize {
+        self.pieces[pieces].iter().filter(|piece| piece.kind != Kind::Note).count()
     }
 
     /// Returns the tokens of the pieces from one on.

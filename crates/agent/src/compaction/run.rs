@@ -1,5 +1,6 @@
 //! Compacts the conversation of a run: before a request that would not fit, after one that did not, or because it is asked for.
 
+use pincer_hooks::events::{AfterCompaction, BeforeCompaction};
 use pincer_model::{ErrorKind, ModelError};
 use pincer_sessions::Compaction;
 use pincer_store::{EntryKind, Sessions, StoreError, Totals};
@@ -241,6 +242,14 @@ impl Turn {
             return Ok(Done::Nothing);
         }
         self.lane.feed.tell(happening(json!({ "phase": "start" })), self.lane.now());
+        let (compacted, kept) = (branch.messages(..at), branch.messages(at..));
+        let event = BeforeCompaction {
+            context: self.hooks.context(),
+            message_count: compacted + kept,
+            compacting_count: compacted,
+            token_count: Some(before),
+        };
+        self.hooks.tell(&self.agent, event);
         let mut spent = Spent::default();
         let (summary, fallback) = match is_summarized {
             false => (branch.summary.clone(), None),
@@ -263,7 +272,16 @@ impl Turn {
             details: details.to_json(),
         };
         let entry = serde_json::to_string(&body).unwrap_or_default();
-        self.store(Ready { entry, details, first_kept: first.position, before, spent }, trigger).await
+        let done = self.store(Ready { entry, details, first_kept: first.position, before, spent }, trigger).await?;
+        let event = AfterCompaction {
+            context: self.hooks.context(),
+            // The summary is one of them.
+            message_count: kept + 1,
+            compacted_count: compacted,
+            token_count: Some(self.tokens()),
+        };
+        self.hooks.tell(&self.agent, event);
+        Ok(done)
     }
 
     /// Returns the first piece that stays, if something is to be summarized.

@@ -2,10 +2,12 @@
 //! user wants it.
 
 use pincer_agent::{AgentEvent, Request, Status, Stream};
+use pincer_hooks::events::{AfterCompaction, BeforeCompaction};
 use pincer_sessions::new_session_id;
 use pincer_store::{Clock, EntryKind, EntryPage, NewSession, Session, SessionKey, Sessions};
 use serde_json::{Value, json};
 
+use crate::hooks::observe;
 use crate::world::{KEY, USER, World, calls, text, within, world};
 
 /// A script whose replies come one after the other, from a provider that refuses calls without results.
@@ -239,4 +241,28 @@ async fn a_compacted_session_is_forked_on_both_sides_of_it_and_read_by_another_p
     let forked = sent(&other, 6);
     assert!(!forked.contains("Fruit.") && forked.contains("apple") && forked.contains("pear"), "{forked}");
     assert_eq!(other.key().as_str(), KEY);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hooks_are_told_before_and_after() {
+    let replies = [counted("One.", 3_000), counted("Two.", 7_000), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    let before = observe(&world, |event: &BeforeCompaction| {
+        assert_eq!(event.context.session_key, KEY);
+        (event.message_count, event.compacting_count, event.token_count)
+    });
+    let after = observe(&world, |event: &AfterCompaction| {
+        assert!(event.context.session_id.is_some() && event.context.run_id.is_some());
+        (event.message_count, event.compacted_count, event.token_count)
+    });
+    world.ask("apple").await;
+    world.ask("pear").await;
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    world.agent.close().await;
+    let (before, after) = (before.lock().unwrap().clone(), after.lock().unwrap().clone());
+    let [(messages, compacting, Some(tokens))] = before[..] else { panic!("{before:?}") };
+    assert!(messages == 5 && (1..5).contains(&compacting) && tokens > 7_000, "{before:?}");
+    let [(left, compacted, Some(less))] = after[..] else { panic!("{after:?}") };
+    assert_eq!((left, compacted), (messages - compacting + 1, compacting));
+    assert!(less < tokens, "{after:?}");
 }

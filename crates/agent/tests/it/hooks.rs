@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::world::{KEY, USER, World, calls, conversation, text, world};
 
-type Log<T> = Arc<Mutex<Vec<T>>>;
+pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
 fn seen<T: Clone>(log: &Log<T>) -> Vec<T> {
     log.lock().unwrap().clone()
@@ -44,7 +44,7 @@ where
 }
 
 /// Registers an observer that keeps what it makes of the events.
-fn observe<P: Point<Answer = Nothing>, T: Send + 'static>(
+pub(crate) fn observe<P: Point<Answer = Nothing>, T: Send + 'static>(
     world: &World,
     keep: impl Fn(&P) -> T + Send + Sync + 'static,
 ) -> Log<T>
