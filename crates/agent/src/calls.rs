@@ -273,7 +273,7 @@ impl Turn {
 
     /// Fits a result into the room that the other results of its reply leave. Returns its size too, which is counted as settling.
     fn fitted(&self, result: CallResult) -> (CallResult, Size) {
-        let window = self.plan.targets.iter().filter_map(|target| target.model.context_window).min();
+        let window = self.plan.targets.iter().filter_map(pincer_model::Target::context_window).min();
         let mut state = self.state();
         let mut told = state.transcript.told_since_reply();
         told += state.settling;
