@@ -231,3 +231,25 @@ async fn an_answer_is_whole_although_another_process_ends_the_run_after_a_compac
     assert_eq!(texts, ["I look at x.", "I look at y.", "I wait.", "Done."], "{outcome:?}");
     assert_eq!(session(&other).await.totals.compactions, 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_fallback_is_asked_instead_of_a_compaction() {
+    let chain = "agents: { defaults: { model: { primary: 'scripted/scripted', fallbacks: ['messages/scripted'] } } }";
+    let replies = [text("One."), text("Two."), OVERFLOW.into(), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), chain);
+    filled(&world).await;
+    let outcome = world.ask(&format!("And now? {}", "well ".repeat(800))).await;
+    assert_eq!(outcome.text(), "Three.", "{outcome:?}");
+    assert!(world.server.requests().iter().all(|request| request.path.ends_with("/chat/completions")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reply_that_the_window_cuts_off_before_it_says_anything_is_asked_for_again() {
+    let full = "{ parts: [], stop: 'window' }";
+    let replies = [text("One."), text("Two."), full.into(), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), "agents: { defaults: { model: 'messages/scripted' } }");
+    filled(&world).await;
+    let outcome = world.ask(&format!("And now? {}", "well ".repeat(800))).await;
+    assert_eq!(outcome.text(), "Three.", "{outcome:?}");
+    assert_eq!(session(&world).await.totals.compactions, 1);
+}
