@@ -55,6 +55,14 @@ impl Blocking<'_> {
         self.0.fork_session(&source.into(), at, new.clone()).wait()
     }
 
+    pub fn listed_skills(&self, id: &str) -> Done<Option<String>> {
+        self.0.listed_skills(&id.into()).wait()
+    }
+
+    pub fn is_begun(&self, workspace: &str) -> Done<bool> {
+        self.0.is_begun(workspace).wait()
+    }
+
     pub fn rename_session(&self, id: &str, label: Option<&str>, now: Millis) -> Done<()> {
         self.0.rename_session(&id.into(), label, now).wait()
     }

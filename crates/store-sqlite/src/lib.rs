@@ -42,6 +42,7 @@ mod examine;
 mod file;
 mod forks;
 mod grants;
+mod instructions;
 mod journal;
 mod keys;
 mod leases;

@@ -392,6 +392,18 @@ pub(crate) const STEPS: &[&str] = &[
             AND after = 'remove' AND next_at IS NULL AND is_enabled = 1 AND NEW.state = 'done';
     END;
     ",
+    // 11: the skills that sessions list, and the workspaces that have begun.
+    "
+    CREATE TABLE session_skills (
+        session INTEGER PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+        listed  TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE begun_workspace (
+        path TEXT PRIMARY KEY,
+        at   INTEGER NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    ",
 ];
 
 #[cfg(test)]

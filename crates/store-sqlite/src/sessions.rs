@@ -12,6 +12,7 @@ use crate::SqliteStore;
 use crate::agent_runs::{change_run, forget_questions};
 use crate::drafts::{draft, publish};
 use crate::forks::copy_branch;
+use crate::instructions;
 use crate::rows::{id, optional_id, state};
 use crate::searches::search;
 use crate::store::Refused;
@@ -177,6 +178,7 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
     for change in &commit.runs {
         change_run(connection, written.number, change, first, commit.now)?;
     }
+    instructions::store(connection, written.number, commit)?;
     let Totals { input, output, cache_read, cache_write, runs, compactions } = commit.totals;
     // A sum that no integer holds becomes a fraction in SQLite, which the table refuses: the greatest integer stands for it.
     let update = "UPDATE session SET leaf = ?2, entries = ?3, updated_at = max(updated_at, ?4), settings = coalesce(?5, settings),
@@ -205,7 +207,9 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
 }
 
 fn bytes(commit: &SessionCommit) -> usize {
-    commit.entries.iter().map(|entry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len())).sum()
+    let skills = commit.skills.as_ref().map_or(0, |skills| skills.len());
+    let entry = |entry: &NewEntry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len());
+    skills + commit.entries.iter().map(entry).sum::<usize>()
 }
 
 pub(crate) fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {

@@ -28,6 +28,7 @@ mod cron;
 mod error;
 mod grants;
 mod ids;
+mod instructions;
 mod journal;
 mod keys;
 mod leases;
@@ -56,6 +57,8 @@ pub use cron::{
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use grants::{Grant, GrantKind, Grants};
 pub use ids::{AgentRunId, ApprovalId, CallId, CronJobId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
+pub use ids::{AgentRunId, ApprovalId, CallId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
+pub use instructions::Instructions;
 pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
 pub use leases::Leases;
@@ -81,6 +84,7 @@ pub trait Store:
     + Approvals
     + Grants
     + IdempotencyKeys
+    + Instructions
     + Sessions
     + AgentRuns
     + ClientCalls
@@ -101,6 +105,7 @@ impl<T> Store for T where
         + Approvals
         + Grants
         + IdempotencyKeys
+        + Instructions
         + Sessions
         + AgentRuns
         + ClientCalls

@@ -175,6 +175,10 @@ pub struct SessionCommit {
     pub context_from: Option<u32>,
     /// The settings from now on, as JSON.
     pub settings: Option<Arc<str>>,
+    /// The list of skills in the session's instructions from now on, as JSON.
+    pub skills: Option<Arc<str>>,
+    /// The workspace of a run that completes and was shown how to begin there.
+    pub begun_workspace: Option<String>,
     /// The amounts that are added to the figures.
     pub totals: Totals,
     /// When the user sent something, if this is because of that.

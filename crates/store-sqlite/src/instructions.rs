@@ -1,0 +1,42 @@
+//! What is kept of the instructions of models, in rows.
+
+use pincer_store::{Instructions, Millis, Reply, SessionCommit, SessionId, StoreError};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::SqliteStore;
+use crate::store::Refused;
+
+impl Instructions for SqliteStore {
+    fn listed_skills(&self, session: &SessionId) -> Reply<Option<String>> {
+        self.look_up(|connection| {
+            let query = "SELECT listed FROM session LEFT JOIN session_skills ON session_skills.session = session.number
+                         WHERE session.id = ?1";
+            let found = connection.prepare_cached(query)?.query_row([session.as_str()], |row| row.get(0)).optional()?;
+            found.ok_or_else(|| StoreError::no_session(session).into())
+        })
+    }
+
+    fn is_begun(&self, workspace: &str) -> Reply<bool> {
+        self.look_up(|connection| {
+            let query = "SELECT EXISTS (SELECT 1 FROM begun_workspace WHERE path = ?1)";
+            Ok(connection.prepare_cached(query)?.query_row([workspace], |row| row.get(0))?)
+        })
+    }
+}
+
+/// Stores what a commit says of them. In tables of their own: the row of a session is written anew with every commit.
+pub(crate) fn store(connection: &Connection, session: i64, commit: &SessionCommit) -> Result<(), Refused> {
+    let SessionCommit { skills, begun_workspace, now, .. } = commit;
+    if let Some(skills) = skills {
+        let keep = "INSERT INTO session_skills (session, listed) VALUES (?1, ?2)
+                    ON CONFLICT (session) DO UPDATE SET listed = excluded.listed";
+        connection.prepare_cached(keep)?.execute((session, &**skills))?;
+    }
+    if let Some(path) = begun_workspace {
+        let begun: (&str, Millis) = (path, *now);
+        connection
+            .prepare_cached("INSERT INTO begun_workspace (path, at) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
+            .execute(begun)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,13 @@
+//! What is kept of the instructions of models: the skills that a session's list has, and the workspaces that have begun.
+//!
+//! Both are stored with a commit of the session ([`SessionCommit`](crate::SessionCommit)), so only the writer of the session changes them.
+
+use crate::{Reply, SessionId};
+
+/// What is kept of the instructions of models.
+pub trait Instructions {
+    /// Returns the list of skills that was stored last for a session.
+    fn listed_skills(&self, session: &SessionId) -> Reply<Option<String>>;
+    /// Returns whether a run has completed that was shown how to begin in a workspace.
+    fn is_begun(&self, workspace: &str) -> Reply<bool>;
+}
