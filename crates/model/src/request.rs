@@ -10,8 +10,10 @@ use crate::thinking::Level;
 /// A request for a reply, in no provider's format.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
-    /// Instructions, in parts.
+    /// Instructions, in parts. They stay the same from request to request of a conversation.
     pub system: Vec<String>,
+    /// Instructions that change between requests. They stand behind the boundary [`Cache::after_system`].
+    pub suffix: Option<String>,
     /// The conversation so far.
     pub messages: Vec<Message>,
     /// The tools that the model may call.
@@ -68,7 +70,7 @@ impl<T: Into<String>> FromIterator<T> for Surface {
 /// The boundaries up to which a prompt will be sent again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cache {
-    /// Behind the tools and the instructions.
+    /// Behind the tools and the instructions that stay the same.
     pub after_system: bool,
     /// Behind these messages, by their index. Providers take few: the last ones count.
     pub after_messages: Vec<usize>,
@@ -76,4 +78,21 @@ pub struct Cache {
     pub is_long: bool,
     /// Names what belongs together, for providers that look for a prefix by themselves: the session, for instance.
     pub key: Option<String>,
+}
+
+impl Request {
+    /// Returns all instructions, in their order, and whether the boundary is behind each.
+    pub(crate) fn instructions(&self) -> impl Iterator<Item = (&str, bool)> {
+        let is_there = |text: &&String| !text.is_empty();
+        let last = self.system.iter().filter(is_there).count();
+        let stable = self.system.iter().filter(is_there).enumerate();
+        let stable = stable.map(move |(index, text)| (text.as_str(), index + 1 == last));
+        stable.chain(self.suffix.iter().filter(is_there).map(|text| (text.as_str(), false)))
+    }
+
+    /// Returns all instructions as one text.
+    pub(crate) fn instruction_text(&self) -> Option<String> {
+        let texts: Vec<&str> = self.instructions().map(|(text, _)| text).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
 }

@@ -97,8 +97,8 @@ struct Function<'a> {
 
 fn messages<'a>(request: &'a Request, target: &Target) -> Vec<Line<'a>> {
     let mut lines = Vec::new();
-    if !request.system.is_empty() {
-        let content = Some(Said::Text(request.system.join("\n\n").into()));
+    if let Some(text) = request.instruction_text() {
+        let content = Some(Said::Text(text.into()));
         lines.push(Line { role: "system", content, ..Line::default() });
     }
     for message in &request.messages {

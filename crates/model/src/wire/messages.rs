@@ -35,21 +35,22 @@ pub(super) fn body(request: &Request, target: &Target, level: Level) -> Result<B
     // A budget is part of the reply, and must be less than all of it.
     let most = if matches!(target.reasoning(), Reasoning::Budget) { most.max(budget(level, most) + 1) } else { most };
     body.set("max_tokens", &most)?;
-    let system: Vec<&String> = request.system.iter().filter(|text| !text.is_empty()).collect();
+    let system: Vec<(&str, bool)> = request.instructions().collect();
     let marks_system = request.cache.after_system;
+    let is_stable = system.iter().any(|(_, is_boundary)| *is_boundary);
     if !system.is_empty() {
-        let last = system.len() - 1;
-        let block = |(index, text): (usize, &&String)| {
-            marked(json!({ "type": "text", "text": text }), mark.as_ref().filter(|_| marks_system && index == last))
+        let block = |(text, is_boundary): &(&str, bool)| {
+            let mark = mark.as_ref().filter(|_| marks_system && *is_boundary);
+            marked(json!({ "type": "text", "text": text }), mark)
         };
-        body.set("system", &system.iter().enumerate().map(block).collect::<Vec<_>>())?;
+        body.set("system", &system.iter().map(block).collect::<Vec<_>>())?;
     }
     body.set("messages", &messages(request, target, mark.as_ref()))?;
     if !request.tools.is_empty() {
         let last = request.tools.len() - 1;
         let tool = |(index, tool): (usize, &Tool)| {
             let entry = json!({ "name": tool.name, "description": tool.description, "input_schema": tool.parameters });
-            marked(entry, mark.as_ref().filter(|_| marks_system && system.is_empty() && index == last))
+            marked(entry, mark.as_ref().filter(|_| marks_system && !is_stable && index == last))
         };
         body.set("tools", &request.tools.iter().enumerate().map(tool).collect::<Vec<_>>())?;
         body.set_some("tool_choice", choice(&request.choice))?;

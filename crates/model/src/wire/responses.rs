@@ -21,9 +21,7 @@ use crate::thinking::{Level, Reasoning};
 pub(super) fn body(request: &Request, target: &Target, level: Level) -> Result<Body, ModelError> {
     let mut body = Body::default();
     body.set("model", &target.model.id)?;
-    if !request.system.is_empty() {
-        body.set("instructions", &request.system.join("\n\n"))?;
-    }
+    body.set_some("instructions", request.instruction_text())?;
     body.set("input", &items(request, target))?;
     if !request.tools.is_empty() {
         let function = |tool: &Tool| {

@@ -209,3 +209,29 @@ async fn the_provider_says_which_models_it_has() {
         assert_eq!(house.models.list(&house.provider("p", api)).await.unwrap(), ["one", "two"], "{api:?}");
     }
 }
+
+#[tokio::test]
+async fn the_boundary_is_behind_what_stays_the_same_in_every_format() {
+    let request = |system: &[&str], suffix: Option<&str>| Request {
+        system: system.iter().map(|text| (*text).to_owned()).collect(),
+        suffix: suffix.map(str::to_owned),
+        cache: Cache { after_system: true, ..Cache::default() },
+        ..coding()
+    };
+    let whole = || request(&["Be brief.", "Be kind.", ""], Some("Today is Friday."));
+    let mark = json!({ "type": "ephemeral" });
+    let text = |text: &str| json!({ "type": "text", "text": text });
+    let marked = json!({ "type": "text", "text": "Be kind.", "cache_control": mark });
+    let body = sent(Api::Messages, Model::default(), whole()).await;
+    assert_eq!(body["system"], json!([text("Be brief."), marked, text("Today is Friday.")]));
+    assert_eq!(body["tools"][1].get("cache_control"), None);
+    // Without anything that stays the same, the tools are what stays.
+    let body = sent(Api::Messages, Model::default(), request(&[], Some("Today is Friday."))).await;
+    assert_eq!(body["system"], json!([text("Today is Friday.")]));
+    assert_eq!(body["tools"][1]["cache_control"], mark);
+    let joined = "Be brief.\n\nBe kind.\n\nToday is Friday.";
+    let body = sent(Api::ChatCompletions, Model::default(), whole()).await;
+    assert_eq!(body["messages"][0], json!({ "role": "system", "content": joined }));
+    let body = sent(Api::Responses, Model::default(), whole()).await;
+    assert_eq!(body["instructions"], joined);
+}
