@@ -67,7 +67,7 @@ const RESERVED: [&str; 59] = [
 ];
 
 /// Globals of every program that are ours.
-const OURS: [&str; 15] = [
+const OURS: [&str; 16] = [
     "ALL_TOOLS",
     "API",
     "MCP",
@@ -78,6 +78,7 @@ const OURS: [&str; 15] = [
     "console",
     "json",
     "namespaces",
+    "skills",
     "structuredClone",
     "text",
     "tools",

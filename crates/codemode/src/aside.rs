@@ -222,7 +222,7 @@ impl Driver {
             restore()
         };
         let mut cell = cell.map_err(|error| error.run_error())?;
-        cell.provide(self.scope.tools.clone());
+        cell.provide(self.scope.library());
         cell.spend_output(output_spent);
         tracing::debug!(run = %self.record.id, us = started.elapsed().as_micros() as u64, "came back");
         (self.home, self.place) = (Home::Live(cell), Some(place));

@@ -12,12 +12,15 @@ use crate::attachments;
 use crate::known_tools::KnownTools;
 use crate::mcp;
 use crate::pending_calls::{Settled, StoredCall};
+use crate::skills;
 use crate::tools::RunTools;
 
 /// What a program asks for.
 pub(crate) enum Asked {
     Search { query: String, limit: Option<f64> },
     Describe { tool: String },
+    Skills,
+    Skill { name: String },
     Call(ToolCall),
     Api { server: Option<String>, tool: Option<String>, with_schema: bool },
     Sleep,
@@ -81,6 +84,14 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
                 return Err(wrong("tools.describe needs the id of a tool"));
             };
             Ok(Asked::Describe { tool })
+        }
+        skills::LIST => Ok(Asked::Skills),
+        skills::READ => {
+            let mut arguments = request.args.to::<Vec<Value>>().map_err(unreadable)?.into_iter();
+            let Some(Value::String(name)) = arguments.next() else {
+                return Err(wrong("skills.read needs the name of a skill: skills.read(\"pdf\")"));
+            };
+            Ok(Asked::Skill { name })
         }
         "call" => {
             let mut arguments = items(request)?.into_iter();
@@ -159,6 +170,11 @@ impl ToolCall {
 
 fn wrong(message: impl Into<String>) -> Fault {
     Fault::new("TypeError", message).with("code", "invalid_input").with("effect", "none")
+}
+
+/// Reports a skill that the program does not get.
+pub(crate) fn no_skill(message: &str) -> Fault {
+    Fault::new("Error", shortened(message, 2 * MOST_NAME)).with("code", "skill_unavailable").with("effect", "none")
 }
 
 /// Reports a value that cannot be handed to the program.

@@ -284,7 +284,6 @@ impl CodeMode {
         };
         // A place or memory that came late must not cost the program its turn.
         let deadline = deadline.max(Instant::now() + margin(&scope.settings));
-        let library: Arc<dyn pincer_sandbox::Library> = scope.tools.clone();
         // The limit is for what its author wrote, and was checked there: what runs can be longer.
         let limits = Limits { source_bytes: prepared.text.len(), ..scope.settings.limits };
         let positions = Positions::new(&prepared.text, prepared.map);
@@ -292,8 +291,8 @@ impl CodeMode {
             Returns::Value => ProgramValue::Returned,
             Returns::LastInList => ProgramValue::Last,
         };
-        let program = Program::new(prepared.text).value(value).library(library);
-        let program = scope.tools.globals().fold(program, |program, name| program.global(name, Global::Lazy));
+        let program = Program::new(prepared.text).value(value).library(scope.library());
+        let program = scope.globals().fold(program, |program, name| program.global(name, Global::Lazy));
         let cell = match self.shared.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
             Err(error) => return refused(RunError::of_error(&error), telemetry),

@@ -240,6 +240,16 @@ impl Driver {
                 let limit = limit.map_or(settings.search_usual, |limit| limit.clamp(1.0, most) as usize);
                 Json::of(&self.scope.tools.search(&query, limit)).map_err(|error| bridge::unreadable(&error))
             }
+            // A program that an agent has begun, and that is continued without one, has no skills any more.
+            Ok(Asked::Skills) => match &self.scope.skills {
+                Some(skills) => Json::of(&skills.list()).map_err(|error| bridge::unreadable(&error)),
+                None => Err(bridge::no_skill("skills are for programs of agents")),
+            },
+            Ok(Asked::Skill { name }) => match self.scope.skills.as_ref().map(|skills| skills.read(&name)) {
+                Some(Ok(text)) => Json::of(&text).map_err(|error| bridge::unreadable(&error)),
+                Some(Err(error)) => Err(bridge::no_skill(&error.to_string())),
+                None => Err(bridge::no_skill("skills are for programs of agents")),
+            },
             Ok(Asked::Describe { tool }) => {
                 self.telemetry.describe_count += 1;
                 self.shared.counting.add(Counted::Describe, 1);

@@ -46,6 +46,13 @@ declare namespace MCP {
 /** Objects that plugins bring, by name. Each is a global of its own as well. */
 declare const namespaces: Readonly<Record<string, any>>;
 
+/** Skills of the agent: instructions for kinds of tasks. In programs of agents only. */
+declare const skills: {
+  list(): Promise<{ name: string; description: string; location: string }[]>;
+  /** The text of a skill's SKILL.md. */
+  read(name: string): Promise<string>;
+};
+
 /** The data of an MCP result: throws if it is an error, else structuredContent, else the parsed or plain text. */
 declare function unwrap(result: unknown): any;
 

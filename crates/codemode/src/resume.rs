@@ -346,7 +346,7 @@ impl CodeMode {
                 Err(_) => return Err(RunError::bug("restoring a snapshot broke down")),
             }
         };
-        cell.provide(scope.tools.clone());
+        cell.provide(scope.library());
         Ok((cell, place))
     }
 

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::round_robin::Party;
 use crate::settings::Settings;
+use crate::skills::SkillTexts;
 use crate::tools::RunTools;
 
 /// For whom a program runs. Cheap to clone.
@@ -25,6 +26,8 @@ pub struct RunScope {
     pub people: People,
     /// Whom tools ask that want something of their caller. It is told which questions the program waits for, also more than once.
     pub listener: Arc<dyn UpdateSink>,
+    /// The skills of the agent's run that it is part of.
+    pub skills: Option<Arc<dyn SkillTexts>>,
     /// Cancelled when whoever was there has left: then nobody is waited for any more.
     pub left: CancellationToken,
 }
@@ -47,7 +50,7 @@ impl RunScope {
     /// For a program that is part of no agent's run, with nobody there.
     pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context) -> Self {
         let (listener, left) = (Arc::new(()), CancellationToken::new());
-        Self { tools, settings, context, people: People::Absent, listener, left }
+        Self { tools, settings, context, people: People::Absent, listener, skills: None, left }
     }
 
     /// The run of an agent that the program is part of, if it is part of one. Only that may continue it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::{House, deny, echo, entry, house};
 use pincer_catalog::Flags;
-use pincer_codemode::{RunScope, Surface};
+use pincer_codemode::{RunScope, SkillEntry, SkillError, SkillTexts, Surface};
 use pincer_tools::{
     Arguments, FnTool, Namespace, NamespaceFunction, NamespacePart, NamespaceSource, Plugin, ToolCall, ToolError,
 };
@@ -266,4 +266,56 @@ async fn plugin_rollback_clears_the_owning_namespace_registrations() {
     assert_eq!(house.value("return typeof Orders").await, "object");
     assert!(house.door.unregister_namespace("shop-orders") && !house.door.unregister_namespace("shop-orders"));
     assert_eq!(house.value("return typeof Orders").await, "undefined");
+}
+
+/// Skills of an agent's run.
+struct OneSkill;
+
+impl SkillTexts for OneSkill {
+    fn list(&self) -> Vec<SkillEntry> {
+        vec![SkillEntry { name: "pdf".into(), description: "x".into(), location: "skills/pdf/SKILL.md".into() }]
+    }
+
+    fn read(&self, name: &str) -> Result<String, SkillError> {
+        match name {
+            "pdf" => Ok("How to.".into()),
+            other => Err(SkillError::Unknown { name: other.into() }),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn programs_of_agents_have_one_global_more_than_others_and_no_namespace_takes_its_name() {
+    let house = house();
+    let names = "return Object.getOwnPropertyNames(globalThis).sort()";
+    let usual = house.value(names).await;
+    assert_eq!(house.value("return typeof skills").await, "undefined");
+    let scope = RunScope { skills: Some(Arc::new(OneSkill)), ..house.scope() };
+    let run = async |code: &str| {
+        let result = house.exec_in(&scope, code).await;
+        assert_eq!(result["status"], "completed", "{code}: {result}");
+        result["value"].clone()
+    };
+    let mut more = usual.as_array().unwrap().clone();
+    more.push("skills".into());
+    more.sort_by_key(|name| name.as_str().unwrap().to_owned());
+    assert_eq!(run(names).await, json!(more));
+    assert_eq!(
+        run("return [Object.isFrozen(skills), Object.keys(skills).length, Object.getOwnPropertyNames(skills)]").await,
+        json!([true, 2, ["list", "read"]])
+    );
+    assert_eq!(
+        run("return [await skills.list(), await skills.read('pdf')]").await,
+        json!([[{ "name": "pdf", "description": "x", "location": "skills/pdf/SKILL.md" }], "How to."])
+    );
+    for (code, expected) in [
+        ("skills.read('../pdf')", "there is no skill `../pdf`"),
+        ("skills.read()", "skills.read needs the name of a skill"),
+        ("skills.read({})", "skills.read needs the name of a skill"),
+    ] {
+        let caught = run(&format!("try {{ await {code}; return '' }} catch (error) {{ return error.message }}")).await;
+        assert!(caught.as_str().unwrap().contains(expected), "{code}: {caught}");
+    }
+    let namespace = Namespace { global: "skills".into(), ..orders(usual_scope()) };
+    assert!(house.door.register(plugin("shop", vec![namespace])).is_err());
 }
