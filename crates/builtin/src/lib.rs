@@ -1,7 +1,7 @@
 //! The tools that are there out of the box (owner `core`): files of the workspace, commands, the web, sessions.
 //!
 //! Each is a [`Tool`](pincer_tools::Tool) for the door and nothing else: which callers have it, and whether a person is asked
-//! first, is decided there. What a tool reaches is decided here: file tools hold a handle of the workspace and cannot leave it,
+//! first, is decided there. What a tool reaches is decided here: file tools hold a handle of the call's workspace and cannot leave it,
 //! commands run in a process group of their own that ends as a whole, and fetches connect to the address that was checked.
 
 mod define;
@@ -17,12 +17,14 @@ mod text;
 mod walk;
 mod web;
 mod workspace;
+mod workspaces;
 
 pub use glob::GlobError;
 pub use register::{Builtin, BuiltinError, Settings};
 pub use sessions::SessionStore;
-pub use shell::{Approved, Confinement, ExecMode, ExecSettings, GateError, Processes};
+pub use shell::{Approved, Confinement, ExecMode, ExecSettings, GateError, Processes, SandboxBounds};
 #[cfg(target_os = "linux")]
 pub use shell::{ConfineError, confine_this_process};
 pub use web::{WebError, WebSettings};
-pub use workspace::Workspace;
+pub use workspace::{Beginning, Workspace};
+pub use workspaces::{Guard, WorkspaceError, Workspaces};

@@ -5,23 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::{IdError, PolicyError};
+use pincer_process::real;
 use pincer_tools::hooks::Hook;
-use pincer_tools::{DoorBuilder, Matcher, Redactor, RegisterError};
+use pincer_tools::{DoorBuilder, Matcher, Redactor, RegisterError, WorkspaceChoice};
 
 use crate::define::{Core, Typed, entry};
 use crate::files::{ApplyPatch, Edit, Find, Grep, Ls, Read, Write};
 use crate::sessions::{SessionStatus, SessionsHistory, SessionsList};
 use crate::shell::{Exec, Gate, Process, can_confine};
 use crate::web::WebFetch;
-use crate::{ExecMode, ExecSettings, GateError, Processes, SessionStore, WebError, WebSettings, Workspace};
+use crate::{
+    ExecMode, ExecSettings, GateError, Guard, Processes, SessionStore, WebError, WebSettings, Workspace, Workspaces,
+};
 
 /// What the built-in tools may do.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The directory that file tools and commands work in.
+    /// The directory that file tools and commands work in, unless a call has a workspace of its own.
     pub workspace: PathBuf,
-    /// What file tools may not change though it lies in the workspace: the config, the state, plugins.
-    pub protected: Vec<PathBuf>,
+    /// The other directories that are workspaces of calls, or have such in them: programs in there do not run unasked.
+    pub other_workspaces: Vec<PathBuf>,
+    /// Finds what file tools may not change though it lies in a workspace: the config, the state, plugins.
+    pub guard: Guard,
     /// Paths that file tools may not read either: secrets and logins.
     pub hidden: Vec<PathBuf>,
     /// What happens to commands that are not on the list.
@@ -68,17 +73,23 @@ pub enum BuiltinError {
 /// The built-in tools.
 pub struct Builtin {
     settings: Settings,
-    workspace: Arc<Workspace>,
+    workspaces: Arc<Workspaces>,
     processes: Arc<Processes>,
 }
 
 impl Builtin {
-    /// Opens the workspace.
+    /// Opens the usual workspace.
     pub fn new(settings: Settings) -> Result<Self, BuiltinError> {
-        let opened = Workspace::open(&settings.workspace, &settings.protected, &settings.hidden);
-        let workspace =
-            opened.map_err(|source| BuiltinError::Workspace { path: settings.workspace.clone(), source })?;
-        Ok(Self { settings, workspace: Arc::new(workspace), processes: Arc::default() })
+        let protected = settings.guard.paths(&WorkspaceChoice::Usual, &settings.workspace);
+        let opened = Workspace::open(&settings.workspace, &protected, &settings.hidden);
+        let usual = opened.map_err(|source| BuiltinError::Workspace { path: settings.workspace.clone(), source })?;
+        let workspaces = Workspaces::new(Arc::new(usual), settings.guard.clone(), settings.hidden.clone());
+        Ok(Self { settings, workspaces: Arc::new(workspaces), processes: Arc::default() })
+    }
+
+    /// Returns the workspaces.
+    pub fn workspaces(&self) -> &Arc<Workspaces> {
+        &self.workspaces
     }
 
     /// The commands in the background: who ends a session ends them.
@@ -100,23 +111,25 @@ impl Builtin {
         let path = std::env::join_paths(absolute).unwrap_or_default().to_string_lossy().into_owned();
         exec.environment.insert("PATH".into(), path.clone());
         let confines = exec.confinement.is_some() && can_confine();
-        let gate = Arc::new(Gate::new(exec_mode, &exec_allow, &path, self.workspace.root(), confines)?);
-        let (workspace, processes) = (|| Arc::clone(&self.workspace), || Arc::clone(&self.processes));
-        let door = add(door, Read(workspace()))?;
-        let door = add(door, Write(workspace()))?;
-        let door = add(door, Edit(workspace()))?;
-        let door = add(door, ApplyPatch(workspace()))?;
-        let door = add(door, Ls(workspace()))?;
-        let door = add(door, Find(workspace()))?;
-        let door = add(door, Grep(workspace()))?;
+        let others = self.settings.other_workspaces.iter().filter_map(|path| real(path));
+        let all = std::iter::once(self.workspaces.usual().root().to_owned()).chain(others).collect();
+        let gate = Arc::new(Gate::new(exec_mode, &exec_allow, &path, all, confines)?);
+        let (workspaces, processes) = (|| Arc::clone(&self.workspaces), || Arc::clone(&self.processes));
+        let door = add(door, Read(workspaces()))?;
+        let door = add(door, Write(workspaces()))?;
+        let door = add(door, Edit(workspaces()))?;
+        let door = add(door, ApplyPatch(workspaces()))?;
+        let door = add(door, Ls(workspaces()))?;
+        let door = add(door, Find(workspaces()))?;
+        let door = add(door, Grep(workspaces()))?;
         let door = add(
             door,
-            Exec { workspace: workspace(), settings: exec, gate: Arc::clone(&gate), processes: processes() },
+            Exec { workspaces: workspaces(), settings: exec, gate: Arc::clone(&gate), processes: processes() },
         )?;
         let door = add(door, Process(processes()))?;
         let mut door = add(door, WebFetch::new(web)?)?;
         if let Some(store) = store {
-            door = add(door, SessionStatus { store: Arc::clone(&store), workspace: workspace() })?;
+            door = add(door, SessionStatus { store: Arc::clone(&store), workspaces: workspaces() })?;
             door = add(door, SessionsList(Arc::clone(&store)))?;
             door = add(door, SessionsHistory { store, redactor })?;
         }

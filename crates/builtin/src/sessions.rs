@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Workspace;
+use crate::Workspaces;
 use crate::define::{Core, LOOKS, Running};
 
 /// What these tools need of a store.
@@ -28,7 +28,7 @@ fn failed(error: StoreError) -> ToolError {
 
 pub(crate) struct SessionStatus {
     pub store: Arc<dyn SessionStore>,
-    pub workspace: Arc<Workspace>,
+    pub workspaces: Arc<Workspaces>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -69,6 +69,9 @@ impl Core for SessionStatus {
         let context = running.context;
         let runs = self.store.run_counts(&context.session, Some(&context.user)).await.map_err(failed)?;
         let runs = runs.into_iter().map(|(state, count)| (state.as_str().to_owned(), count.into())).collect();
+        let path = context.site.workspace.path();
+        let path = path.as_deref().unwrap_or_else(|| self.workspaces.usual().root());
+        let workspace = path.display().to_string();
         let pending = self.store.pending_approvals().await.map_err(failed)?;
         let own = pending
             .into_iter()
@@ -76,7 +79,7 @@ impl Core for SessionStatus {
         Ok(StatusOutput {
             agent: context.agent,
             now: iso(wall_clock()),
-            workspace: self.workspace.root().display().to_string(),
+            workspace,
             runs,
             open_questions: own.map(|approval| approval.id.to_string()).collect(),
             session: context.session.to_string(),

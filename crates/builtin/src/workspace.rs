@@ -1,17 +1,17 @@
-//! The one directory that file tools reach, held by its handle.
+//! A directory that file tools reach, held by its handle.
 //!
 //! Every path is walked by the kernel relative to that handle and refused when it would leave it (`openat2` with
 //! `RESOLVE_BENEATH`, through `cap-std`). There are no checks on texts of paths that something could slip past between check
 //! and use.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions, OpenOptionsExt, Permissions, PermissionsExt};
 use pincer_catalog::nearest;
-use pincer_tools::ToolError;
+use pincer_tools::{ReadableFolder, ToolError};
 use uuid::Uuid;
 
 use crate::protected::{Guarded, Protected};
@@ -30,6 +30,15 @@ pub struct Workspace {
     protected: Arc<Protected>,
 }
 
+/// The beginning of a text file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The text.
+    pub text: String,
+    /// The bytes of the whole file.
+    pub size: u64,
+}
+
 /// Why a path cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PathError {
@@ -37,6 +46,8 @@ pub(crate) enum PathError {
     Absolute { path: String, inside: Option<String> },
     #[error("{path} leads out of the workspace, or through a link that does; only files within it can be used")]
     Outside { path: String },
+    #[error("{path} leads out of its folder, or through a link that does; only files within it can be read")]
+    OutsideFolder { path: String },
     #[error("{path} does not exist{}", meant(near))]
     Missing { path: String, near: Vec<String> },
     #[error("{path} leads up again from {missing}, which does not exist: name the file by its shortest path")]
@@ -84,9 +95,76 @@ impl Workspace {
     /// Opens a directory as the workspace. Of `protected`, what lies in it can be read but not changed; of `hidden`, not read either.
     pub fn open(root: &Path, protected: &[PathBuf], hidden: &[PathBuf]) -> io::Result<Self> {
         let dir = Dir::open_ambient_dir(root, ambient_authority())?;
+        Self::of(dir.into_std_file(), root, protected, hidden)
+    }
+
+    /// Takes an open directory, which is at `root`.
+    pub(crate) fn of(dir: std::fs::File, root: &Path, protected: &[PathBuf], hidden: &[PathBuf]) -> io::Result<Self> {
+        let dir = Dir::from_std_file(dir);
         let root = root.canonicalize()?;
         let protected = Arc::new(Protected::new(root.clone(), protected, hidden));
         Ok(Self { root, dir, changing: Mutex::new(()), protected })
+    }
+
+    /// Returns whether the directory is still the one at this path.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        use cap_std::fs::MetadataExt as _;
+        use std::os::unix::fs::MetadataExt as _;
+        match (path.metadata(), self.dir.dir_metadata()) {
+            (Ok(there), Ok(own)) => (there.dev(), there.ino()) == (own.dev(), own.ino()),
+            _ => false,
+        }
+    }
+
+    /// Returns a handle of the directory. It leads to everything beneath, and nowhere else.
+    pub fn handle(&self) -> io::Result<Dir> {
+        self.dir.try_clone()
+    }
+
+    /// Reads the beginning of a text file, at most so many bytes. Returns `None` if there is no such file.
+    pub fn beginning(&self, path: &str, most: usize) -> io::Result<Option<Beginning>> {
+        let (file, metadata) = match self.open_file(path) {
+            Ok(opened) => opened,
+            Err(PathError::Missing { .. } | PathError::NotADirectory { .. }) => return Ok(None),
+            Err(error) => return Err(io::Error::other(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(most as u64).read_to_end(&mut bytes)?;
+        // The last character may be cut in its middle: it is left out then, and only then.
+        if let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            bytes.truncate(error.valid_up_to());
+        }
+        Ok(Some(Beginning { text: String::from_utf8_lossy(&bytes).into_owned(), size: metadata.len() }))
+    }
+
+    /// Opens a regular file of a folder that may be read besides the workspace. `path` is its name for people.
+    pub(crate) fn open_beside(
+        &self,
+        folder: &ReadableFolder,
+        inside: &Path,
+        path: &str,
+    ) -> Result<(File, Metadata), PathError> {
+        let opened = Dir::open_ambient_dir(&folder.root, ambient_authority())
+            .and_then(|root| root.open_dir(&folder.folder))
+            .and_then(|dir| open_regular(&dir, inside));
+        let path = || path.to_owned();
+        let (file, metadata) =
+            opened.map_err(|error| match error.get_ref().and_then(|inner| inner.downcast_ref()) {
+                Some(Irregular(kind)) => PathError::NotAFile { path: path(), kind },
+                None if error.kind() == io::ErrorKind::NotFound => {
+                    PathError::Missing { path: path(), near: Vec::new() }
+                }
+                None if error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {
+                    PathError::OutsideFolder { path: path() }
+                }
+                None => PathError::Io { path: path(), error },
+            })?;
+        match self.protected.hides(&file, &metadata) {
+            true => Err(PathError::Hidden { path: path() }),
+            false => Ok((file, metadata)),
+        }
     }
 
     /// Finds out where a path leads, as far as it exists: links are followed. Names that do not exist yet are to be made, and

@@ -194,6 +194,20 @@ fn providers(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
         if id == Config::DEFAULTS && agent.tools != crate::keys::AgentTools::default() {
             wrong(&format!("agents.{id}.tools: rights of all agents stand in `tools`, not here"));
         }
+        let paths = [("workspace", &agent.workspace), ("sandbox.workspaceRoot", &agent.sandbox.workspace_root)];
+        for (key, _) in paths.iter().filter(|(_, path)| path.as_ref().is_some_and(|path| path.trim().is_empty())) {
+            wrong(&format!("agents.{id}.{key}: it is empty: write a path, or leave it out"));
+        }
+    }
+    for (name, entry) in &config.skills.entries {
+        for variable in entry.env.keys() {
+            let at = format!("skills.entries.{name}.env.{variable}");
+            if variable == "PATH" {
+                wrong(&format!("{at}: a skill cannot set it: use `tools.exec.env`"));
+            } else if variable.is_empty() || variable.contains(['=', '\0']) {
+                wrong(&format!("{at}: this cannot be the name of a variable"));
+            }
+        }
     }
 }
 

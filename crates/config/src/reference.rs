@@ -161,6 +161,7 @@ fn name_of(path: &str) -> &'static str {
         "agents" => "agent",
         "byProvider" => "provider",
         "bySender" => "sender",
+        "entries" if path.starts_with("skills") => "skill",
         "entries" => "plugin",
         _ => "name",
     }

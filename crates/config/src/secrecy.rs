@@ -42,7 +42,8 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
         shown["mcp"]["servers"][name] = serde_json::to_value(server.shown()).unwrap_or_default();
     }
     let environments = config.plugins.entries.keys().map(|id| format!("/plugins/entries/{}/env", pointer(id)));
-    for place in environments.chain(["/tools/exec/env".to_owned()]) {
+    let of_skills = config.skills.entries.keys().map(|name| format!("/skills/entries/{}/env", pointer(name)));
+    for place in environments.chain(of_skills).chain(["/tools/exec/env".to_owned()]) {
         let values = shown.pointer_mut(&place).and_then(Value::as_object_mut);
         values.into_iter().flatten().for_each(|(_, value)| *value = REDACTED.into());
     }

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_builtin::{Approved, Builtin, Confinement, ExecMode, ExecSettings, Settings, WebSettings};
+use pincer_builtin::{
+    Approved, Builtin, Confinement, ExecMode, ExecSettings, Guard, SandboxBounds, Settings, WebSettings,
+};
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision, SecretSource};
 use pincer_config::{Config, Loaded, trust};
@@ -22,6 +24,7 @@ use crate::hooks::{add_hooks, hook_settings, hook_words};
 use crate::mcp_settings::{mcp_anchors, mcp_servers};
 use crate::notice::{Notice, Observer};
 use crate::options::{BuiltIn, RuntimeOptions};
+use crate::sites::Sites;
 use crate::workspace::{beside, prepare, workspace};
 
 /// A door as the config describes it, and the processes that must end with it.
@@ -29,26 +32,31 @@ pub(crate) struct Assembly {
     pub door: DoorBuilder,
     pub builtin: Option<Builtin>,
     pub plugins: Vec<Arc<PluginProcess>>,
+    /// The folders of the plugins in use, by their ids.
+    pub skill_folders: Vec<(String, PathBuf)>,
     pub servers: Servers,
 }
 
 impl Assembly {
     /// Puts everything together. Nothing is started.
-    pub(crate) fn new(options: &RuntimeOptions, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
+    pub(crate) fn new(options: &RuntimeOptions, sites: &Sites, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
         let (loaded, state) = (&options.loaded, options.state.as_path());
         let config = &loaded.parsed.config;
         let found = found_plugins(loaded, Some(state), &options.observer)?;
         let (mut door, builtin) = match options.built_in {
             BuiltIn::Registered => {
-                let builtin = builtin(loaded, state, &found)?;
-                (builtin.register(gates(loaded)?, Some(store.clone()))?, Some(builtin))
+                let builtin = builtin(loaded, state, &found, sites)?;
+                (builtin.register(gates(loaded, sites)?, Some(store.clone()))?, Some(builtin))
             }
-            BuiltIn::LeftOut => (gates(loaded)?, None),
+            BuiltIn::LeftOut => (gates(loaded, sites)?, None),
         };
+        let in_use = |found: &&Found| config.plugins.entries.get(&found.manifest.id).is_none_or(|entry| entry.enabled);
+        let skill_folders = found.iter().filter(in_use);
+        let skill_folders = skill_folders.map(|found| (found.manifest.id.clone(), found.folder.clone())).collect();
         let (added, plugins) = add_plugins(door, loaded, found, &options.observer)?;
         door = added;
         let servers = mcp_servers(loaded, Some(state), options.sampling);
-        Ok(Self { door, builtin, plugins, servers })
+        Ok(Self { door, builtin, plugins, skill_folders, servers })
     }
 }
 
@@ -77,11 +85,14 @@ pub(crate) fn add_plugins(
 }
 
 /// Returns the built-in tools, which cannot change what decides over them.
-fn builtin(loaded: &Loaded, state: &Path, plugins: &[Found]) -> Result<Builtin, RuntimeError> {
+fn builtin(loaded: &Loaded, state: &Path, plugins: &[Found], sites: &Sites) -> Result<Builtin, RuntimeError> {
     let mut settings = settings(loaded)?;
     let workspace = settings.workspace.clone();
     prepare(&workspace, loaded).map_err(|source| RuntimeError::Workspace { path: workspace.clone(), source })?;
-    settings.protected = guarded(loaded, &workspace, state, plugins);
+    let (config, held) = (loaded.clone(), state.to_owned());
+    let folders: Vec<PathBuf> = plugins.iter().map(|plugin| plugin.folder.clone()).collect();
+    settings.guard = Guard::new(move |choice, workspace| guarded(&config, choice, workspace, &held, &folders));
+    settings.other_workspaces = sites.all();
     settings.hidden = ["secrets.json", "mcp-auth", "mcp-import.json"].map(|name| state.join(name)).into();
     Ok(Builtin::new(settings)?)
 }
@@ -157,9 +168,9 @@ pub(crate) fn placed_words(loaded: &Loaded) -> Vec<Vec<String>> {
 }
 
 /// Hooks and rules: what has a say before any tool.
-pub(crate) fn gates(loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
+pub(crate) fn gates(loaded: &Loaded, sites: &Sites) -> Result<DoorBuilder, PolicyError> {
     let config = &loaded.parsed.config;
-    let mut door = add_hooks(Door::builder().redactor(redactor(config)), loaded)?;
+    let mut door = add_hooks(Door::builder().redactor(redactor(config)), loaded, sites)?;
     for (index, rule) in config.approvals.rules.iter().enumerate() {
         let matcher = Matcher::parse(&format!("approvals.rules[{index}].match"), rule.matches.names())?;
         door = door.rule(ApprovalRule { matcher, decision: decision(rule.decision) });
@@ -182,11 +193,14 @@ fn settings(loaded: &Loaded) -> Result<Settings, RuntimeError> {
         false => Approved::Everything,
         true => Approved::Workspace { network: exec.network },
     };
-    let confinement = Confinement { program: vec![itself.display().to_string(), "confine".into()], approved };
+    let sandboxed = if exec.network { SandboxBounds::Network } else { SandboxBounds::NoNetwork };
+    let program = vec![itself.display().to_string(), "confine".into()];
+    let confinement = Confinement { program, approved, sandboxed };
     let web = &config.tools.web;
     Ok(Settings {
         workspace: workspace(loaded),
-        protected: Vec::new(),
+        other_workspaces: Vec::new(),
+        guard: Guard::default(),
         hidden: Vec::new(),
         exec_mode: match exec.mode {
             keys::ExecMode::Deny => ExecMode::Deny,

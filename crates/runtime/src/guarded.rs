@@ -4,15 +4,21 @@
 use std::path::{Path, PathBuf};
 
 use pincer_config::Loaded;
-use pincer_plugins::Found;
 use pincer_process::{holds, real};
+use pincer_tools::WorkspaceChoice;
 
 use crate::assembly::{placed_words, plugin_paths, started_words};
 use crate::state::usual_state_directory;
 use crate::user_directories::user_directory;
 
-/// Returns all of it.
-pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: &Path, plugins: &[Found]) -> Vec<PathBuf> {
+/// Returns all of it. `plugins` are the folders of plugins.
+pub(crate) fn guarded(
+    loaded: &Loaded,
+    choice: &WorkspaceChoice,
+    workspace: &Path,
+    state: &Path,
+    plugins: &[PathBuf],
+) -> Vec<PathBuf> {
     let mut guarded: Vec<PathBuf> = loaded.file.iter().cloned().collect();
     // The next start may find these, also if they are not there yet.
     let home = user_directory("XDG_CONFIG_HOME", ".config").unwrap_or_default();
@@ -20,8 +26,11 @@ pub(crate) fn guarded(loaded: &Loaded, workspace: &Path, state: &Path, plugins: 
     guarded.extend(homes.map(|home| home.join(pincer_config::FILE_NAME)));
     let folders = plugin_paths(loaded).into_iter().chain(usual_state_directory());
     guarded.extend(folders.filter(|folder| !holds(folder, workspace)));
-    guarded.push(state.to_owned());
-    guarded.extend(plugins.iter().map(|plugin| plugin.folder.clone()));
+    // The directory of a sandboxed session was made for it, so nothing of the state is in there. It may itself be in the state.
+    if !matches!(choice, WorkspaceChoice::Sandbox { .. }) {
+        guarded.push(state.to_owned());
+    }
+    guarded.extend(plugins.iter().cloned());
     for words in started_words(loaded) {
         guarded.extend(scripts(&words, workspace).flat_map(|script| around(&script, workspace)));
     }

@@ -18,6 +18,8 @@ use crate::assembly::{add_plugins, found_plugins, gates, trusted_plugins};
 use crate::error::RuntimeError;
 use crate::guarded::is_in_the_open;
 use crate::notice::Observer;
+use crate::sites::Sites;
+use crate::state::usual_state_directory;
 use crate::workspace::workspace;
 
 /// The hooks of a config and its plugins, for commands that open no runtime.
@@ -29,16 +31,18 @@ pub struct ConfiguredHooks {
 impl ConfiguredHooks {
     /// Reads the hooks of a config. No plugin is started before one of its hooks is asked.
     pub fn load(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
-        Self::of(found_plugins(loaded, state, observer)?, loaded, observer)
+        Self::of(found_plugins(loaded, state, observer)?, loaded, state, observer)
     }
 
     /// Like [`ConfiguredHooks::load`], but the config may have settings for a plugin that is not there: it may be about to be installed.
     pub fn for_installs(loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
-        Self::of(trusted_plugins(loaded, state, observer)?, loaded, observer)
+        Self::of(trusted_plugins(loaded, state, observer)?, loaded, state, observer)
     }
 
-    fn of(found: Vec<Found>, loaded: &Loaded, observer: &Observer) -> Result<Self, RuntimeError> {
-        let (door, plugins) = add_plugins(gates(loaded)?, loaded, found, observer)?;
+    fn of(found: Vec<Found>, loaded: &Loaded, state: Option<&Path>, observer: &Observer) -> Result<Self, RuntimeError> {
+        let directory = state.map(Path::to_owned).or_else(usual_state_directory).unwrap_or_default();
+        let gates = gates(loaded, &Sites::new(loaded, &directory))?;
+        let (door, plugins) = add_plugins(gates, loaded, found, observer)?;
         Ok(Self { table: door.hooks(), plugins })
     }
 
@@ -56,11 +60,12 @@ impl ConfiguredHooks {
 }
 
 /// Adds the hooks of the config to a door.
-pub(crate) fn add_hooks(mut door: DoorBuilder, loaded: &Loaded) -> Result<DoorBuilder, PolicyError> {
-    let (hooks, workspace) = (&loaded.parsed.config.hooks, workspace(loaded));
+pub(crate) fn add_hooks(mut door: DoorBuilder, loaded: &Loaded, sites: &Sites) -> Result<DoorBuilder, PolicyError> {
+    let hooks = &loaded.parsed.config.hooks;
+    let workspaces: Vec<PathBuf> = std::iter::once(workspace(loaded)).chain(sites.all()).collect();
     let program = |command: &CommandLine| {
         let command = hook_words(loaded, command);
-        let is_in_the_open = is_in_the_open(&command, &workspace);
+        let is_in_the_open = workspaces.iter().any(|workspace| is_in_the_open(&command, workspace));
         CommandHook { command, is_in_the_open }
     };
     for (hook, commands) in hooks.about_tools() {

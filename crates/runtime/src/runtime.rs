@@ -1,10 +1,10 @@
 //! From the config to a working system, and what every front does with it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_builtin::Builtin;
+use pincer_builtin::{Builtin, Workspaces};
 use pincer_catalog::{Catalog, Entry, Source, ToolId};
 use pincer_codemode::{CodeMode, CodeModeResult, Counters, ExecInput, Exposure, RunScope, RunTools, WaitInput, expose};
 use pincer_config::keys::CodeModeFields;
@@ -27,6 +27,7 @@ use crate::memory::memory;
 use crate::notice::{Notice, Observer};
 use crate::options::{EngineStart, RuntimeOptions, Trail};
 use crate::scope::{Scope, ScopeRequest, Views};
+use crate::sites::Sites;
 use crate::state::{fold, open_store};
 use crate::workspace::{moved_workspace, workspace};
 
@@ -40,6 +41,9 @@ pub struct Runtime {
     servers: Arc<Servers>,
     builtin: Option<Builtin>,
     plugins: Vec<Arc<PluginProcess>>,
+    /// The folders of the plugins in use, which may have skills.
+    skill_folders: Vec<(String, PathBuf)>,
+    sites: Sites,
     views: Views,
     mode: OnceCell<CodeMode>,
     programs: Programs,
@@ -59,7 +63,8 @@ impl Runtime {
     /// Opens the store, registers all tools, and loads the engine unless that is put off. No server and no plugin is started.
     pub fn open(options: RuntimeOptions) -> Result<Self, RuntimeError> {
         let store = Arc::new(open_store(&options.state, &options.observer)?);
-        let Assembly { door, builtin, plugins, servers } = Assembly::new(&options, &store)?;
+        let sites = Sites::new(&options.loaded, &options.state);
+        let Assembly { door, builtin, plugins, skill_folders, servers } = Assembly::new(&options, &sites, &store)?;
         let RuntimeOptions { loaded, state, live_cells, engine, trail, extend, observer, .. } = options;
         let door = extend(door)?;
         let engine = match engine {
@@ -83,6 +88,8 @@ impl Runtime {
             servers: Arc::new(servers),
             builtin,
             plugins,
+            skill_folders,
+            sites,
             views: Views::default(),
             mode: OnceCell::new_with(mode),
             programs,
@@ -93,7 +100,7 @@ impl Runtime {
 
     /// Returns the scope of a caller: policy, settings, tools and identity that agree. It has tokens of its own.
     pub fn scope(&self, request: &ScopeRequest) -> Result<Scope, RuntimeError> {
-        Ok(self.views.scope(self.config(), request)?)
+        Ok(self.views.scope(self.config(), &self.sites, request)?)
     }
 
     /// Runs a program until it ends or must wait. Servers that it mentions are known before it begins; the time that takes is
@@ -300,6 +307,20 @@ impl Runtime {
     pub fn may_write_workspace(&self) -> bool {
         let found = std::fs::metadata(workspace(&self.loaded));
         found.is_ok_and(|found| found.is_dir() && !found.permissions().readonly())
+    }
+
+    /// Returns the workspaces of calls, unless the built-in tools were left out.
+    pub fn workspaces(&self) -> Option<&Arc<Workspaces>> {
+        self.builtin.as_ref().map(Builtin::workspaces)
+    }
+
+    pub(crate) fn skill_folders(&self) -> &[(String, PathBuf)] {
+        &self.skill_folders
+    }
+
+    /// Returns the state directory.
+    pub fn state(&self) -> &Path {
+        &self.programs.state
     }
 
     /// Returns a sentence for a person who may expect another workspace.

@@ -1,17 +1,18 @@
 //! The rights of a caller: policy, settings, tools and identity, made in one place.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Entry, Layer, Policy, PolicyError, Rules};
-use pincer_codemode::{Offer, People, RunScope, RunTools, Settings};
+use pincer_codemode::{Offer, People, RunScope, RunTools, Settings, SkillTexts};
 use pincer_config::Config;
 use pincer_store::{AgentRunId, CallId, SessionKey};
-use pincer_tools::{ClientToolError, Context, Door, UpdateSink};
+use pincer_tools::{ClientToolError, Context, Door, ReadableFolder, Site, UpdateSink, WorkspaceChoice};
 use tokio_util::sync::CancellationToken;
 
 use crate::settings::{offer, program_settings};
+use crate::sites::Sites;
 
 /// The views that are kept. Each has its own list of tools, and an index if programs search it: a few hundred kilobytes for 500
 /// tools. With more callers than that, views that were not used for longest are made anew.
@@ -97,7 +98,7 @@ pub enum Audience {
     /// All tools but those that only a run of an agent has use for: a command of Pincer's operator.
     #[default]
     Operator,
-    /// All tools, and those that only a run of an agent has use for.
+    /// All tools, those that only a run of an agent has use for too, and the settings of agents also if the request names none.
     AgentRun,
     /// No built-in tools: a client that wants its MCP servers has not asked for tools that write files where it happens to start
     /// Pincer.
@@ -156,6 +157,9 @@ struct View {
     policy: Policy,
     settings: Settings,
     offer: Offer,
+    site: Arc<Site>,
+    /// The workspace of the agent itself, if the session is sandboxed.
+    agent_workspace: Option<WorkspaceChoice>,
     /// The tools that policy leaves, and the version of the door that they are of.
     tools: Mutex<Option<(u64, Arc<RunTools>)>>,
 }
@@ -166,10 +170,12 @@ struct View {
 pub struct Scope {
     view: Arc<View>,
     settings: Settings,
+    site: Arc<Site>,
     parent_call: Option<CallId>,
     agent_run: Option<AgentRunId>,
     /// The tools, if some of them are the caller's own.
     client_tools: Option<Arc<RunTools>>,
+    skills: Option<Arc<dyn SkillTexts>>,
     people: People,
     listener: Arc<dyn UpdateSink>,
     abort: CancellationToken,
@@ -180,10 +186,12 @@ impl Scope {
     fn of(view: Arc<View>) -> Self {
         Self {
             settings: view.settings.clone(),
+            site: Arc::clone(&view.site),
             view,
             parent_call: None,
             agent_run: None,
             client_tools: None,
+            skills: None,
             people: People::Absent,
             listener: Arc::new(()),
             abort: CancellationToken::new(),
@@ -233,6 +241,33 @@ impl Scope {
         Self { settings: change(self.settings), ..self }
     }
 
+    /// Adds the skills of an agent's run: folders that may be read, variables that commands get, and texts for programs.
+    #[must_use]
+    pub fn with_skills(
+        self,
+        readable: Vec<ReadableFolder>,
+        environment: BTreeMap<String, String>,
+        texts: Arc<dyn SkillTexts>,
+    ) -> Self {
+        let site = Site { workspace: self.site.workspace.clone(), readable, environment };
+        Self { site: Arc::new(site), skills: Some(texts), ..self }
+    }
+
+    /// Returns the site: the workspace, and what else there is of directories and variables.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Returns the workspace of the agent itself, if the session has one of its own.
+    pub fn agent_workspace(&self) -> Option<&WorkspaceChoice> {
+        self.view.agent_workspace.as_ref()
+    }
+
+    /// Returns the request that the rights are made of.
+    pub fn request(&self) -> &ScopeRequest {
+        &self.view.request
+    }
+
     /// Returns the caller.
     pub fn principal(&self) -> &Principal {
         &self.view.request.principal
@@ -278,7 +313,7 @@ impl Scope {
 
     pub(crate) fn context(&self) -> Context {
         let (parent_call, abort, agent_run) = (self.parent_call.clone(), self.abort.clone(), self.agent_run.clone());
-        Context { parent_call, abort, agent_run, ..self.view.request.context() }
+        Context { parent_call, abort, agent_run, site: Arc::clone(&self.site), ..self.view.request.context() }
     }
 
     /// Returns the scope as code mode takes it, for programs that may take so long.
@@ -288,6 +323,7 @@ impl Scope {
             people: self.people,
             listener: Arc::clone(&self.listener),
             left: self.left.clone(),
+            skills: self.skills.clone(),
             ..RunScope::new(tools, self.settings.clone().timeout_ms(timeout), self.context())
         }
     }
@@ -310,7 +346,8 @@ struct Kept {
 
 impl Views {
     /// Returns a scope for a request, with tokens of its own.
-    pub(crate) fn scope(&self, config: &Config, request: &ScopeRequest) -> Result<Scope, PolicyError> {
+    pub(crate) fn scope(&self, config: &Config, sites: &Sites, request: &ScopeRequest) -> Result<Scope, PolicyError> {
+        let request = &ScopeRequest { sandboxed: sites.is_sandboxed(request), ..request.clone() };
         let mut kept = lock(&self.kept);
         kept.uses += 1;
         let now = kept.uses;
@@ -324,6 +361,8 @@ impl Views {
             policy: request.policy(config)?,
             settings: program_settings(&fields),
             offer: offer(&fields),
+            site: Arc::new(Site { workspace: sites.workspace(request), ..Site::default() }),
+            agent_workspace: request.sandboxed.then(|| sites.own_workspace(request)),
             tools: Mutex::default(),
             request: request.clone(),
         });
@@ -342,8 +381,9 @@ impl Views {
         match &*kept {
             Some((of, tools)) if *of == version => Arc::clone(tools),
             _ => {
-                let View { request, policy, .. } = &*scope.view;
-                let tools = RunTools::new(door, &self.catalog(door, version), policy, &request.context());
+                let View { request, policy, site, .. } = &*scope.view;
+                let context = Context { site: Arc::clone(site), ..request.context() };
+                let tools = RunTools::new(door, &self.catalog(door, version), policy, &context);
                 let tools = Arc::new(tools);
                 *kept = Some((version, Arc::clone(&tools)));
                 tools
@@ -358,9 +398,8 @@ impl Views {
         scope: Scope,
         clients: Vec<Entry>,
     ) -> Result<Scope, ClientToolError> {
-        let View { request, policy, .. } = &*scope.view;
         let catalog = self.catalog(door, door.version());
-        let tools = RunTools::with_clients(door, &catalog, policy, &request.context(), clients)?;
+        let tools = RunTools::with_clients(door, &catalog, &scope.view.policy, &scope.context(), clients)?;
         Ok(Scope { client_tools: Some(Arc::new(tools)), ..scope })
     }
 

@@ -11,11 +11,12 @@ use crate::Call;
 use crate::escape::one_line;
 use crate::hooks::{ApprovalDemand, Severity};
 
-/// The most characters that are shown of a title, of a reason, of a thing that "always" would allow, and of the input: together no
+/// The most characters that are shown of a title, of a reason, of a workspace, of a thing that "always" would allow, and of the input: together no
 /// more than fits on a screen of 24 lines with 80 columns.
 const MOST_TITLE: usize = 100;
 const MOST_REASON: usize = 240;
 const MOST_ALWAYS: usize = 160;
+const MOST_WORKSPACE: usize = 160;
 const MOST_INPUT: usize = 800;
 /// The most things that "always" would allow of which each is shown.
 const MOST_KEYS: usize = 2;
@@ -33,6 +34,9 @@ pub struct ApprovalRequest {
     pub line: Option<u32>,
     /// The question of the hook that wants it asked.
     pub demand: ApprovalDemand,
+    /// The workspace that the call works in, if it is another one than the usual.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grants: Option<Vec<String>>,
 }
@@ -41,7 +45,13 @@ impl ApprovalRequest {
     /// Makes the request of a new question. `grants` are the keys that an answer for ever grants.
     pub(crate) fn new(call: &Call, tool: &str, input: Value, demand: &ApprovalDemand, grants: Vec<String>) -> Self {
         let (tool, demand, grants) = (tool.to_owned(), demand.clone(), Some(grants));
-        Self { call: call.id.clone(), tool, input, line: call.line, demand, grants }
+        Self { call: call.id.clone(), tool, input, line: call.line, demand, workspace: None, grants }
+    }
+
+    /// Sets the workspace that the call works in.
+    #[must_use]
+    pub(crate) fn in_workspace(self, workspace: Option<String>) -> Self {
+        Self { workspace, ..self }
     }
 
     /// Reads the request of a question. It reads field by field, so that a field of another version hides no other one: the first
@@ -62,6 +72,7 @@ impl ApprovalRequest {
                 severity: serde_json::from_value(demand["severity"].clone()).ok(),
                 ..ApprovalDemand::default()
             },
+            workspace: text(&stored["workspace"]),
             grants: stored["grants"].as_array().map(|keys| keys.iter().filter_map(text).collect()),
         }
     }
@@ -93,6 +104,9 @@ impl ApprovalRequest {
         }
         if let Some(reason) = &self.demand.description {
             let _ = write!(text, "\n  why: {}", one_line(reason, MOST_REASON));
+        }
+        if let Some(workspace) = &self.workspace {
+            let _ = write!(text, "\n  workspace: {}", one_line(workspace, MOST_WORKSPACE));
         }
         let always = self.grants();
         // The tool's own name alone says nothing new.

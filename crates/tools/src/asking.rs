@@ -7,6 +7,7 @@ use pincer_store::{
     ApprovalId, ApprovalState, Asked, Decision, Grant, GrantId, GrantKind, Millis, NewApproval, Permission, RunId,
     StoreError,
 };
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::approval_request::ApprovalRequest;
@@ -53,7 +54,7 @@ impl Door {
         let tool = question.tool.clone();
         let run = context.known_run();
         let is_bound = run.is_some();
-        let keys = question.standing.keys(&tool);
+        let keys = keys(question.standing, &tool, context);
         let granting = Granting { keys, fingerprint: question.fingerprint, user: context.user.clone(), run };
         if let Some(permission) = granting.find(self.store()).await.map_err(store_failed)?
             && (matches!(permission, Permission::Standing(_))
@@ -153,9 +154,9 @@ impl Door {
         let (digest, request) = {
             // It was read before the hooks were asked.
             let input = of.input.as_value().unwrap_or_default();
-            let (digest, keys) = (call_digest(&of.tool, &input), of.standing.keys(&of.tool));
-            let input = input.into_owned();
-            (digest, ApprovalRequest::new(of.call, &of.tool, input, of.demand, keys).to_json())
+            let (digest, keys) = (digest(&of.tool, &input, context), keys(of.standing, &of.tool, context));
+            let request = ApprovalRequest::new(of.call, &of.tool, input.into_owned(), of.demand, keys);
+            (digest, request.in_workspace(workspace(&of.tool, context)).to_json())
         };
         let id = ApprovalId::from(format!("ap_{}", Uuid::now_v7()));
         let created_at = self.store().now();
@@ -259,8 +260,34 @@ fn asked(of: &Question<'_>, context: &Context, call: Option<(RunId, u32)>) -> As
         session: context.session.clone(),
         user: context.user.clone(),
         call,
-        digest: call_digest(&of.tool, &of.input.as_value().unwrap_or_default()).into(),
+        digest: digest(&of.tool, &of.input.as_value().unwrap_or_default(), context).into(),
         fingerprint: of.fingerprint.0.into(),
+    }
+}
+
+/// The beginning of the ids of tools whose calls mean something else in each workspace.
+const IN_WORKSPACE: &str = "openclaw:core:";
+
+/// Returns the workspace that a question and its answer are about, unless it is the usual one.
+fn workspace(tool: &str, context: &Context) -> Option<String> {
+    let path = context.site.workspace.path().filter(|_| tool.starts_with(IN_WORKSPACE))?;
+    Some(path.display().to_string())
+}
+
+/// Returns the digest of a call. The same input is another call in another workspace.
+fn digest(tool: &str, input: &Value, context: &Context) -> [u8; 32] {
+    match workspace(tool, context) {
+        Some(workspace) => call_digest(&format!("{tool} in {workspace:?}"), input),
+        None => call_digest(tool, input),
+    }
+}
+
+/// Returns the keys that an answer for ever grants. An answer about one workspace grants nothing in another.
+fn keys(standing: &Standing, tool: &str, context: &Context) -> Vec<String> {
+    let keys = standing.keys(tool);
+    match workspace(tool, context) {
+        Some(workspace) => keys.into_iter().map(|key| format!("{key} in {workspace:?}")).collect(),
+        None => keys,
     }
 }
 

@@ -1,9 +1,11 @@
 //! For whom a tool is called.
 
+use std::sync::Arc;
+
 use pincer_store::{AgentRunId, CallId, RunId, SessionKey};
 use tokio_util::sync::CancellationToken;
 
-use crate::RunOwner;
+use crate::{RunOwner, Site};
 
 /// Who calls, from where, and how to stop it. Cheap to clone; a nested call gets its parent's with itself as parent.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +29,8 @@ pub struct Context {
     pub parent_call: Option<CallId>,
     /// Whether the session is sandboxed.
     pub sandboxed: bool,
+    /// The workspace, and what else the caller has of directories and variables.
+    pub site: Arc<Site>,
     /// Ends the call, and everything it started.
     pub abort: CancellationToken,
     /// What the door keeps of the calls further up. A fresh context has [`Nesting::default`].

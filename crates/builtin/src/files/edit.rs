@@ -8,15 +8,15 @@ use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Workspace;
 use crate::define::{CHANGES, Core, Running, blocking};
 use crate::text::{LineEnds, binary_kind, diff};
 use crate::workspace::shown;
+use crate::{Workspace, Workspaces};
 
 /// The most bytes of a file: it is held in memory.
 const MOST_BYTES: u64 = 32 << 20;
 
-pub(crate) struct Edit(pub Arc<Workspace>);
+pub(crate) struct Edit(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -66,9 +66,13 @@ impl Core for Edit {
         CHANGES
     }
 
-    async fn run(&self, input: EditInput, _running: Running) -> Result<EditOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || edit(&workspace, &input)).await
+    async fn run(&self, input: EditInput, running: Running) -> Result<EditOutput, ToolError> {
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            edit(&workspace, &input)
+        })
+        .await
     }
 }
 

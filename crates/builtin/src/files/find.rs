@@ -8,14 +8,14 @@ use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
 use crate::glob::{Separator, compile};
 use crate::walk::{Walk, WalkOptions};
+use crate::{Workspace, Workspaces};
 
 const USUAL_LIMIT: u64 = 200;
 
-pub(crate) struct Find(pub Arc<Workspace>);
+pub(crate) struct Find(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -70,8 +70,12 @@ impl Core for Find {
     }
 
     async fn run(&self, input: FindInput, running: Running) -> Result<FindOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || find(&workspace, &input, &running)).await
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            find(&workspace, &input, &running)
+        })
+        .await
     }
 }
 

@@ -11,9 +11,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::find::{Pattern, beneath, glob};
-use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
 use crate::walk::{Walk, WalkOptions};
+use crate::{Workspace, Workspaces};
 
 const USUAL_LIMIT: u64 = 100;
 /// A line is cut here: minified files have lines of megabytes.
@@ -23,7 +23,7 @@ const MOST_REGEX_BYTES: usize = 4 << 20;
 /// What is longer is not searched.
 const MOST_FILE_BYTES: u64 = 64 << 20;
 
-pub(crate) struct Grep(pub Arc<Workspace>);
+pub(crate) struct Grep(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -101,8 +101,12 @@ impl Core for Grep {
     }
 
     async fn run(&self, input: GrepInput, running: Running) -> Result<GrepOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || Search::new(&workspace, &input, &running)?.run(input.path.as_deref().unwrap_or("."))).await
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            Search::new(&workspace, &input, &running)?.run(input.path.as_deref().unwrap_or("."))
+        })
+        .await
     }
 }
 

@@ -8,12 +8,12 @@ use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
+use crate::{Workspace, Workspaces};
 
 const MOST_ENTRIES: usize = 1000;
 
-pub(crate) struct Ls(pub Arc<Workspace>);
+pub(crate) struct Ls(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -64,9 +64,13 @@ impl Core for Ls {
         LOOKS
     }
 
-    async fn run(&self, input: LsInput, _running: Running) -> Result<LsOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || list(&workspace, input.path.as_deref().unwrap_or("."))).await
+    async fn run(&self, input: LsInput, running: Running) -> Result<LsOutput, ToolError> {
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            list(&workspace, input.path.as_deref().unwrap_or("."))
+        })
+        .await
     }
 }
 

@@ -1,28 +1,29 @@
 //! `read`: a file of the workspace, page by page.
 
 use std::io::{BufRead, BufReader, Read as _, Seek, SeekFrom};
+use std::path::Path;
 use std::sync::Arc;
 
 use cap_std::fs::File;
 use pincer_catalog::Flags;
-use pincer_tools::ToolError;
+use pincer_tools::{Site, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Workspace;
 use crate::define::{Core, LOOKS, Running, blocking};
 use crate::text::binary_kind;
+use crate::{Workspace, Workspaces};
 
 /// What one page holds at most.
 const PAGE_BYTES: usize = 48 << 10;
 const PAGE_LINES: u64 = 2000;
 
-pub(crate) struct Read(pub Arc<Workspace>);
+pub(crate) struct Read(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct ReadInput {
-    /// The file, relative to the workspace, for instance `src/main.rs`.
+    /// The file, relative to the workspace, for instance `src/main.rs`; or the whole path of a file of a skill.
     path: String,
     /// The line to begin with, counted from 1.
     #[serde(default)]
@@ -75,14 +76,24 @@ impl Core for Read {
         LOOKS
     }
 
-    async fn run(&self, input: ReadInput, _running: Running) -> Result<ReadOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || read(&workspace, &input)).await
+    async fn run(&self, input: ReadInput, running: Running) -> Result<ReadOutput, ToolError> {
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let site = &running.context.site;
+            let workspace = workspaces.of(site)?;
+            read(&workspace, site, &input)
+        })
+        .await
     }
 }
 
-fn read(workspace: &Workspace, input: &ReadInput) -> Result<ReadOutput, ToolError> {
-    let (mut file, metadata) = workspace.open_file(&input.path)?;
+fn read(workspace: &Workspace, site: &Site, input: &ReadInput) -> Result<ReadOutput, ToolError> {
+    let path = Path::new(&input.path);
+    let beside = site.readable.iter().find_map(|folder| Some((folder, folder.inside(path)?)));
+    let (mut file, metadata) = match beside {
+        Some((folder, inside)) => workspace.open_beside(folder, inside, &input.path)?,
+        None => workspace.open_file(&input.path)?,
+    };
     let failed = |error: std::io::Error| ToolError::before(format!("{} cannot be read: {error}", input.path));
     let mut head = Vec::new();
     file.by_ref().take(8192).read_to_end(&mut head).map_err(failed)?;

@@ -7,13 +7,13 @@ use pincer_tools::ToolError;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Workspace;
 use crate::define::{CHANGES, Core, Running, blocking};
 use crate::files::edit::read_text;
 use crate::text::LineEnds;
 use crate::workspace::shown;
+use crate::{Workspace, Workspaces};
 
-pub(crate) struct Write(pub Arc<Workspace>);
+pub(crate) struct Write(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -59,9 +59,13 @@ impl Core for Write {
         Flags { idempotent: true, ..CHANGES }
     }
 
-    async fn run(&self, input: WriteInput, _running: Running) -> Result<WriteOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || write(&workspace, &input)).await
+    async fn run(&self, input: WriteInput, running: Running) -> Result<WriteOutput, ToolError> {
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            write(&workspace, &input)
+        })
+        .await
     }
 }
 

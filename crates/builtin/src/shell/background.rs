@@ -12,6 +12,7 @@ use tokio::process::ChildStdin;
 use tokio_util::sync::CancellationToken;
 
 use super::exec::{ExecOutput, Stream, ended};
+use super::hiding::Hiding;
 use super::id::{Id, Life};
 
 /// How many a user of a session may have at a time, ended ones that nobody has looked at included.
@@ -78,6 +79,7 @@ impl Processes {
         command: &str,
         mut group: Group,
         most: usize,
+        hiding: &Hiding,
     ) -> Result<ExecOutput, ToolError> {
         let mut all = self.all();
         let held = all.values().filter(|process| process.of == of).count();
@@ -89,8 +91,8 @@ impl Processes {
         let number = self.made.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         let id = Id { number, life: self.life };
         let (pid, started) = (group.pid(), Instant::now());
-        let stdout = Stream::follow(group.child.stdout.take(), most, "stdout", None);
-        let stderr = Stream::follow(group.child.stderr.take(), most, "stderr", None);
+        let stdout = Stream::follow(group.child.stdout.take(), most, "stdout", None, hiding);
+        let stderr = Stream::follow(group.child.stderr.take(), most, "stderr", None, hiding);
         let stdin = tokio::sync::Mutex::new(group.child.stdin.take());
         let (tell, state) = tokio::sync::watch::channel(None);
         let end = CancellationToken::new();

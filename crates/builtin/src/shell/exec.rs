@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use pincer_catalog::Flags;
 use pincer_process::{Group, Start, clean_environment};
-use pincer_tools::{ToolError, UpdateSink};
+use pincer_tools::{Site, ToolError, UpdateSink, WorkspaceChoice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -18,8 +18,9 @@ use tokio::task::JoinHandle;
 use super::background::Processes;
 use super::capture::Capture;
 use super::gate::{Bounds, Gate};
-use crate::Workspace;
+use super::hiding::Hiding;
 use crate::define::{CHANGES, Core, Running};
+use crate::{Workspace, Workspaces};
 
 /// What a command may be given.
 #[derive(Clone, Debug)]
@@ -55,6 +56,17 @@ pub struct Confinement {
     pub program: Vec<String>,
     /// The bounds of a command that a person or the settings have allowed. A command that runs unasked only reads.
     pub approved: Approved,
+    /// The same in a sandboxed session: those of `approved`, and at least these.
+    pub sandboxed: SandboxBounds,
+}
+
+/// The bounds of an approved command in a sandboxed session. In any case it writes in the session's workspace only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SandboxBounds {
+    /// It may use the network.
+    Network,
+    /// It may not.
+    NoNetwork,
 }
 
 /// The bounds of an approved command.
@@ -95,7 +107,7 @@ const MOST_MS: u64 = 3_600_000;
 const UPDATE_CHARS: usize = 2000;
 
 pub(crate) struct Exec {
-    pub workspace: Arc<Workspace>,
+    pub workspaces: Arc<Workspaces>,
     pub settings: ExecSettings,
     pub gate: Arc<Gate>,
     pub processes: Arc<Processes>,
@@ -178,21 +190,25 @@ impl Core for Exec {
         if input.command.contains('\0') {
             return Err(ToolError::before("a command cannot have a NUL in it"));
         }
-        let group = self.start(&input)?;
+        let site = &running.context.site;
+        let group = self.start(&input, site)?;
+        let hiding = Hiding::new(&site.environment);
         if input.background {
-            return self.processes.keep((&running.context).into(), &input.command, group, self.settings.output_bytes);
+            let most = self.settings.output_bytes;
+            return self.processes.keep((&running.context).into(), &input.command, group, most, &hiding);
         }
         let limit = input.timeout_ms.map_or(self.settings.timeout, Duration::from_millis);
-        self.attend(group, limit, &running).await
+        self.attend(group, limit, &running, &hiding).await
     }
 }
 
 impl Exec {
-    fn start(&self, input: &ExecInput) -> Result<Group, ToolError> {
-        let directory = self.workspace.open_dir(input.cwd.as_deref().unwrap_or("."))?;
+    fn start(&self, input: &ExecInput, site: &Site) -> Result<Group, ToolError> {
+        let workspace = self.workspaces.of(site)?;
+        let directory = workspace.open_dir(input.cwd.as_deref().unwrap_or("."))?;
         let unasked = self.gate.direct(&input.command);
         let is_reading = unasked.as_ref().is_some_and(|unasked| unasked.bounds == Bounds::Reading);
-        let mut words = self.bounds(is_reading);
+        let mut words = self.bounds(is_reading, &workspace, &site.workspace)?;
         match unasked {
             Some(unasked) => words.extend(unasked.words),
             None => words.extend(["sh".into(), "-c".into(), input.command.clone()]),
@@ -200,6 +216,8 @@ impl Exec {
         // In the background it can be written to later.
         let stdin = if input.background { Stdio::piped() } else { Stdio::null() };
         let mut environment = clean_environment(&self.settings.pass);
+        environment.extend(site.environment.clone());
+        // After those of the site: `PATH` stays the one by which the gate has found the program.
         environment.extend(self.settings.environment.clone());
         let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         if self.gate.asks() {
@@ -210,7 +228,7 @@ impl Exec {
         }
         let started = Group::start(Start {
             words: &words,
-            directory: by_handle(&directory, self.workspace.root().join(input.cwd.as_deref().unwrap_or("."))),
+            directory: by_handle(&directory, workspace.root().join(input.cwd.as_deref().unwrap_or("."))),
             environment,
             stdin,
         });
@@ -218,29 +236,52 @@ impl Exec {
     }
 
     /// Returns the words before a command that keep it in bounds.
-    fn bounds(&self, is_reading: bool) -> Vec<String> {
-        let Some(Confinement { program, approved }) = &self.settings.confinement else { return Vec::new() };
+    fn bounds(
+        &self,
+        is_reading: bool,
+        workspace: &Workspace,
+        choice: &WorkspaceChoice,
+    ) -> Result<Vec<String>, ToolError> {
+        let is_sandboxed = matches!(choice, WorkspaceChoice::Sandbox { .. });
+        let Some(Confinement { program, approved, sandboxed }) = &self.settings.confinement else {
+            return match is_sandboxed {
+                true => Err(ToolError::before("a sandboxed session runs no commands here: nothing can confine them")),
+                false => Ok(Vec::new()),
+            };
+        };
         let mut words = program.clone();
-        match approved {
-            _ if is_reading => words.push("--no-network".into()),
-            Approved::Everything => return Vec::new(),
+        let network = match approved {
+            _ if is_reading => None,
+            Approved::Everything if !is_sandboxed => return Ok(Vec::new()),
+            Approved::Everything => Some(*sandboxed == SandboxBounds::Network),
             Approved::Workspace { network } => {
-                words.extend(["--write".to_owned(), self.workspace.root().display().to_string()]);
-                if !network {
-                    words.push("--no-network".into());
-                }
+                Some(*network && !(is_sandboxed && *sandboxed == SandboxBounds::NoNetwork))
             }
+        };
+        if network.is_some() {
+            words.extend(["--write".to_owned(), workspace.root().display().to_string()]);
+        }
+        if network != Some(true) {
+            words.push("--no-network".into());
         }
         words.push("--".into());
-        words
+        Ok(words)
     }
 
     /// Stays with a command until it is over.
-    async fn attend(&self, mut group: Group, limit: Duration, running: &Running) -> Result<ExecOutput, ToolError> {
+    async fn attend(
+        &self,
+        mut group: Group,
+        limit: Duration,
+        running: &Running,
+        hiding: &Hiding,
+    ) -> Result<ExecOutput, ToolError> {
         let started = Instant::now();
         let most = self.settings.output_bytes;
-        let stdout = Stream::follow(group.child.stdout.take(), most, "stdout", Some(Arc::clone(&running.updates)));
-        let stderr = Stream::follow(group.child.stderr.take(), most, "stderr", Some(Arc::clone(&running.updates)));
+        let stdout =
+            Stream::follow(group.child.stdout.take(), most, "stdout", Some(Arc::clone(&running.updates)), hiding);
+        let stderr =
+            Stream::follow(group.child.stderr.take(), most, "stderr", Some(Arc::clone(&running.updates)), hiding);
         let mut output = ExecOutput::default();
         tokio::select! {
             biased;
@@ -302,20 +343,27 @@ impl Stream {
         most: usize,
         name: &'static str,
         updates: Option<Arc<dyn UpdateSink>>,
+        hiding: &Hiding,
     ) -> Self {
         let capture = Arc::new(Mutex::new(Capture::new(most)));
-        let into = Arc::clone(&capture);
+        let (into, mut hiding) = (Arc::clone(&capture), hiding.clone());
         let reader = source.map(|mut source| {
             tokio::spawn(async move {
                 let mut buffer = vec![0; 16 << 10];
-                while let Ok(count @ 1..) = source.read(&mut buffer).await {
-                    let bytes = &buffer[..count];
+                let tell = |bytes: &[u8]| {
+                    if bytes.is_empty() {
+                        return;
+                    }
                     into.lock().unwrap_or_else(PoisonError::into_inner).add(bytes);
                     if let Some(updates) = &updates {
                         let text: String = String::from_utf8_lossy(bytes).chars().take(UPDATE_CHARS).collect();
                         updates.update(json!({ "stream": name, "text": text }));
                     }
+                };
+                while let Ok(count @ 1..) = source.read(&mut buffer).await {
+                    tell(&hiding.push(&buffer[..count]));
                 }
+                tell(&hiding.finish());
             })
         });
         Self { capture, reader: tokio::sync::Mutex::new(reader) }

@@ -49,7 +49,7 @@ enum AskReason {
     NoProgram(String),
     #[error("`{0}` is another program for every process")]
     PerProcess(String),
-    #[error("`{0}` is a file of the workspace, which can change")]
+    #[error("`{0}` is a file of a workspace, which can change")]
     InWorkspace(String),
     #[error("not on the list tools.exec.allow: {0}")]
     Unlisted(String),
@@ -71,7 +71,8 @@ pub(crate) struct Gate {
     mode: ExecMode,
     allow: Vec<Listed>,
     path: Vec<PathBuf>,
-    workspace: PathBuf,
+    /// All directories in which agents can change programs.
+    workspaces: Vec<PathBuf>,
     /// Whether commands can be confined here.
     confines: bool,
 }
@@ -134,12 +135,12 @@ impl Gate {
         mode: ExecMode,
         allow: &[String],
         path: &str,
-        workspace: &Path,
+        workspaces: Vec<PathBuf>,
         confines: bool,
     ) -> Result<Self, GateError> {
         let allow = allow.iter().map(|text| Listed::parse(text)).collect::<Result<_, _>>()?;
         let path = std::env::split_paths(path).collect();
-        Ok(Self { mode, allow, path, workspace: workspace.to_owned(), confines })
+        Ok(Self { mode, allow, path, workspaces, confines })
     }
 
     fn judge(&self, command: &str, directory: Option<&str>) -> BeforeVerdict {
@@ -271,7 +272,8 @@ impl Gate {
         if [&program.called, &program.found, &program.real].into_iter().any(|path| is_special(path)) {
             return Err(AskReason::PerProcess(name.into()));
         }
-        if program.real.starts_with(&self.workspace) || program.found.starts_with(&self.workspace) {
+        let is_in = |path: &Path| self.workspaces.iter().any(|workspace| path.starts_with(workspace));
+        if is_in(&program.real) || is_in(&program.found) {
             return Err(AskReason::InWorkspace(name.into()));
         }
         Ok(program)

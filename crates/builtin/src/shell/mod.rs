@@ -7,6 +7,7 @@ mod capture;
 mod confine;
 mod exec;
 mod gate;
+mod hiding;
 mod id;
 mod process;
 mod programs;
@@ -21,7 +22,7 @@ pub(crate) use confine::can_confine;
 #[cfg(target_os = "linux")]
 pub use confine::{ConfineError, confine_this_process};
 pub(crate) use exec::Exec;
-pub use exec::{Approved, Confinement, ExecSettings};
+pub use exec::{Approved, Confinement, ExecSettings, SandboxBounds};
 pub(crate) use gate::Gate;
 pub use gate::{ExecMode, GateError};
 pub(crate) use process::Process;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pincer_builtin::{Builtin, ExecMode, Settings};
 use pincer_catalog::Policy;
 use pincer_testkit::doorway::Doorway;
-use pincer_tools::{Context, ErrorCode};
+use pincer_tools::{Context, DoorBuilder, ErrorCode};
 use serde_json::Value;
 
 /// All built-in tools, in their order.
@@ -47,13 +47,17 @@ pub(crate) fn house() -> House {
 }
 
 pub(crate) fn house_with(change: impl FnOnce(Settings) -> Settings) -> House {
+    made(change, |door| door)
+}
+
+fn made(change: impl FnOnce(Settings) -> Settings, add: impl FnOnce(DoorBuilder) -> DoorBuilder) -> House {
     let directory = tempfile::tempdir().expect("a directory");
     let workspace = directory.path().join("workspace");
     fs::create_dir(&workspace).expect("a workspace");
     let settings = change(Settings { workspace, exec_mode: ExecMode::Full, ..Settings::default() });
     let builtin = Builtin::new(settings).expect("tools");
     let doorway = Doorway::open(directory, &Policy::open(), |door, store| {
-        builtin.register(door, Some(store.clone())).expect("registered")
+        builtin.register(add(door), Some(store.clone())).expect("registered")
     });
     House { builtin, doorway }
 }
@@ -63,6 +67,11 @@ pub(crate) fn context() -> Context {
 }
 
 impl House {
+    /// The tools behind a door with something of its own.
+    pub(crate) fn with_door(add: impl FnOnce(DoorBuilder) -> DoorBuilder) -> Self {
+        made(|settings| settings, add)
+    }
+
     pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.directory.path().join("workspace").join(path)
     }

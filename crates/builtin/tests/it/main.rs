@@ -9,3 +9,4 @@ mod paths;
 mod sessions;
 mod shell;
 mod web;
+mod workspaces;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::common::{House, contents, house, house_with};
-use pincer_builtin::Settings;
+use pincer_builtin::{Guard, Settings};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::{Value, json};
 
@@ -266,7 +266,7 @@ fn guarded() -> House {
     let house = house_with(|settings| {
         let of = |path: &str| settings.workspace.join(path);
         let protected = vec![of("pincer.json5"), of("hooks/check.sh"), of("later.json5"), of("plugins")];
-        Settings { protected, ..settings }
+        Settings { guard: Guard::new(move |_, _| protected.clone()), ..settings }
     });
     house.put("pincer.json5", "the config\n");
     house.put("hooks/check.sh", "the hook\n");

@@ -12,9 +12,11 @@ mod logging;
 mod mcp;
 mod models;
 mod plugins;
+mod sandbox;
 mod secrets;
 mod security;
 mod session;
+mod skills;
 mod tools;
 mod web;
 
@@ -39,11 +41,13 @@ pub use models::{
     ModelInput, ModelPayload, ModelProvider, ModelReasoning, Models, ThinkingLevel,
 };
 pub use plugins::{PluginEntry, PluginHooks, Plugins};
+pub use sandbox::{AgentSandbox, SandboxMode};
 pub use secrets::SecretSource;
 pub use security::{InstallDefault, InstallPolicy, InstallRule, InstallType, Security};
 pub use session::{
     MessageQueue, Messages, QueueDrop, QueueMode, ResetMode, SessionKeys, SessionMaintenance, SessionReset, WriteLock,
 };
+pub use skills::{SkillEntry, Skills};
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
 pub use web::Web;
 
@@ -83,6 +87,8 @@ pub struct Config {
     pub plugins: Plugins,
     /// Rules for installations.
     pub security: Security,
+    /// Skills: folders with a `SKILL.md`.
+    pub skills: Skills,
     /// MCP: servers whose tools are in the catalog, and who may connect to `pincer mcp serve --http`.
     pub mcp: Mcp,
     /// Where secrets are kept that strings name as `${secret:NAME}`. Those of `pincer secrets set` need no entry here.
@@ -123,6 +129,24 @@ pub struct Agent {
     /// Small blocks that follow each other closely are told together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_streaming_coalesce: Option<BlockCoalesce>,
+    /// The directory that this agent's file tools and commands work in, and in which its `AGENTS.md` and `skills` are; a relative path is
+    /// seen from the config. It is made if only its last part is missing. If absent, `workspace`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    /// Sessions that work in directories of their own.
+    #[serde(skip_serializing_if = "AgentSandbox::is_empty")]
+    pub sandbox: AgentSandbox,
+    /// The skills that this agent has, by their names. If absent, all; an empty list is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub skills: Option<Vec<String>>,
+    /// The most characters of one bootstrap file (`AGENTS.md`, `MEMORY.md` and the like) in the instructions. 20,000 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 1_000_000))]
+    pub bootstrap_max_chars: Option<u64>,
+    /// The most characters of all bootstrap files together. 60,000 if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 100, max = 4_000_000))]
+    pub bootstrap_total_max_chars: Option<u64>,
     /// How many runs go on at a time, of all agents together. Only under `defaults`. If absent, four for each processor, and at least 8.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 
 use self::parse::{Change, parse};
 use super::edit::read_text;
-use crate::Workspace;
 use crate::define::{CHANGES, Core, Running, blocking};
 use crate::text::{LineEnds, diff};
 use crate::workspace::{Target, shown};
+use crate::{Workspace, Workspaces};
 
-pub(crate) struct ApplyPatch(pub Arc<Workspace>);
+pub(crate) struct ApplyPatch(pub Arc<Workspaces>);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -69,9 +69,13 @@ impl Core for ApplyPatch {
         CHANGES
     }
 
-    async fn run(&self, input: PatchInput, _running: Running) -> Result<PatchOutput, ToolError> {
-        let workspace = Arc::clone(&self.0);
-        blocking(move || apply(&workspace, &input.patch)).await
+    async fn run(&self, input: PatchInput, running: Running) -> Result<PatchOutput, ToolError> {
+        let workspaces = Arc::clone(&self.0);
+        blocking(move || {
+            let workspace = workspaces.of(&running.context.site)?;
+            apply(&workspace, &input.patch)
+        })
+        .await
     }
 }
 
