@@ -55,6 +55,8 @@ pub(crate) struct TurnState {
     pub empty: u32,
     /// The answers of hooks to the beginning of the run, if they were stored.
     pub beginning: Option<Beginning>,
+    /// The workspace that has begun when the run completes.
+    pub begins: Option<String>,
     /// The model sees `exec` and `wait` in place of its tools.
     pub is_code_mode: bool,
     /// The window of the model, as far as a provider has told it in this run by refusing a request.

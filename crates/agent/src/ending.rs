@@ -221,6 +221,7 @@ impl Claimed {
             happenings: vec![Happening::lifecycle(last)],
             state: Some(state),
             result: Some(outcome.to_json().into()),
+            begun: if state == AgentRunState::Done { self.state().begins.clone() } else { None },
             release: true,
             synced: true,
             ..Step::default()

@@ -43,6 +43,10 @@ pub(crate) struct Step {
     pub result: Option<Arc<str>>,
     /// The questions and calls that the run waits for.
     pub awaits: Vec<String>,
+    /// The list of skills in the session's instructions from now on.
+    pub skills: Option<Arc<str>>,
+    /// The workspace that has begun.
+    pub begun: Option<String>,
     /// Changes of other runs.
     pub others: Vec<RunChange>,
     /// The first entry that a model is sent from now on.
@@ -83,19 +87,8 @@ impl Lane {
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
-        let Step {
-            mut entries,
-            happenings,
-            totals,
-            state,
-            detail,
-            result,
-            awaits,
-            others,
-            context_from,
-            release,
-            synced,
-        } = step;
+        let Step { mut entries, happenings, totals, state, detail, result, awaits, skills, begun, others, .. } = step;
+        let (context_from, release, synced) = (step.context_from, step.release, step.synced);
         let prepared = self.feed.prepare(happenings, now);
         if let Some(first) = entries.first_mut() {
             first.events = Some(Arc::clone(&prepared.stored));
@@ -118,6 +111,8 @@ impl Lane {
             runs,
             release,
             interacted_at,
+            skills,
+            begun_workspace: begun,
             now,
             ..SessionCommit::default()
         };

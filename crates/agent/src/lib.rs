@@ -35,6 +35,7 @@ mod replies;
 mod reply;
 mod request;
 mod settings;
+mod showing;
 mod slots;
 mod status;
 mod surface;
@@ -53,6 +54,8 @@ pub use outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, PayloadKind, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
     WaitResult, WaitStatus, ended_by_restore,
 };
+pub use prompt::{Part, PartKind, Prompt};
 pub use reader::{EventCursor, EventReader};
-pub use request::{Attachment, ClientTool, CronOrigin, Priority, QueueMode, Reasoning, Request, Verbose};
+pub use request::{Attachment, ClientTool, CronOrigin, Priority, PromptMode, QueueMode, Reasoning, Request, Verbose};
 pub use settings::{Drop, QueueSettings, SessionSettings};
+pub use showing::ShownPrompt;

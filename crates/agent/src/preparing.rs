@@ -7,8 +7,12 @@ use std::time::{Duration, Instant};
 use pincer_model::{Level, Plan};
 use pincer_runtime::{Audience, Principal, Scope, ScopeRequest};
 use pincer_sessions::{Compaction, Custom, CustomMessage, Message as Stored, NestedCall, Role};
-use pincer_store::{AgentRun, AgentRunState, Clock, Entry, EntryKind, EntryPage, Session, Sessions, StoreError};
+use pincer_store::{
+    AgentRun, AgentRunId, AgentRunState, Clock, Entry, EntryKind, EntryPage, Instructions, Session, SessionKey, Sessions,
+    StoreError,
+};
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
 use crate::client;
@@ -22,9 +26,9 @@ use crate::hooks::{self, Beginning, RunHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
-use crate::prompt;
+use crate::prompt::{Bootstrap, Circumstances, Ingredients, Prompt, Reads, RunSkills, assemble, read};
 use crate::replies::{Said, Telling, ToolFailure, failed_with, said_in, summary};
-use crate::request::{Request, Verbose};
+use crate::request::{PromptMode, Request, Verbose};
 use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
 use crate::surface::Surface;
 use crate::transcript::Transcript;
@@ -100,14 +104,27 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
             Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
         },
         Some(Ok(Begun::Prepared(prepared))) => {
-            let Prepared { scope, surface, mut plan, thinking, system } = *prepared;
+            let Prepared { scope, surface, mut plan, thinking, prompt, listed, begins } = *prepared;
+            {
+                let mut state = claimed.state();
+                (state.is_code_mode, state.begins) = (surface.is_code_mode, begins);
+            }
+            if let Some(skills) = listed {
+                // Before the model sees the list, so that no later request of the session has another one.
+                let step = Step { skills: Some(skills), ..Step::default() };
+                match claimed.lane.commit(step, &claimed.stop.token).await {
+                    Ok(_) => {}
+                    Err(Lost::Refused(error)) => return give_up(&claimed, &error.into()).await,
+                    Err(Lost::Fenced(_) | Lost::Unstored(_)) => return Left::Lost,
+                }
+            }
             // One beyond what a clock can tell is none.
             plan.deadline = Instant::now().checked_add(left);
             let agent_id = claimed.request.agent.as_deref().or(session.agent.as_deref());
             let compaction = Settings::of(claimed.agent.runtime.config(), agent_id);
             plan.keeps_model_on_overflow = compaction.is_enabled;
             let around = OnceLock::new();
-            Turn { claimed, scope, surface, plan, thinking, system, compaction, around }.work().await
+            Turn { claimed, scope, surface, plan, thinking, prompt, compaction, around }.work().await
         }
         Some(Err(error)) => give_up(&claimed, &error).await,
     }
@@ -196,10 +213,18 @@ async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError
         }
         None => Beginning::default(),
     };
-    let prepared = prepared(claimed, session, &beginning).await?;
+    let run = &claimed.run;
+    let of = Sender {
+        user: &run.user,
+        key: &run.session_key,
+        session: Some(session),
+        run: Some((&run.id, &claimed.stop.ends)),
+        hooks: &claimed.hooks,
+    };
+    let prepared = prepared(&claimed.agent, &of, &claimed.request, &beginning).await?;
     if is_first {
         let transcript = std::mem::take(&mut claimed.state().transcript);
-        let may_run = claimed.hooks.may_run(&claimed.request, &transcript, &prepared.system).await;
+        let may_run = claimed.hooks.may_run(&claimed.request, &transcript, &prepared.prompt.texts()).await;
         claimed.state().transcript = transcript;
         if let Err(message) = may_run {
             return Ok(Begun::Answered(claimed.blocked(message).await));
@@ -219,71 +244,124 @@ fn telling(agent: &Inner, run: &AgentRun, session: &Session) -> Telling {
     }
 }
 
-/// The model and the tools of a run.
-struct Prepared {
-    scope: Scope,
-    surface: Surface,
-    plan: Plan,
-    thinking: Level,
-    system: Vec<String>,
+/// The sender of a message, and what is known of its session.
+pub(crate) struct Sender<'a> {
+    pub user: &'a str,
+    pub key: &'a SessionKey,
+    /// The session, if it is there yet.
+    pub session: Option<&'a Session>,
+    /// The run, and what ends it. Without one, this is only a look.
+    pub run: Option<(&'a AgentRunId, &'a CancellationToken)>,
+    pub hooks: &'a RunHooks,
 }
 
-/// Finds the model and the tools of a run. Servers may have to be started for that.
-async fn prepared(claimed: &Claimed, session: &Session, beginning: &Beginning) -> Result<Prepared, AgentError> {
-    let (run, request) = (&claimed.run, &claimed.request);
-    let settings = SessionSettings::parse(&session.settings);
-    let agent_id = request.agent.as_deref().or(session.agent.as_deref());
-    claimed.agent.check_agent(agent_id)?;
+/// The model, the tools and the instructions of a run.
+pub(crate) struct Prepared {
+    pub scope: Scope,
+    pub surface: Surface,
+    pub plan: Plan,
+    pub thinking: Level,
+    pub prompt: Prompt,
+    /// The list of skills, if the session is to keep it from now on.
+    pub listed: Option<Arc<str>>,
+    /// The workspace that has begun when the run completes.
+    pub begins: Option<String>,
+}
+
+/// Finds the model, the tools and the instructions of a run. Servers may have to be started for that. Nothing is stored.
+pub(crate) async fn prepared(
+    agent: &Arc<Inner>,
+    of: &Sender<'_>,
+    request: &Request,
+    beginning: &Beginning,
+) -> Result<Prepared, AgentError> {
+    let session = of.session;
+    let settings = session.map(|session| SessionSettings::parse(&session.settings)).unwrap_or_default();
+    let agent_id = request.agent.as_deref().or(session.and_then(|session| session.agent.as_deref()));
+    agent.check_agent(agent_id)?;
     let named = beginning.model.as_ref().or(request.model.as_ref()).or(settings.model.as_ref());
     let mut plan = match named {
         Some(name) => {
-            let mut plan = Plan::new(claimed.agent.models.target(name)?);
+            let mut plan = Plan::new(agent.models.target(name)?);
             // The fallbacks of the agent hold for a model of one's own choice too.
-            if let Ok(usual) = claimed.agent.models.plan(agent_id) {
+            if let Ok(usual) = agent.models.plan(agent_id) {
                 plan.targets.extend(usual.targets.into_iter().skip(1));
                 plan.idle = usual.idle;
             }
             plan
         }
-        None => claimed.agent.models.plan(agent_id)?,
+        None => agent.models.plan(agent_id)?,
     };
-    plan.session = Some(session.id.to_string());
+    plan.session = session.map(|session| session.id.to_string());
     if request.cron.is_some() {
         plan.idle.is_scheduled = true;
         plan.idle.schedule = request.timeout_seconds.map(Duration::from_secs);
     }
-    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| claimed.agent.models.thinking(agent_id));
+    let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(agent_id));
     let target = plan.targets.first();
-    let mut principal = Principal::new(run.user.clone()).known_as(request.sender.clone());
+    let mut principal = Principal::new(of.user).known_as(request.sender.clone());
     if let Some(channel) = &request.channel {
         principal = principal.over(channel);
     }
     let scope_request = ScopeRequest {
+        audience: Audience::AgentRun,
         agent: agent_id.map(str::to_owned),
         provider: target.map(|target| target.provider.id.clone()),
         model: target.map(|target| target.model.id.clone()),
         tools_allow: beginning.prompt.tools_allow.clone(),
-        audience: Audience::AgentRun,
-        ..ScopeRequest::new(principal, run.session_key.clone())
+        ..ScopeRequest::new(principal, of.key.clone())
     };
-    claimed.agent.runtime.know_servers(None).await;
-    let scope = claimed.agent.runtime.scope(&scope_request)?;
-    let scope = scope.of_agent_run(run.id.clone()).ended_by(claimed.stop.ends.clone());
-    let tools = claimed.agent.runtime.tools(&scope);
+    agent.runtime.know_servers(None).await;
+    let mut scope = agent.runtime.scope(&scope_request)?;
+    if let Some((run, ends)) = of.run {
+        scope = scope.of_agent_run(run.clone()).ended_by(ends.clone());
+    }
+    let tools = agent.runtime.tools(&scope);
     for tool in &request.client_tools {
         if let Some(entry) = tools.catalog().iter().find(|entry| entry.id.name() == tool.name) {
             let (name, id) = (tool.name.clone(), entry.id.to_string());
             return Err(AgentError::TakenName { name, id });
         }
     }
+    let mut skills = RunSkills::default();
+    if request.prompt_mode == PromptMode::Full {
+        skills = RunSkills::of(agent, &scope, session).await?;
+        scope = skills.given_to(&agent.runtime, scope);
+    }
     let scope = match request.client_tools.is_empty() {
         true => scope,
-        false => claimed.agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
+        false => agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
     };
-    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&claimed.agent.runtime, &scope) };
-    let system = prompt::with_hooks(prompt::system(request, &surface), &beginning.prompt);
-    claimed.state().is_code_mode = surface.is_code_mode;
-    Ok(Prepared { scope, surface, plan, thinking, system })
+    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&agent.runtime, &scope) };
+    let bootstrap = of.hooks.bootstrap(bootstrap(agent, &scope, request.prompt_mode).await?).await;
+    let model = target.map(|target| format!("{}/{}", target.provider.id, target.model.id));
+    let prompt = assemble(&Ingredients {
+        mode: request.prompt_mode,
+        surface: &surface,
+        reads: Reads::of(&agent.runtime, &scope, &surface),
+        skills: &skills.listed,
+        bootstrap: &bootstrap,
+        extra: request.extra_system_prompt.as_deref(),
+        circumstances: &Circumstances::now(of.key.as_str(), request.channel.as_deref(), model),
+    });
+    let prompt = prompt.with_hooks(&beginning.prompt);
+    Ok(Prepared { scope, surface, plan, thinking, prompt, listed: skills.new, begins: bootstrap.begins })
+}
+
+/// Reads the bootstrap files of a scope.
+async fn bootstrap(agent: &Arc<Inner>, scope: &Scope, mode: PromptMode) -> Result<Bootstrap, AgentError> {
+    let (runtime, own) = (Arc::clone(&agent.runtime), scope.clone());
+    let read = tokio::task::spawn_blocking(move || read(&runtime, &own, mode)).await;
+    let mut bootstrap = read.unwrap_or_else(|error| {
+        tracing::error!("the bootstrap files could not be read: {error}");
+        Bootstrap::default()
+    });
+    if let Some(workspace) = &bootstrap.begins
+        && agent.store.is_begun(workspace).await?
+    {
+        bootstrap.leave_out_first();
+    }
+    Ok(bootstrap)
 }
 
 /// Returns what a run has said that is part of its answer, but for what it said silently, and its last call if that failed.

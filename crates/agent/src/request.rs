@@ -62,6 +62,9 @@ pub struct Request {
     /// Text that is added to the instructions of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_system_prompt: Option<String>,
+    /// How much the instructions of the model have.
+    #[serde(skip_serializing_if = "PromptMode::is_full")]
+    pub prompt_mode: PromptMode,
     /// The channel that it came by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
@@ -160,6 +163,26 @@ pub enum Verbose {
     Full,
 }
 
+/// How much the instructions of a model have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PromptMode {
+    /// Everything.
+    #[default]
+    Full,
+    /// What an agent is, how it reaches its tools, `AGENTS.md`, and what the sender adds.
+    Minimal,
+    /// Only what the sender adds.
+    None,
+}
+
+impl PromptMode {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+    fn is_full(&self) -> bool {
+        *self == Self::Full
+    }
+}
+
 /// The order in which runs of different sessions begin when not all can go on at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -234,6 +257,7 @@ impl Request {
             && is_plain(other)
             && rights(self) == rights(other)
             && same(&self.model, &other.model)
+            && (other.prompt_mode == PromptMode::Full || other.prompt_mode == self.prompt_mode)
             && (other.client_tools.is_empty() || other.client_tools == self.client_tools)
     }
 
@@ -262,6 +286,7 @@ mod tests {
             Request { model: Some("c/d".into()), ..plain.clone() },
             Request { disable_tools: true, ..plain.clone() },
             Request { compact: Some(String::new()), ..plain.clone() },
+            Request { prompt_mode: PromptMode::None, ..plain.clone() },
             Request { client_tools: vec![tool], ..plain },
         ] {
             assert!(!joins(other.clone()), "{other:?}");

@@ -23,6 +23,7 @@ use crate::driver::{left_out_body, left_out_text};
 use crate::error::AgentError;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
+use crate::prompt::Prompt;
 use crate::record;
 use crate::replies::{Said, said_in};
 use crate::reply::{Asked, Shown, Voice, ask, pause, void};
@@ -41,7 +42,7 @@ pub(crate) struct Turn {
     pub surface: Surface,
     pub plan: Plan,
     pub thinking: Level,
-    pub system: Vec<String>,
+    pub prompt: Prompt,
     pub compaction: Settings,
     /// The estimated tokens of the instructions and the tools, once they are asked for.
     pub around: OnceLock<u64>,
@@ -135,10 +136,11 @@ impl Turn {
         let messages = self.state().transcript.messages();
         let (voice, plan, system) = match self.is_flushing() {
             true => (Voice::Silent, self.flush_plan(), self.flush_system()),
-            false => (Voice::Aloud(self.shown()), self.plan.clone(), self.system.clone()),
+            false => (Voice::Aloud(self.shown()), self.plan.clone(), self.prompt.stable()),
         };
         let request = ModelRequest {
             system,
+            suffix: self.prompt.suffix.as_ref().map(|part| part.text.clone()),
             max_tokens: self.most_reply(),
             cache: Cache {
                 after_system: true,

@@ -24,6 +24,7 @@ mod usage_mcp;
 mod usage_plugins;
 mod usage_sessions;
 mod usage_setup;
+mod usage_skills;
 mod usage_tools;
 
 use std::io;
@@ -100,7 +101,7 @@ fn main() -> ExitCode {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
-        Command::Skills(arguments) => commands::installs::skills(&cli.locations, &arguments),
+        Command::Skills(arguments) => commands::skills::run(&cli.locations, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.locations, &arguments),
         Command::Models(arguments) => commands::models::run(&cli.locations, &arguments),
@@ -126,6 +127,7 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::Memory(arguments) } => commands::bench_memory::run(&arguments),
         Command::Bench { command: BenchCommand::MemoryServer } => commands::bench_memory_server::run(),
         Command::Bench { command: BenchCommand::TrivialServer } => commands::bench_trivial::run(),
+        Command::Bench { command: BenchCommand::Prompt(arguments) } => commands::bench_prompt::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
     ExitCode::from(print::exit_code(code))

@@ -10,9 +10,10 @@ use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
-use crate::usage_plugins::{PluginsArguments, SkillsArguments};
+use crate::usage_plugins::PluginsArguments;
 use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
+use crate::usage_skills::SkillsArguments;
 use crate::usage_tools::{ScopeArguments, ToolsArguments};
 
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
@@ -176,17 +177,21 @@ The source is copied, checked against security.installPolicy, scanned and shown 
 Nothing of it is run. Without a terminal, --yes agrees to what has no critical finding.
 Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
     Plugins(PluginsArguments),
-    /// Install, update and remove skills
+    /// Skills: which an agent has, why it has others not, and what one says; install, update and remove them
     #[command(after_help = "\
 Examples:
+  pincer skills list
+  pincer skills check
+  pincer skills list --agent writer --json
+  pincer skills show pdf
   pincer skills install ./my-skill
   pincer skills install pdf.zip --dry-run --json
-  pincer skills update pdf
   pincer skills update pdf pdf-2.zip --yes
   pincer skills remove pdf
 
-As with plugins, everything is shown before anything is put in place, and nothing of it is run.
-Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
+A skill is a folder with a SKILL.md, in `skills` of the workspace, of the state directory, or of a plugin. What is
+installed is shown before it is put in place, and nothing of it is run.
+Exit codes: 0 done, 1 something is wrong, not found, refused or failed, 2 wrong usage or config.")]
     Skills(SkillsArguments),
     /// Check, show and describe the config
     #[command(after_help = "\

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pincer_agent::{QueueMode, Reasoning, Verbose};
+use pincer_agent::{PromptMode, QueueMode, Reasoning, Verbose};
 use pincer_model::Level;
 
 #[derive(Args)]
@@ -50,6 +50,15 @@ pub(crate) struct AgentArguments {
     /// Show the model no tools
     #[arg(long)]
     pub no_tools: bool,
+    /// How much the instructions of the model have
+    #[arg(long, value_name = "MODE")]
+    pub prompt_mode: Option<PromptArgument>,
+    /// A text that is added to the instructions of the model
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub extra_system_prompt: Option<String>,
+    /// Print the instructions that the message would be sent with, their bytes and tokens. Nothing is sent or stored
+    #[arg(long, conflicts_with_all = ["goes_on", "events", "key"])]
+    pub show_prompt: bool,
     /// What happens to the message while the session is busy
     #[arg(long, value_name = "MODE")]
     pub queue: Option<QueueArgument>,
@@ -100,6 +109,26 @@ impl From<VerboseArgument> for Verbose {
             VerboseArgument::Off => Self::Off,
             VerboseArgument::On => Self::On,
             VerboseArgument::Full => Self::Full,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum PromptArgument {
+    /// Everything: tools, skills, files of the workspace
+    Full,
+    /// Tools and AGENTS.md
+    Minimal,
+    /// Only --extra-system-prompt
+    None,
+}
+
+impl From<PromptArgument> for PromptMode {
+    fn from(mode: PromptArgument) -> Self {
+        match mode {
+            PromptArgument::Full => Self::Full,
+            PromptArgument::Minimal => Self::Minimal,
+            PromptArgument::None => Self::None,
         }
     }
 }

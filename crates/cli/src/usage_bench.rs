@@ -40,6 +40,9 @@ pub(crate) enum BenchCommand {
     /// Jobs of the schedule that are not due: the processor that they take, and how fast due ones are looked for
     #[command(after_help = "Examples:\n  pincer bench cron\n  pincer bench cron --json --jobs 100000 --seconds 60")]
     Cron(CronBenchArguments),
+    /// The instructions of a model, put together out of a hundred skills and six files of the workspace
+    #[command(after_help = "Examples:\n  pincer bench prompt\n  pincer bench prompt --json --rounds 200")]
+    Prompt(BenchArguments),
     /// The process of `bench agent` that many sessions are measured in
     #[command(hide = true)]
     AgentSessions(AgentSessionsArguments),

@@ -35,25 +35,6 @@ pub(crate) enum PluginsCommand {
     Remove(RemoveArguments),
 }
 
-#[derive(Args)]
-pub(crate) struct SkillsArguments {
-    #[command(subcommand)]
-    pub command: SkillsCommand,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum SkillsCommand {
-    /// Install the skill in a folder or an archive
-    Install(InstallArguments),
-    /// Replace an installed skill by a newer one
-    Update(UpdateArguments),
-    /// Remove an installed skill
-    Remove(RemoveArguments),
-}
-
 /// Something new.
 #[derive(Args)]
 pub(crate) struct InstallArguments {

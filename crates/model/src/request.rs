@@ -91,7 +91,7 @@ impl Request {
     }
 
     /// Returns all instructions as one text.
-    pub(crate) fn instruction_text(&self) -> Option<String> {
+    pub fn instruction_text(&self) -> Option<String> {
         let texts: Vec<&str> = self.instructions().map(|(text, _)| text).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }

@@ -89,7 +89,7 @@ impl Turn {
     /// Returns the instructions of the model in a silent turn.
     pub(crate) fn flush_system(&self) -> Vec<String> {
         let more = self.compaction.flush.as_ref().and_then(|flush| flush.system_prompt.clone());
-        self.system.iter().cloned().chain(more.filter(|text| !text.trim().is_empty())).collect()
+        self.prompt.stable().into_iter().chain(more.filter(|text| !text.trim().is_empty())).collect()
     }
 
     /// Returns the run's plan, with another model if one is named. One that cannot be found is passed over.

@@ -84,7 +84,11 @@ struct Budget {
 impl Turn {
     /// Returns the estimated tokens of instructions and tools.
     fn around(&self) -> u64 {
-        *self.around.get_or_init(|| estimate::around(&self.system, &self.surface.tools))
+        *self.around.get_or_init(|| {
+            let mut system = self.prompt.stable();
+            system.extend(self.prompt.suffix.as_ref().map(|part| part.text.clone()));
+            estimate::around(&system, &self.surface.tools)
+        })
     }
 
     /// Returns the tokens of the next request.

@@ -7,7 +7,7 @@ mod shown;
 use std::sync::Arc;
 
 use pincer_hooks::events::{
-    AgentEnd, BeforeAgentFinalize, BeforeAgentReply, BeforeAgentRun, BeforeAgentStart, BeforeMessageWrite,
+    AgentBootstrap, AgentEnd, BeforeAgentFinalize, BeforeAgentReply, BeforeAgentRun, BeforeAgentStart, BeforeMessageWrite,
     BeforeModelResolve, BeforePromptBuild, Finalize, LlmInput, LlmOutput, ModelOverride, PromptAdditions, ReplyAnswer,
     RunContext, ToolResultPersist, Written,
 };
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::inner::Inner;
+use crate::prompt::Bootstrap;
 use crate::request::Request;
 use crate::transcript::Transcript;
 
@@ -152,6 +153,16 @@ impl RunHooks {
         Beginning { model: named(model, request), prompt: additions }
     }
 
+    /// Asks for the bootstrap files in place of these.
+    pub(crate) async fn bootstrap(&self, bootstrap: Bootstrap) -> Bootstrap {
+        if !self.has::<AgentBootstrap>() {
+            return bootstrap;
+        }
+        let event = AgentBootstrap { context: self.context(), files: bootstrap.told() };
+        let files = self.table.agent_bootstrap(event).await;
+        bootstrap.replaced(files)
+    }
+
     /// Returns whether the beginning of a run is asked about.
     pub(crate) fn has_beginning(&self) -> bool {
         self.has::<BeforeModelResolve>() || self.has::<BeforeAgentStart>() || self.has::<BeforePromptBuild>()
@@ -184,7 +195,7 @@ impl RunHooks {
                 context: self.context(),
                 provider: target.0.to_owned(),
                 model: target.1.to_owned(),
-                system_prompt: request.system.join("\n\n"),
+                system_prompt: request.instruction_text().unwrap_or_default(),
                 prompt: prompt.to_owned(),
                 images_count: shown::images(&request.messages),
                 history_messages: history,

@@ -13,6 +13,7 @@ mod kept;
 mod limits;
 mod liveness;
 mod programs;
+mod prompt;
 mod queue;
 mod races;
 mod recovery;

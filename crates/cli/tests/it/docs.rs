@@ -29,6 +29,7 @@ const DOCUMENTS: [&str; 20] = [
     "docs/operators.md",
     "docs/programs.md",
     "docs/sessions.md",
+    "docs/skills.md",
     "docs/cli.md",
     "docs/config.md",
     "docs/plugins.md",
@@ -102,6 +103,9 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
                 "--continue",
                 "--result",
                 "--client-tools",
+                "--prompt-mode",
+                "--extra-system-prompt",
+                "--show-prompt",
                 "--no-tools",
                 "--queue",
                 "--timeout",
@@ -149,6 +153,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["plugins", "remove"], &["--yes", "--dry-run", "--json"]),
         (&["skills", "install"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
         (&["skills", "update"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
+        (&["skills"], &["--json", "--agent", "--session"]),
         (&["mcp", "serve"], &["--http", "--surface", "--session"]),
         (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
@@ -165,6 +170,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "agent"], &["--json", "--runs", "--sessions"]),
         (&["bench", "hooks"], &["--json", "--rounds"]),
         (&["bench", "cron"], &["--json", "--jobs", "--seconds"]),
+        (&["bench", "prompt"], &["--json", "--rounds"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

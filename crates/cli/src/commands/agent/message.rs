@@ -62,6 +62,8 @@ pub(crate) fn with_settings(request: Request, arguments: &AgentArguments) -> Req
         timeout_seconds: arguments.timeout,
         queue: arguments.queue.map(Into::into),
         disable_tools: arguments.no_tools,
+        prompt_mode: arguments.prompt_mode.map(Into::into).unwrap_or_default(),
+        extra_system_prompt: arguments.extra_system_prompt.clone(),
         priority: if somebody_is_here() { Priority::Foreground } else { Priority::Normal },
         ..request
     }

@@ -2,6 +2,7 @@
 
 mod drawing;
 mod message;
+mod showing;
 mod typing;
 
 use std::path::PathBuf;
@@ -94,6 +95,10 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> 
 
 impl Here {
     async fn attend(&mut self, arguments: &AgentArguments, form: Form, history: Option<PathBuf>) -> Result<u8, u8> {
+        if arguments.show_prompt {
+            let request = message::with_settings(Request::new(""), arguments);
+            return self.show_prompt(request, form).await;
+        }
         if arguments.goes_on {
             return self.go_on(arguments, form).await;
         }

@@ -18,7 +18,7 @@ use crate::print::{chain, line, note, streamed};
 use crate::tokio_runtime::StartError;
 use crate::usage::LocationArguments;
 use crate::usage_plugins::{
-    AgreementArguments, InstallArguments, RemoveArguments, SkillsArguments, SkillsCommand, UpdateArguments,
+    AgreementArguments, InstallArguments, RemoveArguments, UpdateArguments,
 };
 use crate::{FAILED, WRONG_USAGE, settings, state};
 
@@ -27,16 +27,6 @@ pub(crate) enum Change<'a> {
     Install(&'a InstallArguments),
     Update(&'a UpdateArguments),
     Remove(&'a RemoveArguments),
-}
-
-/// `pincer skills`.
-pub(crate) fn skills(locations: &LocationArguments, arguments: &SkillsArguments) -> u8 {
-    let change = match &arguments.command {
-        SkillsCommand::Install(install) => Change::Install(install),
-        SkillsCommand::Update(update) => Change::Update(update),
-        SkillsCommand::Remove(remove) => Change::Remove(remove),
-    };
-    run(locations, Kind::Skill, &change, arguments.json)
 }
 
 /// Does it.
