@@ -18,9 +18,11 @@ use crate::Workspace;
 /// The workspaces besides the usual one that are kept open while no call uses them.
 const MOST_IDLE: usize = 64;
 
+type Find = dyn Fn(&WorkspaceChoice, &Path) -> Vec<PathBuf> + Send + Sync;
+
 /// Finds the paths that file tools must not change in a workspace.
 #[derive(Clone)]
-pub struct Guard(Arc<dyn Fn(&WorkspaceChoice, &Path) -> Vec<PathBuf> + Send + Sync>);
+pub struct Guard(Arc<Find>);
 
 impl Guard {
     /// Guards what `find` returns for a workspace at a path.

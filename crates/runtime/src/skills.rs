@@ -1,7 +1,7 @@
 //! The skills of a caller: those that are there, that the config leaves, and whose requirements are met.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pincer_config::Config;
 use pincer_process::clean_environment;
@@ -101,10 +101,10 @@ impl Runtime {
         match source {
             Source::Workspace => of_workspace(&scope.site().workspace),
             Source::Agent => of_workspace(scope.agent_workspace()?),
-            Source::State => Place::open(source.clone(), self.state()).ok(),
+            Source::State => open(source, self.state()),
             Source::Plugin(id) => {
                 let (_, folder) = self.skill_folders().iter().find(|(plugin, _)| plugin == id)?;
-                Place::open(source.clone(), folder).ok()
+                open(source, folder)
             }
         }
     }
@@ -128,6 +128,11 @@ impl Runtime {
         let workspaces = (scope.site().workspace.path(), scope.agent_workspace().and_then(|choice| choice.path()));
         serde_json::json!([limit, entries, workspaces.0, workspaces.1]).to_string()
     }
+}
+
+/// Opens a place by its whole path, so that the paths of its skills mean the same from everywhere.
+fn open(source: &Source, base: &Path) -> Option<Place> {
+    Place::open(source.clone(), &base.canonicalize().ok()?).ok()
 }
 
 /// Returns the names of the skills that the agent of a scope has, if not all, and the key that says so.

@@ -148,6 +148,8 @@ fn by_line(text: &str) -> Option<Map<String, Value>> {
         let value = value.trim();
         let value = match value.chars().next() {
             Some('{' | '[' | '"' | '\'') => yaml(value).ok()?,
+            // Not plain at all.
+            Some('&' | '*' | '!' | '|' | '>') => return None,
             _ => Value::from(value),
         };
         keys.insert(key.to_owned(), value);

@@ -48,7 +48,9 @@ pub enum Missing {
     #[error("none of the programs {} is on PATH: install one", quoted(.0))]
     AnyProgram(Vec<String>),
     /// A variable is not set.
-    #[error("commands do not get the variable {0}: set it in `skills.entries.<name>.env`, or add it to `tools.exec.passEnv`")]
+    #[error(
+        "commands do not get the variable {0}: set it in `skills.entries.<name>.env`, or add it to `tools.exec.passEnv`"
+    )]
     Variable(String),
     /// A key of the config is not set.
     #[error("the key `{0}` of the config is not set")]

@@ -22,6 +22,9 @@ pub fn the_skills_of_a_session_are_its_own_and_are_stored_by_its_writer(fresh: &
         assert_eq!(store.listed_skills("s").expect("read").as_deref(), Some("[2]"));
         assert_eq!(store.listed_skills("t").expect("read"), None);
         missing(store.listed_skills("none"));
+        let last = store.entries("s", ALL).expect("read").last().expect("an entry").position;
+        store.fork_session("s", last, &session("f", "fork")).expect("forked");
+        assert_eq!(store.listed_skills("f").expect("read").as_deref(), Some("[2]"), "a fork begins in the same way");
         let next = store.reset_session("s", fence, "s2", "new", 50).expect("reset");
         assert_eq!(store.listed_skills(next.id.as_str()).expect("read"), None, "a new conversation lists them anew");
     });

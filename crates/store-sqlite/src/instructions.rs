@@ -40,3 +40,10 @@ pub(crate) fn store(connection: &Connection, session: i64, commit: &SessionCommi
     }
     Ok(())
 }
+
+/// Copies what is kept for a session to its fork: the beginning of the prompt stays the same.
+pub(crate) fn copy(connection: &Connection, from: i64, to: i64) -> Result<(), Refused> {
+    let copy = "INSERT INTO session_skills (session, listed) SELECT ?2, listed FROM session_skills WHERE session = ?1";
+    connection.prepare_cached(copy)?.execute((from, to))?;
+    Ok(())
+}

@@ -332,9 +332,11 @@ impl Sessions for SqliteStore {
         self.transaction(Safety::Power, usize::MAX, move |connection| {
             let from = number(connection, &source)?;
             create(connection, &new)?;
-            if !copy_branch(connection, from, at, number(connection, &new.id)?)? {
+            let to = number(connection, &new.id)?;
+            if !copy_branch(connection, from, at, to)? {
                 return Err(StoreError::Missing { what: "entry", id: format!("{source}/{at}") }.into());
             }
+            instructions::copy(connection, from, to)?;
             find(connection, &new.id)
         })
     }

@@ -231,7 +231,10 @@ async fn bootstrap_is_shown_until_a_run_has_completed_with_it_and_the_others_are
     place.put("workspace/MEMORY.md", "the second note");
     place.ask_in("other", Request::new("Go.")).await;
     let third = place.sent(3).0.join("\n");
-    assert!(!third.contains("Begin so.") && third.contains("the second note") && !third.contains("the first note"), "{third}");
+    assert!(
+        !third.contains("Begin so.") && third.contains("the second note") && !third.contains("the first note"),
+        "{third}"
+    );
     // Not in another process either, nor when the file is written again.
     place.put("workspace/BOOTSTRAP.md", "Once more.");
     let another = place.another("");

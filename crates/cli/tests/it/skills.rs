@@ -77,6 +77,8 @@ fn skills_are_listed_checked_and_shown() {
         assert!(out.contains(expected), "{expected} in {out}");
     }
     assert!(!(out + &err).contains("hunter22"));
+    let (_, out, err) = home.run(&["config", "show", "--json"]);
+    assert!(out.contains("SOME_KEY") && !(out + &err).contains("hunter22"));
     let (code, checked) = home.json(&["skills", "check", "--agent", "writer", "--json"]);
     assert_eq!((code, &checked["ok"]), (1, &json!(false)));
     assert_eq!(checked["unknown"], json!([{ "key": "agents.writer.skills", "name": "nowhere" }]));
