@@ -8,8 +8,8 @@ use pincer_model::{Level, Plan};
 use pincer_runtime::{Audience, Principal, Scope, ScopeRequest};
 use pincer_sessions::{Compaction, Custom, CustomMessage, Message as Stored, NestedCall, Role};
 use pincer_store::{
-    AgentRun, AgentRunId, AgentRunState, Clock, Entry, EntryKind, EntryPage, Instructions, Session, SessionKey, Sessions,
-    StoreError,
+    AgentRun, AgentRunId, AgentRunState, Clock, Entry, EntryKind, EntryPage, Instructions, Session, SessionKey,
+    Sessions, StoreError,
 };
 use serde_json::json;
 use tokio_util::sync::CancellationToken;

@@ -7,9 +7,9 @@ mod shown;
 use std::sync::Arc;
 
 use pincer_hooks::events::{
-    AgentBootstrap, AgentEnd, BeforeAgentFinalize, BeforeAgentReply, BeforeAgentRun, BeforeAgentStart, BeforeMessageWrite,
-    BeforeModelResolve, BeforePromptBuild, Finalize, LlmInput, LlmOutput, ModelOverride, PromptAdditions, ReplyAnswer,
-    RunContext, ToolResultPersist, Written,
+    AgentBootstrap, AgentEnd, BeforeAgentFinalize, BeforeAgentReply, BeforeAgentRun, BeforeAgentStart,
+    BeforeMessageWrite, BeforeModelResolve, BeforePromptBuild, Finalize, LlmInput, LlmOutput, ModelOverride,
+    PromptAdditions, ReplyAnswer, RunContext, ToolResultPersist, Written,
 };
 use pincer_hooks::{Holds, Point, Table};
 use pincer_model::{Reply, Request as ModelRequest};

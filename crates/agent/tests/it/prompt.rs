@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use pincer_agent::{Agent, PartKind, PromptMode, Request, RunOutcome, ShownPrompt, Status};
 use pincer_config::Loaded;
+use pincer_hooks::events::{AgentBootstrap, BeforePromptBuild, BootstrapAnswer, BootstrapFile, PromptAdditions};
+use pincer_hooks::{FnHook, Hook};
 use pincer_runtime::{EngineStart, ModelSetup, Runtime, RuntimeOptions};
 use pincer_scripted::{Script, Server};
 use pincer_store::{Leases, SessionKey, Sessions};
 use pincer_testkit::house::engine;
+use pincer_tools::Plugin;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -330,4 +333,61 @@ async fn programs_of_an_agent_have_its_skills() {
         assert!(result.contains(expected), "{expected} in {result}");
     }
     assert!(place.sent(0).0.join("\n").contains("await skills.read(name)"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hook_adds_removes_and_replaces_bootstrap_files_within_the_bounds() {
+    let bounds = "agents: { defaults: { model: 'messages/m', bootstrapMaxChars: 100 } }";
+    let place = Place::new(&[text("One."), text("Two.")], bounds);
+    place.put("workspace/AGENTS.md", "Be good.");
+    place.put("workspace/SOUL.md", "Be yourself.");
+    place.put("workspace/BOOTSTRAP.md", "Begin so.");
+    place.put("workspace/MEMORY.md", &"m".repeat(200));
+    let closure = |event: &AgentBootstrap| {
+        let mut files = event.files.clone();
+        assert_eq!(files[0].name, "AGENTS.md");
+        files[0].content = "Be better.".into();
+        files.retain(|file| !["SOUL.md", "BOOTSTRAP.md"].contains(&file.name.as_str()));
+        files.push(BootstrapFile { name: "TEAM.md".into(), content: "t".repeat(200) });
+        Ok(BootstrapAnswer { files: Some(files) })
+    };
+    let hook = Hook::new("of the test", FnHook(closure));
+    let plugin = Plugin { id: "hooked".into(), others: vec![hook.into()], ..Plugin::default() };
+    place.agent.runtime().door().register(plugin).expect("registered");
+    let shown = place.shown("main", &Request::new("")).await;
+    assert_eq!(kinds(&shown)[2..], ["AGENTS.md", "MEMORY.md", "TEAM.md"]);
+    place.ask().await;
+    let sent = place.sent(0).0.join("\n");
+    for expected in ["Be better.", "these are the first 100 of its 200 bytes"] {
+        assert!(sent.contains(expected), "{sent}");
+    }
+    assert_eq!(sent.matches("is cut here").count(), 2, "{sent}");
+    assert!(!sent.contains("Be good.") && !sent.contains("Be yourself.") && !sent.contains("Begin so."), "{sent}");
+    // The run was not shown how to begin.
+    let another = place.another(bounds);
+    assert!(kinds(&another.shown("main", &Request::new("")).await).contains(&"BOOTSTRAP.md".to_owned()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_hooks_add_to_a_turn_is_no_part_of_the_instructions() {
+    let place = Place::new(&[text("One."), text("Two.")], "");
+    let closure = |event: &BeforePromptBuild| {
+        Ok(PromptAdditions {
+            prepend_context: Some(format!("seen {} messages", event.messages.len())),
+            append_system_context: Some("Always.".into()),
+            ..PromptAdditions::default()
+        })
+    };
+    let hook = Hook::new("of the test", FnHook(closure));
+    let plugin = Plugin { id: "hooked".into(), others: vec![hook.into()], ..Plugin::default() };
+    place.agent.runtime().door().register(plugin).expect("registered");
+    place.ask().await;
+    place.ask().await;
+    assert_eq!(place.sent(0).0, place.sent(1).0, "the same in every turn");
+    assert_eq!(place.sent(0).0.last().map(String::as_str), Some("Always."));
+    for (request, expected) in [(0, "seen "), (1, "seen ")] {
+        let messages = place.server.requests()[request].body["messages"].to_string();
+        assert!(messages.contains(expected), "{messages}");
+        assert!(!place.sent(request).0.join("\n").contains("seen "));
+    }
 }
