@@ -17,6 +17,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::claimed::StopReason;
 use crate::command::{self, Command, Parsed};
+use crate::delivering::{SentText, sent_texts};
 use crate::error::AgentError;
 use crate::fitting::{MOST_PICTURES, complaint};
 use crate::hooks::RunHooks;
@@ -184,6 +185,29 @@ impl Agent {
     /// Sees to it that this process works on a session until all its runs have ended.
     pub fn engage(&self, user: &str, key: &SessionKey) {
         self.0.engage(user, key);
+    }
+
+    /// Sees to it that this process works on the sessions of a user whose open runs are such. A process that serves a channel begins so:
+    /// the one before it may have died.
+    pub async fn engage_open(&self, user: &str, which: impl Fn(&Request) -> bool) -> Result<(), AgentError> {
+        let store = &self.0.store;
+        for (of, key) in store.sessions_with_work().await? {
+            if of != user {
+                continue;
+            }
+            let open = store.open_runs(user, &key).await?;
+            let is_such = |run: &AgentRun| Request::parse(&run.request).is_ok_and(|request| which(&request));
+            if open.iter().any(is_such) {
+                self.engage(user, &key);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the texts that a run has sent by calls of the `message` tool, whichever process made them.
+    pub async fn sent_texts(&self, user: &str, id: &AgentRunId) -> Result<Vec<SentText>, AgentError> {
+        let run = self.run(user, id).await?;
+        Ok(sent_texts(&self.0.store, &run.id).await?)
     }
 
     /// Has this process work on no message behind those that it accepts itself from now on.

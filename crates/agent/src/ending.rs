@@ -9,6 +9,7 @@ use pincer_store::{AgentRunState, Approvals, ClientCalls, Clock, EntryKind, NewE
 use serde_json::{Value, json};
 
 use crate::claimed::{Claimed, Left, StopReason, Waits};
+use crate::delivering::deliveries;
 use crate::event::{Happening, Stream};
 use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, delimited};
 use crate::lane::{Lost, Step};
@@ -215,9 +216,12 @@ impl Claimed {
             true => vec![self.lane.note("pincer.end", &json!({}))],
             false => entries,
         };
+        let (config, now) = (self.agent.runtime.config(), self.lane.store.now());
+        let deliveries = deliveries(config, &self.run.user, &self.request, state, &outcome, now);
         let step = Step {
             entries,
             totals,
+            deliveries,
             happenings: vec![Happening::lifecycle(last)],
             state: Some(state),
             result: Some(outcome.to_json().into()),

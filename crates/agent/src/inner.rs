@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::claimed::{StopReason, StopSign};
+use crate::delivering::deliveries;
 use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
@@ -255,15 +256,18 @@ impl Inner {
         let stored = Request { queue: Some(queue.mode), debounce_ms, was_queued: is_busy, ..sent.clone() };
         let text = serde_json::to_string(&stored).unwrap_or_default();
         let run_id = AgentRunId::from(format!("ar_{}", Uuid::now_v7()));
-        let answer = answer.map(|text| {
+        let outcome = answer.map(|text| {
             let (status, summary) = (Status::Ok, Summary::Completed);
             let mut outcome = RunOutcome::new(run_id.clone(), key.clone(), sent.agent.clone(), status, summary);
             outcome.result.payloads.push(Payload { text: text.to_owned(), ..Payload::default() });
-            outcome.to_json().into()
+            outcome
         });
+        let now = self.store.now();
+        let sent_for = |outcome| deliveries(self.runtime.config(), user, sent, AgentRunState::Done, outcome, now).pop();
         Ok(NewAgentRun {
             id: run_id,
-            answer,
+            delivery: outcome.as_ref().and_then(sent_for),
+            answer: outcome.map(|outcome| outcome.to_json().into()),
             user: user.to_owned(),
             session: key.clone(),
             agent: sent.agent.clone(),
@@ -274,7 +278,7 @@ impl Inner {
             request: text.into(),
             brief: serde_json::to_string(&sent.brief()).unwrap_or_default().into(),
             queue: queue.limit,
-            now: self.store.now(),
+            now,
         })
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use pincer_sessions::new_entry_id;
 use pincer_store::{
-    AgentRunId, AgentRunState, Attach, Clock, Committed, EntryKind, Fence, NewEntry, RunChange, Safety, SessionCommit,
-    SessionId, Sessions, StoreError, Totals,
+    AgentRunId, AgentRunState, Attach, Clock, Committed, EntryKind, Fence, NewDelivery, NewEntry, RunChange, Safety,
+    SessionCommit, SessionId, Sessions, StoreError, Totals,
 };
 use pincer_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ pub(crate) struct Step {
     pub others: Vec<RunChange>,
     /// The first entry that a model is sent from now on.
     pub context_from: Option<u32>,
+    /// Texts for channels.
+    pub deliveries: Vec<NewDelivery>,
     pub release: bool,
     pub synced: bool,
 }
@@ -87,7 +89,7 @@ impl Lane {
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
-        let Step { mut entries, happenings, totals, state, detail, result, awaits, skills, begun, others, .. } = step;
+        let Step { mut entries, happenings, totals, state, detail, result, awaits, skills, begun, others, deliveries, .. } = step;
         let (context_from, release, synced) = (step.context_from, step.release, step.synced);
         let prepared = self.feed.prepare(happenings, now);
         if let Some(first) = entries.first_mut() {
@@ -113,6 +115,7 @@ impl Lane {
             interacted_at,
             skills,
             begun_workspace: begun,
+            deliveries,
             now,
             ..SessionCommit::default()
         };

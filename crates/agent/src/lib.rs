@@ -13,6 +13,7 @@ mod client;
 mod command;
 mod compaction;
 mod cron;
+mod delivering;
 mod detail;
 mod driver;
 mod ending;
@@ -47,6 +48,7 @@ pub use cron::{
     Cron, CronNews, JobSession, JobWish, When, add_cron_job, cron_job_document, cron_now, cron_run_document,
     set_cron_job_enabled,
 };
+pub use delivering::SentText;
 pub use error::AgentError;
 pub use event::{AgentEvent, Stream};
 pub use liveness::{Diagnostic, DiagnosticKind, Reason, Recovery, RecoveryStatus};

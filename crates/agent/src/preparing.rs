@@ -18,6 +18,7 @@ use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
 use crate::client;
 use crate::compaction::settings::Settings;
 use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END};
+use crate::delivering::deliveries;
 use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
@@ -299,10 +300,13 @@ pub(crate) async fn prepared(
     }
     let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(agent_id));
     let target = plan.targets.first();
-    let mut principal = Principal::new(of.user).known_as(request.sender.clone());
-    if let Some(channel) = &request.channel {
-        principal = principal.over(channel);
-    }
+    let principal = Principal::new(of.user).known_as(request.sender.clone());
+    let principal = match (&request.channel, &request.route) {
+        // The channel vouches for its sender.
+        (Some(channel), Some(_)) => principal.heard_on(channel),
+        (Some(channel), None) => principal.over(channel),
+        (None, _) => principal,
+    };
     let scope_request = ScopeRequest {
         audience: Audience::AgentRun,
         agent: agent_id.map(str::to_owned),
@@ -431,7 +435,9 @@ pub(crate) async fn fail(
     outcome.error = Some(told.clone());
     outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
     let now = lane.store.now();
+    let deliveries = deliveries(agent.runtime.config(), &run.user, request, AgentRunState::Failed, &outcome, now);
     let step = Step {
+        deliveries: deliveries.clone(),
         entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
         happenings: vec![Happening::lifecycle(json!({ "phase": "error", "error": told, "endedAt": now }))],
         state: Some(AgentRunState::Failed),
@@ -444,8 +450,8 @@ pub(crate) async fn fail(
     if let Err(Lost::Refused(_)) = &stored {
         // The least that there is to say of it: its session must be free again.
         let (state, result) = (Some(AgentRunState::Failed), Some(outcome.to_json().into()));
-        stored =
-            lane.commit(Step { state, result, release: true, synced: true, ..Step::default() }, &agent.closing).await;
+        let step = Step { state, result, deliveries, release: true, synced: true, ..Step::default() };
+        stored = lane.commit(step, &agent.closing).await;
     }
     match stored {
         Ok(_) => {

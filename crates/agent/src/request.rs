@@ -1,7 +1,7 @@
 //! A message to an agent, as it is accepted and stored.
 
 use pincer_model::Level;
-use pincer_store::CronJobId;
+use pincer_store::{CronJobId, Route};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -68,6 +68,12 @@ pub struct Request {
     /// The channel that it came by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel: Option<String>,
+    /// The place that its answer is sent to, if its sender does not wait for it here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route: Option<Route>,
+    /// The channel's own name for the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<String>,
     /// The name under which rules know the sender.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<String>,
@@ -249,7 +255,9 @@ impl Request {
     /// the schedule is its job's alone: it has the job's timeout, and its end is the job's.
     pub(crate) fn may_be_joined_by(&self, other: &Self) -> bool {
         let rights = |request: &Self| {
-            (request.sender.clone(), request.channel.clone(), request.agent.clone(), request.disable_tools)
+            // An answer goes to one place.
+            let place = (request.channel.clone(), request.route.clone());
+            (request.sender.clone(), place, request.agent.clone(), request.disable_tools)
         };
         let same = |own: &Option<String>, theirs: &Option<String>| theirs.is_none() || own == theirs;
         let is_plain = |request: &Self| request.compact.is_none() && request.cron.is_none();
@@ -282,6 +290,7 @@ mod tests {
             Request { sender: Some("ben".into()), ..plain.clone() },
             Request { sender: None, ..plain.clone() },
             Request { channel: Some("irc".into()), ..plain.clone() },
+            Request { route: Some(Route { to: "#lounge".into(), ..Route::default() }), ..plain.clone() },
             Request { agent: Some("writer".into()), ..plain.clone() },
             Request { model: Some("c/d".into()), ..plain.clone() },
             Request { disable_tools: true, ..plain.clone() },

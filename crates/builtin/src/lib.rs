@@ -9,6 +9,7 @@ mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod glob;
+mod message;
 mod protected;
 mod register;
 mod sessions;
@@ -20,6 +21,7 @@ mod workspace;
 mod workspaces;
 
 pub use glob::GlobError;
+pub use message::ChannelRule;
 pub use register::{Builtin, BuiltinError, Settings};
 pub use sessions::SessionStore;
 pub use shell::{Approved, Confinement, ExecMode, ExecSettings, GateError, Processes, SandboxBounds};

@@ -1,5 +1,6 @@
 //! All built-in tools, put behind a door.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +12,12 @@ use pincer_tools::{DoorBuilder, Matcher, Redactor, RegisterError, WorkspaceChoic
 
 use crate::define::{Core, Typed, entry};
 use crate::files::{ApplyPatch, Edit, Find, Grep, Ls, Read, Write};
+use crate::message::Message;
 use crate::sessions::{SessionStatus, SessionsHistory, SessionsList};
 use crate::shell::{Exec, Gate, Process, can_confine};
 use crate::web::WebFetch;
 use crate::{
-    ExecMode, ExecSettings, GateError, Guard, Processes, SessionStore, WebError, WebSettings, Workspace, Workspaces,
+    ChannelRule, ExecMode, ExecSettings, GateError, Guard, Processes, SessionStore, WebError, WebSettings, Workspace, Workspaces,
 };
 
 /// What the built-in tools may do.
@@ -39,6 +41,8 @@ pub struct Settings {
     pub web: WebSettings,
     /// How inputs are shown in the history of sessions.
     pub redactor: Redactor,
+    /// The channels that `message` may send on. Without one the tool is not there.
+    pub channels: BTreeMap<String, ChannelRule>,
 }
 
 /// Why the built-in tools cannot be had.
@@ -103,7 +107,7 @@ impl Builtin {
         door: DoorBuilder,
         store: Option<Arc<dyn SessionStore>>,
     ) -> Result<DoorBuilder, BuiltinError> {
-        let Settings { exec_mode, exec_allow, mut exec, web, redactor, .. } = self.settings.clone();
+        let Settings { exec_mode, exec_allow, mut exec, web, redactor, channels, .. } = self.settings.clone();
         // One path for the gate and for the shell: they must find the same programs. What is relative would mean whatever
         // directory a command is in.
         let path = exec.environment.get("PATH").cloned().or_else(|| std::env::var("PATH").ok()).unwrap_or_default();
@@ -131,6 +135,9 @@ impl Builtin {
         if let Some(store) = store {
             door = add(door, SessionStatus { store: Arc::clone(&store), workspaces: workspaces() })?;
             door = add(door, SessionsList(Arc::clone(&store)))?;
+            if !channels.is_empty() {
+                door = add(door, Message { store: Arc::clone(&store), channels })?;
+            }
             door = add(door, SessionsHistory { store, redactor })?;
         }
         Ok(door.hook(Hook {

@@ -6,7 +6,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use pincer_catalog::Flags;
 use pincer_store::{
-    Approvals, Call, CallState, Journal, Listings, Millis, Page, Run, SessionCount, SessionKey, StoreError,
+    AgentRuns, Approvals, Call, CallState, Clock, Deliveries, Journal, Listings, Millis, Page, Run, SessionCount,
+    SessionKey, StoreError,
 };
 use pincer_tools::{Redactor, ToolError};
 use schemars::JsonSchema;
@@ -17,8 +18,8 @@ use crate::Workspaces;
 use crate::define::{Core, LOOKS, Running};
 
 /// What these tools need of a store.
-pub trait SessionStore: Listings + Journal + Approvals + Send + Sync {}
-impl<T: Listings + Journal + Approvals + Send + Sync> SessionStore for T {}
+pub trait SessionStore: Listings + Journal + Approvals + AgentRuns + Deliveries + Clock + Send + Sync {}
+impl<T: Listings + Journal + Approvals + AgentRuns + Deliveries + Clock + Send + Sync> SessionStore for T {}
 
 const USUAL_LIMIT: u64 = 20;
 

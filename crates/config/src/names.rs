@@ -1,11 +1,14 @@
 //! Checks that a schema cannot express: names of tools, patterns, lists that exclude each other.
 
-use pincer_catalog::Selector;
+use pincer_catalog::{Selector, nearest};
 use regex::Regex;
 
-use crate::keys::{InstallPolicy, Mcp, McpTransport, SecretSource};
+use crate::keys::{Channel, InstallPolicy, Mcp, McpTransport, SecretSource};
 use crate::variables::is_secret_name;
 use crate::{Config, Problem};
+
+/// The longest name of a channel.
+const MOST_CHANNEL_NAME: usize = 64;
 
 pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
     let mut wrong = |error: &dyn std::fmt::Display| {
@@ -60,6 +63,7 @@ pub(crate) fn check(config: &Config, problems: &mut Vec<Problem>) {
     }
     installs(&config.security.install_policy, &mut wrong);
     servers(&config.mcp, &mut wrong);
+    channels(config, &mut wrong);
     providers(config, &mut wrong);
     for (name, source) in &config.secrets {
         if !is_secret_name(name) {
@@ -144,6 +148,64 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
             wrong(&format!("mcp.serve.tokens.{user}: a token needs at least {LEAST} characters, and no spaces"));
         }
     }
+}
+
+/// Names of channels stand in keys of sessions and in files, and what a channel names must be there.
+fn channels(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
+    for (name, channel) in &config.channels {
+        let at = format!("channels.{name}");
+        if name == "cli" {
+            wrong(&format!("{at}: the command line is always there, and has no settings"));
+        } else if !is_channel_name(name) {
+            wrong(&format!(
+                "{at}: this cannot be the name of a channel: it begins with a letter and has only lower-case letters, digits and \
+                 single dashes, and at most {MOST_CHANNEL_NAME} characters"
+            ));
+        }
+        if let Some(agent) = channel.agent.as_deref().filter(|agent| config.agent(agent).is_none() && *agent != "main")
+        {
+            let known = config.agents.keys().filter(|id| *id != Config::DEFAULTS);
+            let near = nearest(agent, known.map(|id| (id.clone(), id.clone())), 1).pop();
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            wrong(&format!("{at}.agent: there is no agent `{agent}`{near}"));
+        }
+        if let Some(reason) = channel.session.as_deref().and_then(template_problem) {
+            wrong(&format!("{at}.session: {reason}"));
+        }
+        for (key, list) in [("allowFrom", &channel.allow_from), ("allowTo", &channel.allow_to)] {
+            if let Some(index) = list.iter().position(|id| id.trim().is_empty()) {
+                wrong(&format!("{at}.{key}[{index}]: this is empty: name an id, or `*`"));
+            }
+        }
+    }
+}
+
+fn is_channel_name(name: &str) -> bool {
+    let letters = name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
+    letters && begins && !name.ends_with('-') && !name.contains("--") && name.len() <= MOST_CHANNEL_NAME
+}
+
+/// Returns why a template for keys of sessions cannot be used, if it cannot.
+fn template_problem(template: &str) -> Option<String> {
+    let known = || Channel::PLACEHOLDERS.map(|name| format!("`{{{name}}}`")).join(", ");
+    if template.trim().is_empty() {
+        return Some("it is empty".into());
+    }
+    if template.chars().any(char::is_control) {
+        return Some("it has control characters in it".into());
+    }
+    let mut rest = template;
+    while let Some(at) = rest.find(['{', '}']) {
+        let Some((name, after)) = rest[at..].strip_prefix('{').and_then(|rest| rest.split_once('}')) else {
+            return Some(format!("`{{` and `}}` belong to placeholders, which are {}", known()));
+        };
+        if !Channel::PLACEHOLDERS.contains(&name) {
+            return Some(format!("there is no placeholder `{{{name}}}`; there are {}", known()));
+        }
+        rest = after;
+    }
+    None
 }
 
 /// Names of providers stand before a slash, and what is named must be there.

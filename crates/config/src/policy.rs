@@ -37,7 +37,7 @@ impl Config {
             layers.push(Layer::new(at.as_str(), &agent.tools.lists())?);
             layers.extend(by_provider(&at, &agent.tools.by_provider, subject)?);
         }
-        if let Some((sender, rules)) = subject.sender.and_then(|sender| self.tools.by_sender.get_key_value(sender)) {
+        for (sender, rules) in self.by_sender(subject) {
             layers.push(Layer::new(format!("tools.bySender.{sender}"), &rules.rules())?);
         }
         if subject.sandboxed {
@@ -68,11 +68,18 @@ impl Config {
             let tools = &agent.tools;
             tools.profile.is_some() || !tools.allow.is_empty() || !tools.also_allow.is_empty()
         });
-        let sender = subject.sender.and_then(|sender| self.tools.by_sender.get(sender)).is_some_and(|rules| {
+        let sender = self.by_sender(subject).any(|(_, rules)| {
             let rules = rules.rules();
             rules.profile.is_some() || !rules.allow.is_empty() || !rules.also_allow.is_empty()
         });
         all || agent || sender
+    }
+
+    /// Returns the rules for a sender: those under its own name, and those for all senders of its channel.
+    fn by_sender<'a>(&'a self, subject: &Subject<'a>) -> impl Iterator<Item = (&'a String, &'a RuleLists)> {
+        let everyone = subject.sender.and_then(|sender| Some(format!("{}:*", sender.split_once(':')?.0)));
+        let names = subject.sender.map(str::to_owned).into_iter().chain(everyone);
+        names.filter_map(|name| self.tools.by_sender.get_key_value(&name))
     }
 
     /// Code mode as it is for an agent, or for everybody.

@@ -162,6 +162,7 @@ fn name_of(path: &str) -> &'static str {
         "byProvider" => "provider",
         "bySender" => "sender",
         "entries" if path.starts_with("skills") => "skill",
+        "channels" => "channel",
         "entries" => "plugin",
         _ => "name",
     }

@@ -60,6 +60,9 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
     for id in config.auth.profiles.keys() {
         hide_key(&mut shown["auth"]["profiles"][id]["apiKey"]);
     }
+    for name in config.channels.keys() {
+        hide_named(&mut shown["channels"][name]["config"]);
+    }
     let hide = |place: &mut Value, command: &CommandLine| {
         *place = match command {
             CommandLine::Shell(line) => shown_words(std::slice::from_ref(line)).concat().into(),
@@ -75,6 +78,22 @@ pub(crate) fn hide(config: &crate::Config, shown: &mut Value) {
         for (index, hook) in hooks.iter().enumerate() {
             hide(&mut shown["hooks"][name][index]["command"], &hook.command);
         }
+    }
+}
+
+/// Takes out of a value what is secret by the name that it has there, unless it only names where the secret is.
+fn hide_named(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(hide_named),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match member.as_str().is_some_and(|text| is_secret(name, text)) {
+                    true => hide_key(member),
+                    false => hide_named(member),
+                }
+            }
+        }
+        _ => {}
     }
 }
 

@@ -1,11 +1,12 @@
 //! From the config to the one door: tools, hooks, rules.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_builtin::{
-    Approved, Builtin, Confinement, ExecMode, ExecSettings, Guard, SandboxBounds, Settings, WebSettings,
+    Approved, Builtin, ChannelRule, Confinement, ExecMode, ExecSettings, Guard, SandboxBounds, Settings, WebSettings,
 };
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::keys::{self, Decision, SecretSource};
@@ -222,7 +223,18 @@ fn settings(loaded: &Loaded) -> Result<Settings, RuntimeError> {
             allow_hosts: web.allow_hosts.clone(),
         },
         redactor: redactor(config),
+        channels: channels(config),
     })
+}
+
+/// The channels that `message` may send on.
+fn channels(config: &Config) -> BTreeMap<String, ChannelRule> {
+    let used = config.channels.iter().filter(|(_, channel)| channel.enabled);
+    let rule = |(name, channel): (&String, &keys::Channel)| {
+        let lifetime_ms = config.delivery_lifetime_ms(name);
+        (name.clone(), ChannelRule { allow_to: channel.allow_to.clone(), lifetime_ms })
+    };
+    used.map(rule).collect()
 }
 
 /// Returns what takes secrets out of texts that are shown. The patterns have been checked with the config.

@@ -298,6 +298,16 @@ impl Runtime {
         self.door.events()
     }
 
+    /// Returns the processes of the plugins that are used.
+    pub fn plugins(&self) -> &[Arc<PluginProcess>] {
+        &self.plugins
+    }
+
+    /// Returns the state directory.
+    pub fn state_directory(&self) -> &Path {
+        &self.programs.state
+    }
+
     /// Returns the config.
     pub fn config(&self) -> &Config {
         &self.loaded.parsed.config

@@ -19,7 +19,7 @@ use crate::sites::Sites;
 const MOST_VIEWS: usize = 128;
 
 /// The tools that need a run of an agent around them.
-const ONLY_IN_AGENT_RUNS: [&str; 1] = ["openclaw:core:cron"];
+const ONLY_IN_AGENT_RUNS: [&str; 2] = ["openclaw:core:cron", "openclaw:core:message"];
 
 /// The caller of something. Runs, questions and processes of one principal are nothing to another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,12 +27,14 @@ pub struct Principal {
     user: String,
     name: Option<String>,
     channel: Option<String>,
+    /// The channel vouches for the name.
+    is_heard: bool,
 }
 
 impl Principal {
     /// Returns the principal with this identity. It owns its runs under it.
     pub fn new(user: impl Into<String>) -> Self {
-        Self { user: user.into(), name: None, channel: None }
+        Self { user: user.into(), name: None, channel: None, is_heard: false }
     }
 
     /// Returns the user of the system that this process runs as.
@@ -58,6 +60,13 @@ impl Principal {
         Self { channel: Some(channel.to_owned()), ..self }
     }
 
+    /// Sets the channel that the principal's messages came by, and that vouches for the name of their sender. Hooks, plugins and the
+    /// trail of calls see that name as the sender.
+    #[must_use]
+    pub fn heard_on(self, channel: &str) -> Self {
+        Self { is_heard: true, ..self.over(channel) }
+    }
+
     /// Returns the identity.
     pub fn user(&self) -> &str {
         &self.user
@@ -65,8 +74,8 @@ impl Principal {
 
     fn sender(&self) -> Option<String> {
         match self.channel {
-            Some(_) => Some(self.user.clone()),
-            None => self.name.clone(),
+            Some(_) if !self.is_heard => Some(self.user.clone()),
+            _ => self.name.clone(),
         }
     }
 }

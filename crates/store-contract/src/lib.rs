@@ -15,11 +15,13 @@ pub mod agent_programs;
 pub mod agent_runs;
 pub mod approvals;
 mod blocking;
+mod blocking_deliveries;
 mod blocking_sessions;
 pub mod calls;
 pub mod client_calls;
 pub mod cron_history;
 pub mod cron_jobs;
+pub mod deliveries;
 pub mod drafts;
 pub mod instructions;
 pub mod listings;
@@ -125,6 +127,13 @@ macro_rules! contract {
             cron_jobs::agents_make_as_many_jobs_as_they_may,
             cron_jobs::of_each_user_the_job_that_is_due_for_longest_is_found,
             cron_jobs::jobs_that_are_off_or_over_are_not_due,
+            deliveries::a_delivery_is_stored_once_per_key,
+            deliveries::deliveries_of_a_route_come_one_after_the_other,
+            deliveries::a_delivery_is_in_the_hands_of_one_process,
+            deliveries::a_delivery_is_cancelled_until_it_has_ended,
+            deliveries::deliveries_are_part_of_the_commit_that_makes_them_due,
+            deliveries::a_full_route_refuses_deliveries_and_takes_the_end_of_a_run,
+            deliveries::deliveries_are_listed_and_forgotten,
             drafts::a_draft_is_seen_when_it_is_published_and_not_before,
             drafts::a_message_under_the_key_of_a_draft_is_never_lost,
             drafts::drafts_of_one_key_do_not_disturb_each_other,
@@ -206,6 +215,7 @@ mod tests {
             ("client_calls", include_str!("client_calls.rs")),
             ("cron_history", include_str!("cron_history.rs")),
             ("cron_jobs", include_str!("cron_jobs.rs")),
+            ("deliveries", include_str!("deliveries.rs")),
             ("drafts", include_str!("drafts.rs")),
             ("listings", include_str!("listings.rs")),
             ("replies", include_str!("replies.rs")),

@@ -103,6 +103,7 @@ pub fn incoming(id: &str, session: &str) -> NewAgentRun {
         request: "{}".into(),
         brief: format!("brief {id}").into(),
         answer: None,
+        delivery: None,
         queue: QueueLimit { cap: 100, full: WhenFull::RefuseNew },
         now: 50,
     }

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::SqliteStore;
 use crate::rows::{id, optional_id, state};
 use crate::store::Refused;
-use crate::{runs, sessions};
+use crate::{deliveries, runs, sessions};
 
 const COLUMNS: &str = "agent_run.id, agent_run.user, agent_run.session_key, session.id, agent_run.key, state, rank, agent_run.created_at, \
                        started_at, ended_at, generation, last_event, first_entry, is_stopped, request, detail, result, merged_into";
@@ -269,12 +269,15 @@ pub(crate) fn accept(connection: &Connection, new: &NewAgentRun) -> Result<Accep
     if made == 0 {
         return Err(StoreError::Exists { what: "agent run", id: new.id.to_string() }.into());
     }
+    deliveries::store(connection, new.delivery.as_slice())?;
     Ok(Accepted::New { run: find(connection, &new.id)?, dropped })
 }
 
 impl AgentRuns for SqliteStore {
     fn accept_run(&self, run: NewAgentRun) -> Reply<Accepted> {
-        self.transaction(Safety::Power, run.request.len(), move |connection| accept(connection, &run))
+        let has_delivery = run.delivery.is_some();
+        let reply = self.transaction(Safety::Power, run.request.len(), move |connection| accept(connection, &run));
+        self.told_of_deliveries(has_delivery, reply)
     }
 
     fn agent_run(&self, id: &AgentRunId) -> Reply<AgentRun> {

@@ -18,7 +18,7 @@ use tempfile::{Builder, TempDir};
 use crate::file::{make_directory, version};
 use crate::migrations::STEPS;
 use crate::presence::Presence;
-use crate::{SqliteError, SqliteStore, agent_runs};
+use crate::{SqliteError, SqliteStore, agent_runs, deliveries};
 
 /// Says what is stored as the results of runs that end because their store is restored, as JSON.
 pub struct Endings<P, M> {
@@ -225,6 +225,7 @@ where
         }
         // A message that waits here may have had its answer since.
         agent_runs::abort_all(connection, now)?;
+        deliveries::cancel_all(connection, now)?;
         connection.execute("UPDATE session SET owner = NULL, active = NULL, fence = fence + 1", [])?;
         // An answer that was for one call may have been used since.
         connection.execute("UPDATE approval SET used = 1 WHERE state <> 'pending'", [])?;

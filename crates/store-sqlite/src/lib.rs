@@ -36,6 +36,7 @@ mod changes;
 mod clock;
 mod cron;
 mod cron_runs;
+mod deliveries;
 mod drafts;
 mod error;
 mod examine;

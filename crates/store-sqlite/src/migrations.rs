@@ -404,6 +404,41 @@ pub(crate) const STEPS: &[&str] = &[
         at   INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID;
     ",
+    // 12: texts on their way to channels. `original` is the text before hooks changed it.
+    "
+    CREATE TABLE delivery (
+        number     INTEGER PRIMARY KEY,
+        id         TEXT NOT NULL UNIQUE,
+        user       TEXT NOT NULL,
+        run        TEXT,
+        source     TEXT NOT NULL,
+        key        TEXT NOT NULL,
+        channel    TEXT NOT NULL,
+        account    TEXT,
+        recipient  TEXT NOT NULL,
+        thread     TEXT,
+        route      TEXT NOT NULL,
+        reply_to   TEXT,
+        text       TEXT NOT NULL,
+        original   TEXT,
+        state      TEXT NOT NULL,
+        attempts   INTEGER NOT NULL DEFAULT 0,
+        next_at    INTEGER NOT NULL,
+        sent_bytes INTEGER NOT NULL DEFAULT 0,
+        is_checked INTEGER NOT NULL DEFAULT 0,
+        error      TEXT,
+        message_id TEXT,
+        created_at INTEGER NOT NULL,
+        expires_at INTEGER,
+        ended_at   INTEGER,
+        owner      TEXT,
+        fence      INTEGER NOT NULL DEFAULT 1
+    ) STRICT;
+    CREATE UNIQUE INDEX delivery_key ON delivery (user, key);
+    CREATE INDEX delivery_pending ON delivery (channel, route, number) WHERE state = 'pending';
+    CREATE INDEX delivery_of_run ON delivery (run) WHERE run IS NOT NULL;
+    CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
+    ",
 ];
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Domain types in rows: ids and states are stored as texts.
 
 use pincer_store::{
-    AgentRunState, ApprovalState, CallState, CronAfter, CronClock, CronMissed, CronRunState, EntryKind, Repeat,
-    RunState,
+    AgentRunState, ApprovalState, CallState, CronAfter, CronClock, CronMissed, CronRunState, DeliverySource, DeliveryState,
+    EntryKind, Repeat, RunState,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, Type, ValueRef};
@@ -76,6 +76,12 @@ impl State for CronAfter {
     }
 }
 
+impl State for DeliveryState {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
 impl State for CronClock {
     fn of(word: &str) -> Option<Self> {
         Self::from_word(word)
@@ -89,6 +95,12 @@ impl State for CronMissed {
 }
 
 impl State for CronRunState {
+    fn of(word: &str) -> Option<Self> {
+        Self::from_word(word)
+    }
+}
+
+impl State for DeliverySource {
     fn of(word: &str) -> Option<Self> {
         Self::from_word(word)
     }

@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::SqliteStore;
 use crate::agent_runs::{change_run, forget_questions};
+use crate::deliveries::{forget_of_session, store};
 use crate::drafts::{draft, publish};
 use crate::forks::copy_branch;
 use crate::instructions;
@@ -179,6 +180,7 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
         change_run(connection, written.number, change, first, commit.now)?;
     }
     instructions::store(connection, written.number, commit)?;
+    store(connection, &commit.deliveries)?;
     let Totals { input, output, cache_read, cache_write, runs, compactions } = commit.totals;
     // A sum that no integer holds becomes a fraction in SQLite, which the table refuses: the greatest integer stands for it.
     let update = "UPDATE session SET leaf = ?2, entries = ?3, updated_at = max(updated_at, ?4), settings = coalesce(?5, settings),
@@ -209,7 +211,8 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
 fn bytes(commit: &SessionCommit) -> usize {
     let skills = commit.skills.as_ref().map_or(0, |skills| skills.len());
     let entry = |entry: &NewEntry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len());
-    skills + commit.entries.iter().map(entry).sum::<usize>()
+    let texts: usize = commit.deliveries.iter().map(|delivery| delivery.text.len()).sum();
+    skills + texts + commit.entries.iter().map(entry).sum::<usize>()
 }
 
 pub(crate) fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {
@@ -287,10 +290,12 @@ impl Sessions for SqliteStore {
 
     fn commit_session(&self, id: &SessionId, fence: Fence, commit: SessionCommit, safety: Safety) -> Reply<Committed> {
         let id = id.clone();
-        self.transaction(safety, bytes(&commit), move |connection| {
+        let has_deliveries = !commit.deliveries.is_empty();
+        let reply = self.transaction(safety, bytes(&commit), move |connection| {
             let written = check_written(connection, &id, fence)?;
             apply(connection, written, &commit)
-        })
+        });
+        self.told_of_deliveries(has_deliveries, reply)
     }
 
     fn reset_session(
@@ -378,6 +383,7 @@ impl Sessions for SqliteStore {
                 return Err(StoreError::SessionBusy { session: id.clone() }.into());
             }
             forget_questions(connection, number)?;
+            forget_of_session(connection, number)?;
             connection.execute("DELETE FROM session WHERE number = ?1", [number])?;
             Ok(())
         })
@@ -449,6 +455,7 @@ impl Sessions for SqliteStore {
                     break;
                 }
                 forget_questions(connection, number)?;
+                forget_of_session(connection, number)?;
                 connection.prepare_cached("DELETE FROM session WHERE number = ?1")?.execute([number])?;
                 forgotten += 1;
             }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use pincer_store::{Clock, Millis, Reply, Safety, StoreError};
 use rusqlite::{Connection, TransactionBehavior};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tracing::Span;
 
 use crate::SqliteError;
@@ -49,6 +49,8 @@ pub(crate) struct Core {
     clock: BootClock,
     /// Is told of commits, in tests.
     commits: OnceLock<CommitHook>,
+    /// Counts the deliveries that this process stores.
+    pub delivery_news: watch::Sender<u64>,
     /// Held for as long as the file is open, so that it is not replaced meanwhile.
     _presence: Presence,
 }
@@ -217,6 +219,7 @@ impl Core {
             boot: boot.map(Into::into),
             clock,
             commits: OnceLock::new(),
+            delivery_news: watch::Sender::new(0),
             _presence: presence,
         })
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::states::words;
-use crate::{AgentRunId, Millis, Reply, SessionId, SessionKey};
+use crate::{AgentRunId, Millis, NewDelivery, Reply, SessionId, SessionKey};
 
 /// The most messages of a session that gave way in a full queue and that the next run is told of.
 pub const MOST_SUMMARIZED: u32 = 20;
@@ -81,6 +81,8 @@ pub struct NewAgentRun {
     pub brief: Arc<str>,
     /// The result, as JSON, if no model is needed for it: then it has ended when it is stored.
     pub answer: Option<Arc<str>>,
+    /// The answer on its way to a channel, if there is one.
+    pub delivery: Option<NewDelivery>,
     /// The queue that it may have to join.
     pub queue: QueueLimit,
     /// The time.

@@ -104,6 +104,8 @@ ids! {
     AgentRunId;
     /// Names a job of the schedule: `cj_` and a UUID that begins with the time.
     CronJobId;
+    /// Names a delivery: `dl_` and a UUID that begins with the time.
+    DeliveryId;
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! What must survive the process: runs and their snapshots, the journal of nested calls, approvals and grants, idempotency keys,
-//! sessions with their transcripts, the runs of agents, and the jobs of the schedule.
+//! sessions with their transcripts, the runs of agents, jobs of the schedule, and texts on their way to channels.
 //!
 //! Each concern is a small trait, so that another database can stand behind it with the same tests; `pincer-store-sqlite` is the
 //! one there is. A method is one transaction. It returns a [`Reply`]: a future whose work goes on when it is dropped, and which
@@ -25,6 +25,7 @@ mod changes;
 mod client_calls;
 mod clock;
 mod cron;
+mod deliveries;
 mod error;
 mod grants;
 mod ids;
@@ -54,9 +55,13 @@ pub use cron::{
     CronAfter, CronBegin, CronBegun, CronChange, CronClock, CronDefinition, CronDue, CronJob, CronJobs, CronMissed,
     CronNow, CronPage, CronRun, CronRunState, CronSkip, NewCronJob, OpenCronRun,
 };
+pub use deliveries::{
+    Deliveries, Delivery, DeliveryChange, DeliveryPage, DeliverySource, DeliveryState, Enqueued, MOST_PENDING,
+    NewDelivery, Route,
+};
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use grants::{Grant, GrantKind, Grants};
-pub use ids::{AgentRunId, ApprovalId, CallId, CronJobId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
+pub use ids::{AgentRunId, ApprovalId, CallId, CronJobId, DeliveryId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
 pub use instructions::Instructions;
 pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};
@@ -88,6 +93,7 @@ pub trait Store:
     + AgentRuns
     + ClientCalls
     + CronJobs
+    + Deliveries
     + Clock
     + Changes
     + Send
@@ -109,6 +115,7 @@ impl<T> Store for T where
         + AgentRuns
         + ClientCalls
         + CronJobs
+        + Deliveries
         + Clock
         + Changes
         + Send

@@ -6,7 +6,9 @@
 use std::sync::Arc;
 
 use crate::states::words;
-use crate::{AgentRunId, EntryId, Fence, Millis, OwnerId, Reply, RunChange, Safety, SessionId, SessionKey};
+use crate::{
+    AgentRunId, EntryId, Fence, Millis, NewDelivery, OwnerId, Reply, RunChange, Safety, SessionId, SessionKey,
+};
 
 /// A session as it is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -186,6 +188,8 @@ pub struct SessionCommit {
     /// Changes of runs of this user and key. A run of another one, or one that has ended, is
     /// [`StoreError::Missing`](crate::StoreError::Missing).
     pub runs: Vec<RunChange>,
+    /// Texts that are due from now on. One whose key is known is left out; one whose route is full has failed.
+    pub deliveries: Vec<NewDelivery>,
     /// Whether the writer gives the session up. Its proof is worth nothing from then on.
     pub release: bool,
     /// The time.

@@ -143,6 +143,7 @@ async fn an_interrupt_whose_process_died_still_stops_the_run_that_waits() {
         request: json!({ "message": "now", "queue": "interrupt" }).to_string().into(),
         brief: "{}".into(),
         answer: None,
+        delivery: None,
         queue: QueueLimit { cap: 20, full: WhenFull::RefuseNew },
         now: store.now(),
     };

@@ -67,6 +67,7 @@ impl House {
             request: serde_json::to_string(&Request::new("hello")).expect("JSON").into(),
             brief: "{}".into(),
             answer: None,
+            delivery: None,
             queue: QueueLimit { cap: 20, full: WhenFull::RefuseNew },
             now: self.store.now(),
         };

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod blocks;
+mod channels;
 mod code_mode;
 mod compaction;
 mod cron;
@@ -28,6 +29,7 @@ use serde_json::Value;
 
 pub use approvals::{Approvals, Decision, Rule};
 pub use blocks::{BlockBreak, BlockChunk, BlockCoalesce, BlockStreaming, BreakPreference, ReasoningLevel};
+pub use channels::{Channel, DmScope};
 pub use code_mode::{CodeMode, CodeModeFields, Durability, Language, Mode, Runtime};
 pub use compaction::{Compaction, MemoryFlush};
 pub use cron::{Cron, CronMissed};
@@ -75,6 +77,9 @@ pub struct Config {
     pub messages: Messages,
     /// Jobs of the schedule: how they are run. The jobs themselves are in the store; see `pincer cron`.
     pub cron: Cron,
+    /// Channels, by their names: lower-case letters, digits and single dashes. `cli`, the command line, is always there and needs no
+    /// settings.
+    pub channels: BTreeMap<String, Channel>,
     /// Commands that have a say, or are told of something.
     pub hooks: Hooks,
     /// Which calls a person is asked about.
@@ -175,6 +180,13 @@ impl Config {
     /// Returns the settings of an agent, if it has some.
     pub fn agent(&self, id: &str) -> Option<&Agent> {
         self.agents.get(id).filter(|_| id != Self::DEFAULTS)
+    }
+
+    /// Returns how long it is tried to send a text to a channel, in milliseconds.
+    pub fn delivery_lifetime_ms(&self, channel: &str) -> i64 {
+        let of = |channel: &Channel| channel.expire_after_seconds;
+        let seconds = self.channels.get(channel).map_or_else(|| of(&Channel::default()), of);
+        i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX)
     }
 
     /// Returns one setting of an agent: its own, or that of `agents.defaults`.

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::DmScope;
+
 /// Sessions: when they begin anew, how long they are kept, how long a writer waits for another.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct SessionKeys {
+    /// Whose direct messages share a session, for channels without a `session` of their own.
+    pub dm_scope: DmScope,
     /// When a session begins anew by itself.
     pub reset: SessionReset,
     /// How one writer of a session waits for another.

@@ -25,7 +25,8 @@ pub struct Tools {
     pub deny: Vec<String>,
     /// Further limits for a provider (`openai`) or one of its models (`openai/gpt-5`). Both apply.
     pub by_provider: BTreeMap<String, RuleLists>,
-    /// Further limits for a sender of messages. Over HTTP, that is the name of a token in `mcp.serve.tokens`.
+    /// Further limits for a sender of messages. Over HTTP, that is the name of a token in `mcp.serve.tokens`. On a
+    /// channel it is `<channel>:<sender>`, and `<channel>:*` holds for all senders of a channel besides.
     pub by_sender: BTreeMap<String, RuleLists>,
     /// Further limits for sandboxed sessions.
     pub sandbox: Sandbox,

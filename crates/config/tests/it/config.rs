@@ -33,7 +33,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
         (
             "{ zzz: 1 }",
-            "zzz: there is no such key here: known are $schema, agents, approvals, auth, cron, hooks, logging, mcp, messages, models, plugins, secrets, security, session, skills, tools, workspace",
+            "zzz: there is no such key here: known are $schema, agents, approvals, auth, channels, cron, hooks, logging, mcp, messages, models, plugins, secrets, security, session, skills, tools, workspace",
         ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
@@ -140,6 +140,16 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
             "{ agents: { defaults: { tools: { deny: ['exec'] } } } }",
             "agents.defaults.tools: rights of all agents stand in `tools`, not here",
         ),
+        ("{ channels: { cli: {} } }", "channels.cli: the command line is always there, and has no settings"),
+        (
+            "{ agents: { writer: {} }, channels: { irc: { agent: 'writter' } } }",
+            "channels.irc.agent: there is no agent `writter`; did you mean `writer`?",
+        ),
+        (
+            "{ channels: { irc: { session: '{chanel}' } } }",
+            "channels.irc.session: there is no placeholder `{chanel}`; there are `{channel}`, `{kind}`, `{conversation}`, `{sender}`, `{account}`, `{thread}`",
+        ),
+        ("{ channels: { irc: { allowFrom: [''] } } }", "channels.irc.allowFrom[0]: this is empty: name an id, or `*`"),
         ("{ auth: { order: { p: ['x'] } } }", "auth.order.p[0]: there is no `x` in `auth.profiles`"),
         (
             "{ auth: { profiles: { x: { provider: 'q', apiKey: 'k' } }, order: { p: ['x'] } } }",
