@@ -20,6 +20,7 @@ mod usage;
 mod usage_agent;
 mod usage_bench;
 mod usage_cron;
+mod usage_channels;
 mod usage_mcp;
 mod usage_plugins;
 mod usage_sessions;
@@ -102,6 +103,7 @@ fn main() -> ExitCode {
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
         Command::Plugins(arguments) => commands::plugins::run(&cli.locations, &arguments),
         Command::Skills(arguments) => commands::skills::run(&cli.locations, &arguments),
+        Command::Channels(arguments) => commands::channels::run(&cli.locations, &arguments),
         Command::Config(arguments) => commands::config::run(&cli.locations, &arguments),
         Command::Mcp(arguments) => commands::mcp::run(&cli.locations, &arguments),
         Command::Models(arguments) => commands::models::run(&cli.locations, &arguments),

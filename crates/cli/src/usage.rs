@@ -8,6 +8,7 @@ use tracing_subscriber::filter::Targets;
 use crate::log;
 use crate::usage_agent::AgentArguments;
 use crate::usage_bench::BenchCommand;
+use crate::usage_channels::ChannelsArguments;
 use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
 use crate::usage_plugins::PluginsArguments;
@@ -193,6 +194,18 @@ A skill is a folder with a SKILL.md, in `skills` of the workspace, of the state 
 installed is shown before it is put in place, and nothing of it is run.
 Exit codes: 0 done, 1 something is wrong, not found, refused or failed, 2 wrong usage or config.")]
     Skills(SkillsArguments),
+    /// Channels: run them, send a text, and look at what is to be sent
+    #[command(after_help = "\
+Examples:
+  pincer channels list
+  pincer channels start
+  pincer channels send irc --to '#lounge' -m 'The build is done.'
+  pincer channels deliveries --state pending
+
+Channels are in `channels` of the config, and come from plugins. `start` runs until it is ended: messages are stored before the
+channel is told that they were taken, and answers wait until the channel takes them, whatever happens to this process.
+Exit codes: 0 done, 1 failed, 2 wrong usage or config, 3 the text waits.")]
+    Channels(ChannelsArguments),
     /// Check, show and describe the config
     #[command(after_help = "\
 Examples:

@@ -14,7 +14,8 @@ use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::wire::{Incoming, MOST_MESSAGE_BYTES, Outgoing, RpcError, WireError, read};
+use crate::channel::{Ear, Listeners, deaf};
+use crate::wire::{CHANNEL_STATE, Incoming, MOST_MESSAGE_BYTES, Outgoing, RECEIVED, RpcError, WireError, read};
 
 /// The time that a process has to end when it is asked to.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -65,9 +66,19 @@ impl Shared {
         state.waiting.clear();
     }
 
-    fn take(&self, message: Incoming) -> Result<(), WireError> {
+    fn take(&self, message: Incoming, ear: Option<&Ear>) -> Result<(), WireError> {
         let mut state = self.lock();
         match message {
+            Incoming::Received { id, params } => {
+                drop(state);
+                ear.ok_or_else(|| deaf(RECEIVED))?.received(id, params);
+                Ok(())
+            }
+            Incoming::ChannelState { params } => {
+                drop(state);
+                ear.ok_or_else(|| deaf(CHANNEL_STATE))?.state(params);
+                Ok(())
+            }
             Incoming::Update { id, update } => {
                 let updates = state.waiting.get(&id).and_then(|waiter| waiter.updates.clone());
                 drop(state);
@@ -89,14 +100,16 @@ impl Shared {
 }
 
 impl Connection {
-    pub(crate) fn new(mut group: Group) -> Self {
+    /// `listeners` are those of a plugin that has channels.
+    pub(crate) fn new(mut group: Group, listeners: Option<Listeners>) -> Self {
         let shared = Arc::new(Shared::default());
         let (writer, messages) = mpsc::channel(QUEUED_MESSAGES);
         let (end, (tell, over)) = (CancellationToken::new(), watch::channel(false));
         if let Some(stdin) = group.child.stdin.take() {
             tokio::spawn(write_all(stdin, messages));
         }
-        tokio::spawn(attend(group, Arc::clone(&shared), end.clone(), tell));
+        let ear = listeners.map(|listeners| Ear::new(listeners, writer.clone()));
+        tokio::spawn(attend(group, Arc::clone(&shared), ear, end.clone(), tell));
         Self { writer, shared, made: AtomicU64::new(1), end, over }
     }
 
@@ -134,6 +147,11 @@ impl Connection {
         let _ = self.writer.send(Outgoing::notification(method, params).line()).await;
     }
 
+    /// Waits until it is over.
+    pub(crate) async fn over(&self) {
+        let _ = self.over.clone().wait_for(|over| *over).await;
+    }
+
     /// Asks the process to end, and sees to it.
     pub(crate) async fn end(&self) {
         if self.broken().is_none() {
@@ -141,7 +159,7 @@ impl Connection {
             let _ = tokio::time::timeout(FAREWELL, farewell).await;
         }
         self.end.cancel();
-        let _ = self.over.clone().wait_for(|over| *over).await;
+        self.over().await;
     }
 }
 
@@ -178,14 +196,20 @@ async fn write_all(mut stdin: ChildStdin, mut messages: mpsc::Receiver<Vec<u8>>)
 }
 
 /// Attends the process until it is over.
-async fn attend(mut group: Group, shared: Arc<Shared>, end: CancellationToken, over: watch::Sender<bool>) {
+async fn attend(
+    mut group: Group,
+    shared: Arc<Shared>,
+    ear: Option<Ear>,
+    end: CancellationToken,
+    over: watch::Sender<bool>,
+) {
     let (stdout, stderr) = (group.child.stdout.take(), group.child.stderr.take());
     let said = Arc::new(Mutex::new(VecDeque::new()));
     let listening = tokio::spawn(listen(stderr, Arc::clone(&said)));
     let why = tokio::select! {
         biased;
         () = end.cancelled() => "was ended".to_owned(),
-        conversed = converse(stdout, &shared) => match conversed {
+        conversed = converse(stdout, &shared, ear.as_ref()) => match conversed {
             Err(error) => error.to_string(),
             Ok(()) => {
                 // It has closed its output: it is about to end, or is of no more use.
@@ -208,7 +232,7 @@ fn ended(status: Option<ExitStatus>, said: &Mutex<VecDeque<u8>>) -> String {
 }
 
 /// Reads messages until there are no more, or one cannot be used.
-async fn converse(stdout: Option<ChildStdout>, shared: &Shared) -> Result<(), WireError> {
+async fn converse(stdout: Option<ChildStdout>, shared: &Shared, ear: Option<&Ear>) -> Result<(), WireError> {
     let Some(stdout) = stdout else { return Ok(()) };
     let mut reader = BufReader::with_capacity(64 << 10, stdout);
     let mut line = Vec::new();
@@ -216,7 +240,7 @@ async fn converse(stdout: Option<ChildStdout>, shared: &Shared) -> Result<(), Wi
         line.clear();
         match next_line(&mut reader, &mut line).await {
             Line::Whole if line.trim_ascii().is_empty() => {}
-            Line::Whole => shared.take(read(&line)?)?,
+            Line::Whole => shared.take(read(&line)?, ear)?,
             Line::TooLong => return Err(WireError::TooLong),
             Line::End => return Ok(()),
         }

@@ -13,6 +13,9 @@ use serde_json::Value;
 /// What the file is called.
 pub const MANIFEST: &str = "pincer.plugin.json5";
 
+/// The channels that no plugin brings.
+const BUILT_IN_CHANNELS: [&str; 3] = ["cli", "webchat", "webhook"];
+
 /// What a plugin brings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,6 +38,50 @@ pub struct Manifest {
     /// Objects that programs get.
     #[serde(default)]
     pub namespaces: Vec<ManifestNamespace>,
+    /// Where messages come from and answers go to.
+    #[serde(default)]
+    pub channels: Vec<ManifestChannel>,
+}
+
+/// A channel: where messages come from and answers go to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ManifestChannel {
+    /// Its name: lower-case letters, digits and single dashes. `channels` of the config knows it by that.
+    pub name: String,
+    /// What it connects to, in a sentence for people.
+    #[serde(default)]
+    pub description: Option<String>,
+    /// What it can do.
+    #[serde(default)]
+    pub capabilities: ChannelCapabilities,
+}
+
+/// What a channel can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ChannelCapabilities {
+    /// It can tell that an answer is being written.
+    pub typing: bool,
+    /// How long such a notice lasts: it is repeated sooner.
+    #[schemars(range(min = 500, max = 600_000))]
+    pub typing_ms: u64,
+    /// It has groups besides direct messages.
+    pub groups: bool,
+    /// It has pictures and files.
+    pub media: bool,
+    /// The most bytes of one text. A longer one is sent in parts.
+    #[schemars(range(min = 100, max = 1_000_000))]
+    pub max_text: u32,
+    /// How long sending one text may take.
+    #[schemars(range(min = 1000, max = 600_000))]
+    pub send_timeout_ms: u64,
+}
+
+impl Default for ChannelCapabilities {
+    fn default() -> Self {
+        Self { typing: false, typing_ms: 5000, groups: false, media: false, max_text: 4000, send_timeout_ms: 60_000 }
+    }
 }
 
 /// A tool.
@@ -178,6 +225,16 @@ impl Manifest {
                     let (at, why) = text.split_once(": ").unwrap_or(("", &text));
                     wrong(at.into(), why.into());
                 }
+            }
+        }
+        let mut channels = HashSet::new();
+        for (index, channel) in self.channels.iter().enumerate() {
+            let at = format!("channels[{index}].name");
+            if !Plugin::is_id(&channel.name) || BUILT_IN_CHANNELS.contains(&channel.name.as_str()) {
+                let rule = "lower-case letters, digits and single dashes, beginning with a letter, at most 64, and no name of a built-in channel";
+                wrong(at, format!("`{}` is not a name for a channel: {rule}", channel.name));
+            } else if !channels.insert(channel.name.as_str()) {
+                wrong(at, format!("there is another channel `{}`", channel.name));
             }
         }
         let mut taken = HashSet::new();

@@ -14,9 +14,10 @@ use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
+use crate::channel::Listeners;
 use crate::connection::{Broken, Connection};
 use crate::wire::{PROTOCOL_VERSION, RpcError};
-use crate::{Found, Manifest};
+use crate::{Found, Manifest, ManifestChannel};
 
 /// The time that a process has to answer `initialize`.
 const GREETING: Duration = Duration::from_secs(10);
@@ -39,6 +40,8 @@ pub struct PluginProcess {
     folder: PathBuf,
     command: Vec<String>,
     settings: PluginSettings,
+    channels: Vec<ManifestChannel>,
+    listeners: Listeners,
     state: Mutex<State>,
     /// How often it has fallen since it last did something.
     falls: AtomicU32,
@@ -89,13 +92,28 @@ impl From<Failure> for ToolError {
 impl PluginProcess {
     /// Returns the process of a plugin. Nothing is started yet.
     pub fn new(found: &Found, settings: PluginSettings) -> Arc<Self> {
-        let Found { folder, manifest: Manifest { id, command, .. } } = found.clone();
-        Arc::new(Self { id, folder, command, settings, state: Mutex::default(), falls: AtomicU32::new(0) })
+        let Found { folder, manifest: Manifest { id, command, channels, .. } } = found.clone();
+        let (listeners, state, falls) = (Listeners::default(), Mutex::default(), AtomicU32::new(0));
+        Arc::new(Self { id, folder, command, settings, channels, listeners, state, falls })
     }
 
     /// Returns the plugin's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns the channels that the manifest declares.
+    pub fn channels(&self) -> &[ManifestChannel] {
+        &self.channels
+    }
+
+    pub(crate) fn listeners(&self) -> &Listeners {
+        &self.listeners
+    }
+
+    /// Returns the running process; a new one if there is none.
+    pub(crate) async fn connected(&self) -> Result<Arc<Connection>, Failure> {
+        self.connection().await.map_err(|error| Failure::NotMade(self.says(&error.to_string())))
     }
 
     /// Ends the process, and everything it has started, if it runs.
@@ -112,7 +130,7 @@ impl PluginProcess {
         params: Value,
         updates: Option<Arc<dyn UpdateSink>>,
     ) -> Result<Value, Failure> {
-        let connection = self.connection().await.map_err(|error| Failure::NotMade(self.says(&error.to_string())))?;
+        let connection = self.connected().await?;
         match connection.request(method, params, updates).await {
             Ok(Ok(value)) => {
                 self.falls.store(0, Ordering::Relaxed);
@@ -181,7 +199,8 @@ impl PluginProcess {
         let start = Start { words: &words, directory: self.folder.clone(), environment, stdin: Stdio::piped() };
         let not_started = |source| StartError::NotStarted { command: words.join(" "), source };
         let group = Group::start(start).map_err(not_started)?;
-        let connection = Arc::new(Connection::new(group));
+        let listeners = (!self.channels.is_empty()).then(|| self.listeners.clone());
+        let connection = Arc::new(Connection::new(group, listeners));
         let hello = json!({
             "protocolVersion": PROTOCOL_VERSION,
             "plugin": self.id,

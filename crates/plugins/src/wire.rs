@@ -3,12 +3,19 @@
 use pincer_json::{MAX_NODES, has_too_many_nodes};
 use pincer_tools::{Effect, ToolError};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The version that is spoken here.
 pub(crate) const PROTOCOL_VERSION: u32 = 1;
 /// The longest message that is read.
 pub(crate) const MOST_MESSAGE_BYTES: usize = 16 << 20;
+
+/// A channel of the plugin has received a message.
+pub(crate) const RECEIVED: &str = "channel/received";
+/// A channel of the plugin is up or down.
+pub(crate) const CHANNEL_STATE: &str = "channel/state";
+/// The longest id of a plugin's own request.
+const MOST_ID_BYTES: usize = 128;
 
 /// A message to a plugin.
 #[derive(Serialize)]
@@ -37,6 +44,17 @@ impl<'a> Outgoing<'a> {
     }
 }
 
+/// Returns the answer to a request of a plugin, as a line.
+pub(crate) fn answer(id: &Value, result: Result<Value, RpcError>) -> Vec<u8> {
+    let answer = match result {
+        Ok(value) => json!({ "jsonrpc": "2.0", "id": id, "result": value }),
+        Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error }),
+    };
+    let mut line = answer.to_string().into_bytes();
+    line.push(b'\n');
+    line
+}
+
 /// A message of a plugin.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Incoming {
@@ -44,10 +62,14 @@ pub(crate) enum Incoming {
     Answer { id: u64, result: Result<Value, RpcError> },
     /// A report about a call.
     Update { id: u64, update: Value },
+    /// A message that a channel has received, to be acknowledged under this id.
+    Received { id: Value, params: Value },
+    /// How a channel stands.
+    ChannelState { params: Value },
 }
 
 /// An error that a plugin answers.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RpcError {
     #[serde(default)]
     pub code: i64,
@@ -103,6 +125,10 @@ pub(crate) enum WireError {
     Neither(String),
     #[error("sent an update without the id of its call")]
     UpdateWithoutId,
+    #[error(
+        "sent `channel/received` without an id, or with one that is neither a number nor a text of at most {MOST_ID_BYTES} bytes"
+    )]
+    ReceivedWithoutId,
     #[error("sent `{0}`, which a plugin may not")]
     Forbidden(String),
     #[error("answered with the id {0}, which is none of ours")]
@@ -129,6 +155,15 @@ pub(crate) fn read(line: &[u8]) -> Result<Incoming, WireError> {
             let id = id.ok_or(WireError::UpdateWithoutId)?;
             Ok(Incoming::Update { id, update: params.get("update").cloned().unwrap_or_default() })
         }
+        Message { method: Some(method), id, params, .. } if method == RECEIVED => match id {
+            Some(id) if id.is_u64() || id.as_str().is_some_and(|id| id.len() <= MOST_ID_BYTES) => {
+                Ok(Incoming::Received { id, params })
+            }
+            _ => Err(WireError::ReceivedWithoutId),
+        },
+        Message { method: Some(method), id: None, params, .. } if method == CHANNEL_STATE => {
+            Ok(Incoming::ChannelState { params })
+        }
         Message { method: Some(method), .. } => Err(WireError::Forbidden(method)),
         Message { id: Some(id), result, error, .. } => {
             let id = id.as_u64().ok_or(WireError::ForeignId(id))?;
@@ -146,7 +181,6 @@ pub(crate) fn read(line: &[u8]) -> Result<Incoming, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn messages_are_understood_or_told() {
@@ -159,7 +193,16 @@ mod tests {
             said(r#"{"jsonrpc":"2.0","method":"update","params":{"id":3,"update":{"done":1}}}"#),
             Ok(Incoming::Update { id: 3, update: json!({ "done": 1 }) })
         );
+        assert_eq!(
+            said(r#"{"jsonrpc":"2.0","id":"r1","method":"channel/received","params":{"channel":"irc"}}"#),
+            Ok(Incoming::Received { id: json!("r1"), params: json!({ "channel": "irc" }) })
+        );
+        let long = format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"channel/received"}}"#, "x".repeat(200));
         for (text, told) in [
+            (r#"{"jsonrpc":"2.0","method":"channel/received","params":{}}"#, "without an id"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"channel/received"}"#, "without an id"),
+            (&long, "without an id"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"channel/state"}"#, "sent `channel/state`, which a plugin may not"),
             ("hello", "not JSON-RPC: `hello`"),
             ("{}", "not JSON-RPC"),
             (r#"{"jsonrpc":"1.0","id":1,"result":1}"#, "not JSON-RPC 2.0"),

@@ -19,6 +19,7 @@ pub(crate) mod bench_search;
 mod bench_suspended;
 pub(crate) mod bench_trivial;
 pub(crate) mod call;
+pub(crate) mod channels;
 pub(crate) mod config;
 pub(crate) mod confine;
 pub(crate) mod cron;

@@ -18,6 +18,7 @@ const DOCUMENTS: [&str; 21] = [
     "BENCHMARKS.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "docs/channels.md",
     "docs/codemode.md",
     "docs/coverage.md",
     "docs/cron.md",
@@ -154,6 +155,9 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["skills", "install"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
         (&["skills", "update"], &["--yes", "--accept-findings", "--dry-run", "--json"]),
         (&["skills"], &["--json", "--agent", "--session"]),
+        (&["channels"], &["--json"]),
+        (&["channels", "send"], &["--to", "--thread", "-m", "--id", "--timeout"]),
+        (&["channels", "deliveries"], &["--channel", "--state", "--limit"]),
         (&["mcp", "serve"], &["--http", "--surface", "--session"]),
         (&["mcp", "import"], &["--secrets", "--replace", "--write", "--keep", "--dry-run", "--undo", "--json"]),
         (&["mcp", "list"], &["--cached", "--json"]),
@@ -198,7 +202,7 @@ fn the_page_of_tools_has_all_of_them() {
 
 #[test]
 fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
-    for sample in ["notes", "clock"] {
+    for sample in ["notes", "clock", "irc"] {
         let folder = root().join("examples").join(sample);
         let checked =
             Command::new(env!("CARGO_BIN_EXE_pincer")).args(["plugins", "check"]).arg(folder).output().expect("pincer");
@@ -224,6 +228,7 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
 fn the_configs_in_the_documents_are_valid() {
     let mut count = 0;
     for document in ["docs/cron.md", "docs/installs.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
+    for document in ["docs/channels.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
         for block in read(document).split("```json5\n").skip(1) {
             let block = block.split("```").next().expect("a closed block");
             let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());

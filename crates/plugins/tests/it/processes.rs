@@ -203,6 +203,11 @@ async fn each_misbehaviour_is_an_error_that_names_the_plugin_and_harms_nobody_el
             Effect::Unknown,
         ),
         (
+            "send({'id': 7, 'method': 'channel/received', 'params': {'channel': 'bad', 'sender': 'root'}})",
+            "the plugin bad sent `channel/received`, which a plugin may not",
+            Effect::Unknown,
+        ),
+        (
             "sys.stdout.write('x' * 100_000_000 + '\\n'); sys.stdout.flush()",
             "the plugin bad wrote a message of more than 16777216 bytes",
             Effect::Unknown,

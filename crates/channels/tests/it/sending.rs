@@ -1,0 +1,116 @@
+//! Texts on their way out: in order, again until the channel takes them, and in parts.
+
+use std::time::Duration;
+
+use pincer_channels::{Notice, SendError};
+use pincer_store::{Clock, Deliveries, DeliveryState};
+
+use crate::world::{World, from, text};
+
+fn passing(reason: &str) -> Result<Option<String>, SendError> {
+    Err(SendError::Passing { reason: reason.into(), retry_after: Some(Duration::ZERO) })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_is_sent_again_until_the_channel_takes_it_and_those_behind_it_wait() {
+    let world = World::new(&[]);
+    world.fake.will([passing("the server is down"), passing("the server is down")]);
+    world.stores("one", "ann", "First.").await;
+    world.stores("two", "ann", "Second.").await;
+    assert_eq!(world.fake.texts(2).await, ["First.", "Second."]);
+    let first = world.settled("dl_one").await;
+    assert_eq!((first.state, first.attempts, first.message_id.as_deref()), (DeliveryState::Sent, 3, Some("m")));
+    assert_eq!(world.settled("dl_two").await.attempts, 1);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_is_down_holds_up_no_other_place() {
+    let world = World::new(&[]);
+    world.fake.shut();
+    world.stores("one", "ann", "To Ann.").await;
+    world.fake.begun(1).await;
+    world.stores("two", "ben", "To Ben.").await;
+    world.fake.begun(2).await;
+    world.fake.gate.add_permits(2);
+    let mut texts = world.fake.texts(2).await;
+    texts.sort();
+    assert_eq!(texts, ["To Ann.", "To Ben."]);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_no_attempt_can_deliver_fails_and_the_next_one_goes() {
+    let world = World::new(&[]);
+    world.fake.will([Err(SendError::Permanent { reason: "no such nick\nfor sure".into() })]);
+    world.stores("one", "ann", "First.").await;
+    world.stores("two", "ann", "Second.").await;
+    assert_eq!(world.fake.texts(1).await, ["Second."]);
+    let failed = world.settled("dl_one").await;
+    assert_eq!((failed.state, failed.attempts), (DeliveryState::Failed, 1));
+    let why = failed.error.unwrap();
+    assert!(why.starts_with("no such nick") && !why.contains('\n'), "{why}");
+    let told = world.notices.lock().unwrap().clone();
+    assert!(told.iter().any(|notice| matches!(notice, Notice::NotDelivered { delivery, .. } if delivery == "dl_one")));
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_is_too_old_is_not_sent() {
+    let world = World::new(&[]);
+    let now = world.store().now();
+    world.stores_until("old", "ann", "Too late.", Some(now)).await;
+    let failed = world.settled("dl_old").await;
+    assert_eq!(failed.state, DeliveryState::Failed);
+    assert!(failed.error.unwrap().contains("in its time"));
+    world.stores("new", "ann", "In time.").await;
+    assert_eq!(world.fake.texts(1).await, ["In time."]);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_is_sent_when_the_channel_is_connected_again() {
+    let world = World::new(&[]);
+    let inbox = world.fake.inbox().await;
+    // Left alone, it would wait for an hour.
+    let retry_after = Some(Duration::from_secs(3600));
+    world.fake.will([Err(SendError::Passing { reason: "the server is down".into(), retry_after })]);
+    world.stores("one", "ann", "Hello.").await;
+    while world.store().delivery(&"dl_one".into()).await.unwrap().error.is_none() {
+        tokio::task::yield_now().await;
+    }
+    inbox.up().await;
+    assert_eq!(world.fake.texts(1).await, ["Hello."]);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_text_is_not_sent() {
+    let world = World::new(&[]);
+    world.fake.shut();
+    world.stores("one", "ann", "First.").await;
+    world.fake.begun(1).await;
+    world.stores("two", "ann", "Second.").await;
+    assert!(world.store().cancel_delivery(&"dl_two".into(), "not wanted", 1).await.unwrap());
+    world.stores("three", "ann", "Third.").await;
+    world.fake.gate.add_permits(2);
+    assert_eq!(world.fake.texts(2).await, ["First.", "Third."]);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_a_run_and_its_answer_are_one_commit() {
+    let world = World::new(&[text("Hello."), "{ status: 401, error: { message: 'No.' } }".into()]);
+    world.fake.shut();
+    world.fake.receives(from("ann", "m1", "Hi.")).await;
+    world.fake.begun(1).await;
+    let all = world.deliveries().await;
+    assert_eq!((all.len(), all[0].text.as_str(), all[0].state), (1, "Hello.", DeliveryState::Pending));
+    world.fake.gate.add_permits(10);
+    world.fake.sent(1).await;
+    // A failure is told too.
+    world.fake.receives(from("ann", "m2", "Again.")).await;
+    let told = world.fake.texts(2).await.remove(1);
+    assert!(told.contains("No."), "{told}");
+    world.ends().await;
+}
