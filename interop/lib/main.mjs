@@ -1,4 +1,5 @@
 // The command line: which part is run, and how it ends.
+import { channels } from "./channels.mjs";
 import { clients } from "./clients.mjs";
 import { conformance } from "./conformance.mjs";
 import { declarations } from "./declarations.mjs";
@@ -7,7 +8,7 @@ import { stopAll } from "./processes.mjs";
 import { servers } from "./servers.mjs";
 import { table } from "./table.mjs";
 
-const parts = { conformance, servers, clients, declarations, models };
+const parts = { conformance, servers, clients, declarations, models, channels };
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
 
 /** Runs each part whatever became of those before, and sums up. */
