@@ -19,9 +19,11 @@ import uuid
 from collections import OrderedDict
 
 LONGEST_PAUSE = 60  # seconds between two attempts to connect, or to hand a message over
+REGAIN = 15  # seconds between two attempts to get the wanted nick
 SILENCE = 120  # seconds after which the server is asked whether it is there
 PATIENCE = 300  # seconds in which a person who is not there may come back
 CONFIRMATION = 30  # seconds in which the server has to confirm what it was sent
+KEPT_LINES = 5000  # lines of a journal that are no longer needed before it is written anew
 KEPT_IDS = 1000  # texts that are known to have been sent
 CAPS = {"message-tags", "account-tag", "server-time"}
 AWAY = "401"
@@ -95,6 +97,7 @@ class Journal:
         self.path = path
         self.lock = threading.Lock()
         self.open = OrderedDict()
+        self.lines = 0
         try:
             with open(path, encoding="utf-8") as file:
                 for line in file:
@@ -104,11 +107,14 @@ class Journal:
                         pass  # the last line may be cut off
         except FileNotFoundError:
             pass
-        with open(path + ".new", "w", encoding="utf-8") as file:
+        self._rewrite()
+
+    def _rewrite(self):
+        with open(self.path + ".new", "w", encoding="utf-8") as file:
             for key, value in self.open.items():
                 file.write(json.dumps({"id": key, "value": value}) + "\n")
-        os.replace(path + ".new", path)
-        self.file = open(path, "a", encoding="utf-8")
+        os.replace(self.path + ".new", self.path)
+        self.file, self.lines = open(self.path, "a", encoding="utf-8"), len(self.open)
 
     def _apply(self, entry):
         if entry.get("done"):
@@ -121,6 +127,10 @@ class Journal:
             self._apply(entry)
             self.file.write(json.dumps(entry) + "\n")
             self.file.flush()
+            self.lines += 1
+            if self.lines > 2 * len(self.open) + KEPT_LINES:
+                self.file.close()
+                self._rewrite()
 
 
 class SentIds:
@@ -283,10 +293,15 @@ class Irc:
             if self.to_join is not None and not self.up and time.monotonic() > self.ready_at:
                 self.is_up()
             try:
-                connection.settimeout(1 if not self.up and self.to_join is not None else SILENCE)
+                is_joining = not self.up and self.to_join is not None
+                has_other_nick = self.up and self.nick != self.wanted_nick
+                connection.settimeout(1 if is_joining else REGAIN if has_other_nick else SILENCE)
                 data = connection.recv(8192)
             except (socket.timeout, TimeoutError):
-                if not self.up and self.to_join is not None:
+                if is_joining:
+                    continue
+                if has_other_nick:
+                    self.raw(f"NICK {self.wanted_nick}")
                     continue
                 if asked:
                     raise Gone("the server says nothing any more")

@@ -12,7 +12,8 @@ fn route(to: &str) -> Route {
     Route { channel: "irc".into(), to: to.into(), ..Route::default() }
 }
 
-fn new(id: &str, to: &str) -> NewDelivery {
+/// A text for a place on `irc`.
+pub fn new(id: &str, to: &str) -> NewDelivery {
     NewDelivery {
         id: id.into(),
         user: "me".into(),

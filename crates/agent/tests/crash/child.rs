@@ -11,6 +11,7 @@ use pincer_agent::{Agent, ClientTool, Request, RunOutcome, Status};
 use pincer_catalog::{Entry, Flags};
 use pincer_config::Loaded;
 use pincer_runtime::{BuiltIn, EngineStart, ModelSetup, Runtime, RuntimeOptions};
+use pincer_store::Route;
 use pincer_store_sqlite::CommitMoment;
 use pincer_testkit::house::engine;
 use pincer_tools::{Answer, FnTool, ToolCall, ToolError};
@@ -72,7 +73,8 @@ async fn work(place: &Path) {
     let key = KEY.into();
     let (name, description) = ("choose".to_owned(), "Asks the sender.".to_owned());
     let choose = ClientTool { name, description, parameters: json!({ "type": "object" }) };
-    let request = Request { client_tools: vec![choose], ..Request::new("Do it.") };
+    let route = Route { channel: "irc".into(), to: "ann".into(), ..Route::default() };
+    let request = Request { client_tools: vec![choose], route: Some(route), ..Request::new("Do it.") };
     let run = agent.submit(USER, &key, request, Some("the-one".into())).await.expect("accepted").run_id;
     let outcome: RunOutcome = loop {
         let outcome = agent.outcome(USER, &run).await.expect("an outcome");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pincer_agent::{RunOutcome, Status};
 use pincer_sessions::Message;
-use pincer_store::{AgentRunState, AgentRuns, EntryKind, EntryPage, Runs, Sessions};
+use pincer_store::{AgentRunState, AgentRuns, Deliveries, EntryKind, EntryPage, Runs, Sessions};
 use pincer_store_sqlite::SqliteStore;
 use serde_json::Value;
 
@@ -63,6 +63,11 @@ pub(crate) fn check(scene: &Scene, place: &Place, case: &str) {
     let run = store.agent_run_with_key(USER, &KEY.into(), "the-one").wait().expect("read").expect("a run");
     assert_eq!((run.state, session.active, session.owner), (AgentRunState::Done, None, None), "{case}");
     assert!(store.runs_of_agent(&run.id).wait().expect("read").is_empty(), "{case}: programs are left");
+
+    // The answer is to be sent where the message came from, once.
+    let deliveries = store.deliveries_of_run(&run.id).wait().expect("read");
+    let texts: Vec<&str> = deliveries.iter().map(|delivery| delivery.text.as_str()).collect();
+    assert_eq!(texts, ["Done."], "{case}");
 
     // Stored events follow each other without a gap, and the last one is the end.
     let mut next = 1;

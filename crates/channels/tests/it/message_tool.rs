@@ -51,6 +51,22 @@ async fn a_text_goes_to_other_places_only_if_the_config_allows_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_is_made_again_after_a_crash_sends_once() {
+    let world = World::new(&[call(&json!({ "text": "One moment." })), text("Done.")]);
+    world.fake.shut();
+    world.fake.receives(from("ann", "m1", "Go.")).await;
+    // The text is stored, and the call waits for it to be sent.
+    world.fake.begun(1).await;
+    let dead = world.dies().await;
+    let next = dead.another(4000);
+    assert_eq!(next.fake.texts(2).await, ["One moment.", "Done."]);
+    let all = next.deliveries().await;
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!(next.server.requests().len(), 2, "the reply with the call was stored");
+    next.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_tool_is_there_in_runs_of_agents_only() {
     let world = World::new(&[]);
     let runtime = world.agent.runtime();

@@ -10,14 +10,15 @@ use std::thread;
 use std::time::Duration;
 
 use pincer_store::{
-    AgentRun, AgentRunState, ApprovalState, Asked, Call, CallState, Decision, Grant, GrantKind, NewApproval, Run,
-    RunState, Safety,
+    AgentRun, AgentRunState, ApprovalState, Asked, Call, CallState, Decision, DeliveryState, Grant, GrantKind,
+    NewApproval, Run, RunState, Safety,
 };
 use pincer_store_contract::Blocking;
 use pincer_store_sqlite::{Endings, Restored, SqliteError, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use pincer_store_contract::deliveries::new as delivery;
 use pincer_store_contract::session_words::{accepted, commit, held, incoming, message, session_fenced, storing, turn};
 use pincer_store_contract::words::*;
 
@@ -194,6 +195,7 @@ fn runs_of_agents_that_had_not_ended_in_a_backup_end_when_it_is_restored() {
     }
     let asked = NewApproval { run: Some("waiting".into()), expires_at: None, ..question("q") };
     on(&store).ask(&asked).expect("asked");
+    on(&store).enqueue(&delivery("d", "ann")).expect("stored");
     store.backup(&backup).expect("copied");
     drop(store);
     assert_eq!(restore(&backup, &path).expect("restored").messages, ["queued", "running", "waiting"]);
@@ -210,6 +212,8 @@ fn runs_of_agents_that_had_not_ended_in_a_backup_end_when_it_is_restored() {
     assert!(on(&store).agent_run("queued").expect("there").ended_at.is_some());
     assert_eq!(on(&store).sessions_with_work().expect("read"), []);
     assert_eq!(on(&store).approval("q").expect("there").state, ApprovalState::Cancelled);
+    // It may have been sent since.
+    assert_eq!(on(&store).delivery("d").expect("there").state, DeliveryState::Cancelled);
     let stands = on(&store).session("s").expect("there");
     assert_eq!((stands.owner, stands.active, stands.entries), (None, None, 1));
     session_fenced(on(&store).commit_session("s", fence, &storing([message("b")])));

@@ -12,6 +12,8 @@ use serde_json::Value;
 use crate::asking::somebody_is_here;
 use crate::usage_agent::AgentArguments;
 
+/// The channel of the command line.
+const CHANNEL: &str = "cli";
 /// The most bytes of a file that goes with a message.
 const MOST_FILE: u64 = 16 << 20;
 
@@ -53,6 +55,7 @@ pub(crate) fn request(arguments: &AgentArguments) -> Result<Request, String> {
 /// Adds what the arguments say about how the message is handled.
 pub(crate) fn with_settings(request: Request, arguments: &AgentArguments) -> Request {
     Request {
+        channel: Some(CHANNEL.into()),
         agent: arguments.agent.clone(),
         model: arguments.model.clone(),
         thinking: arguments.thinking,
