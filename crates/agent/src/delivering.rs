@@ -10,9 +10,6 @@ use uuid::Uuid;
 use crate::outcome::RunOutcome;
 use crate::request::Request;
 
-/// The whole text of an answer that is none: nothing is sent for it.
-const SILENT: &str = "NO_REPLY";
-
 /// A text that a run has sent by a call of the `message` tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SentText {
@@ -49,7 +46,7 @@ pub(crate) fn deliveries(
     }
     let payloads = outcome.result.payloads.iter().map(|payload| payload.text.as_str());
     let late = outcome.error.as_deref().filter(|_| state == AgentRunState::TimedOut);
-    let texts = payloads.chain(late).filter(|text| !text.trim().is_empty() && text.trim() != SILENT);
+    let texts = payloads.chain(late).filter(|text| !text.trim().is_empty());
     let expires_at = now.checked_add(config.delivery_lifetime_ms(&route.channel));
     let delivery = |(text, number): (&str, u32)| NewDelivery {
         id: DeliveryId::from(format!("dl_{}", Uuid::now_v7())),
@@ -76,7 +73,7 @@ mod tests {
         let route = Route { channel: "irc".into(), to: "ann".into(), ..Route::default() };
         let request = Request { route: Some(route), reply_to: Some("m1".into()), ..Request::new("Hi.") };
         let mut outcome = RunOutcome::new("ar_1".into(), "main".into(), None, Status::Ok, Summary::Completed);
-        for text in ["One.", " NO_REPLY\n", "  ", "Two: NO_REPLY"] {
+        for text in ["One.", "  ", "Two."] {
             outcome.result.payloads.push(Payload { text: text.into(), ..Payload::default() });
         }
         outcome.error = Some("it took too long".into());
@@ -84,8 +81,8 @@ mod tests {
             let all = deliveries(&Config::default(), "me", request, state, &outcome, 10);
             all.iter().map(|delivery| delivery.text.to_string()).collect::<Vec<_>>()
         };
-        assert_eq!(sent(&request, AgentRunState::Done), ["One.", "Two: NO_REPLY"]);
-        assert_eq!(sent(&request, AgentRunState::TimedOut), ["One.", "Two: NO_REPLY", "it took too long"]);
+        assert_eq!(sent(&request, AgentRunState::Done), ["One.", "Two."]);
+        assert_eq!(sent(&request, AgentRunState::TimedOut), ["One.", "Two.", "it took too long"]);
         assert_eq!(sent(&request, AgentRunState::Aborted), [""; 0]);
         assert_eq!(sent(&Request::new("Hi."), AgentRunState::Done), [""; 0]);
         let first = deliveries(&Config::default(), "me", &request, AgentRunState::Done, &outcome, 10).remove(0);

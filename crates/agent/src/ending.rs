@@ -9,7 +9,7 @@ use pincer_store::{AgentRunState, Approvals, ClientCalls, Clock, EntryKind, NewE
 use serde_json::{Value, json};
 
 use crate::claimed::{Claimed, Left, StopReason, Waits};
-use crate::delivering::deliveries;
+use crate::delivering::{deliveries, sent_texts};
 use crate::event::{Happening, Stream};
 use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, delimited};
 use crate::lane::{Lost, Step};
@@ -69,8 +69,21 @@ impl Claimed {
         }
     }
 
+    /// Finds out which texts the run has sent to its own conversation: they are no part of its answer. A text that was sent elsewhere is.
+    async fn know_sent(&self) {
+        match sent_texts(&self.lane.store, &self.run.id).await {
+            Ok(sent) => {
+                let own = sent.into_iter().filter(|sent| self.request.route.as_ref() == Some(&sent.route));
+                self.state().detail.sent = own.map(|sent| sent.text).collect();
+            }
+            // Better a text twice than an end that is not stored.
+            Err(error) => tracing::warn!(run = %self.run.id, "the texts that the run has sent are not known: {error}"),
+        }
+    }
+
     /// Ends the run with its answer.
     pub(crate) async fn finish(&self, last: Option<(NewEntry, Totals)>) -> Result<(), Lost> {
+        self.know_sent().await;
         let outcome = self.outcome(Status::Ok, Summary::Completed);
         let end = json!({
             "phase": "end",
@@ -133,6 +146,7 @@ impl Claimed {
 
     /// Ends the run with a failure of the model.
     pub(crate) async fn failed(&self, error: &ModelError) -> Result<(), Lost> {
+        self.know_sent().await;
         let said = error.to_string();
         let told = format!("{}. To go on: {}", said.trim_end_matches('.'), error.kind.remedy());
         self.failed_as(Failure { kind: error.kind.name(), told }).await

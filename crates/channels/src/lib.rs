@@ -11,6 +11,7 @@ mod channel;
 mod channels;
 mod error;
 mod hold;
+mod hooks;
 mod inbox;
 mod notice;
 mod outbox;

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use pincer_hooks::events::Sending as Verdict;
 use pincer_store::{
     Changes, Clock, Deliveries, Delivery, DeliveryChange, DeliveryId, Leases, Millis, OwnerId, StoreError,
 };
@@ -13,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{Outgoing, SendError};
+use crate::hooks::TextHooks;
 use crate::inbox::Shared;
 use crate::parts::next_part;
 use crate::{Channel, Notice};
@@ -136,7 +138,7 @@ impl Outbox {
             Ok(own) => self.store.claim_delivery(&seen.id, seen.fence, &own).await,
             Err(error) => Err(error),
         };
-        let delivery = match claimed {
+        let mut delivery = match claimed {
             Ok(delivery) => delivery,
             // Another process was faster, or it was cancelled.
             Err(StoreError::Missing { .. }) => return,
@@ -146,7 +148,11 @@ impl Outbox {
                 return;
             }
         };
-        let end = self.sent(channel, &delivery).await;
+        let hooks = TextHooks::of(&self.shared, &delivery).await;
+        let end = match self.checked(hooks.as_ref(), &mut delivery).await {
+            Ok(()) => self.sent(channel, &delivery).await,
+            Err(end) => end,
+        };
         let Some(end) = end else { return };
         if let DeliveryChange::Failed { error, .. } = &end {
             self.shared.observer.tell(Notice::NotDelivered {
@@ -155,7 +161,34 @@ impl Outbox {
                 why: error.clone(),
             });
         }
-        self.change(&delivery, end).await;
+        if self.change(&delivery, end.clone()).await
+            && let Some(hooks) = hooks
+        {
+            hooks.tell(&delivery, &delivery.text, &end).await;
+        }
+    }
+
+    /// Asks hooks what they make of a text, once: what they said is stored before anything is sent. Fails with what becomes of the text, if
+    /// it is not sent.
+    async fn checked(&self, hooks: Option<&TextHooks>, delivery: &mut Delivery) -> Result<(), Option<DeliveryChange>> {
+        let Some(hooks) = hooks.filter(|_| !delivery.is_checked && delivery.sent_bytes == 0) else { return Ok(()) };
+        let cancelled = |why: &str| {
+            let error = one_line(why, MOST_REASON);
+            Err(Some(DeliveryChange::Cancelled { error, at: self.store.now() }))
+        };
+        let content = match hooks.sending(delivery).await {
+            Verdict::Cancel(why) => return cancelled(&why.unwrap_or_else(|| "a hook cancelled it".into())),
+            Verdict::Send { content, .. } if content.trim().is_empty() => {
+                return cancelled("a hook left nothing of it");
+            }
+            Verdict::Send { content, .. } => content,
+        };
+        let text = (content != delivery.text).then(|| content.as_str().into());
+        if !self.change(delivery, DeliveryChange::Checked { text }).await {
+            return Err(None);
+        }
+        (delivery.text, delivery.is_checked) = (content, true);
+        Ok(())
     }
 
     /// Sends the parts of a text that are not sent yet. Returns what came of it; nothing if it is no longer in the hands of this process.

@@ -34,6 +34,16 @@ async fn a_text_goes_to_the_conversation_of_its_run_before_the_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_to_the_conversation_is_not_answered_again() {
+    let replies = [call(&json!({ "text": "It is done." })), text("It is  done."), text("Next.")];
+    let world = World::new(&replies);
+    made(&world, "m1").await;
+    world.fake.receives(from("ann", "m2", "And now?")).await;
+    assert_eq!(world.fake.texts(2).await, ["It is done.", "Next."]);
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_text_goes_to_other_places_only_if_the_config_allows_it() {
     let to = |to: &str| call(&json!({ "to": to, "text": "Hello." }));
     let replies = [to("#lounge"), text("Done."), to("ben"), text("Done.")];
