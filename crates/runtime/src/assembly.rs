@@ -42,7 +42,6 @@ impl Assembly {
     /// Puts everything together. Nothing is started.
     pub(crate) fn new(options: &RuntimeOptions, sites: &Sites, store: &Arc<SqliteStore>) -> Result<Self, RuntimeError> {
         let (loaded, state) = (&options.loaded, options.state.as_path());
-        let config = &loaded.parsed.config;
         let found = found_plugins(loaded, Some(state), &options.observer)?;
         let (mut door, builtin) = match options.built_in {
             BuiltIn::Registered => {

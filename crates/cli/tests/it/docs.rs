@@ -13,6 +13,7 @@ fn read(path: &str) -> String {
 }
 
 const DOCUMENTS: [&str; 21] = [
+const DOCUMENTS: [&str; 19] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
