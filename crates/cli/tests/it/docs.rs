@@ -12,8 +12,8 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 21] = [
-const DOCUMENTS: [&str; 19] = [
+const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 22] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
