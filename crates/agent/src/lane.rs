@@ -89,7 +89,20 @@ impl Lane {
     pub(crate) async fn commit(&self, step: Step, stop: &CancellationToken) -> Result<Committed, Lost> {
         let _turn = self.feed.turn().await;
         let now = self.store.now();
-        let Step { mut entries, happenings, totals, state, detail, result, awaits, skills, begun, others, deliveries, .. } = step;
+        let Step {
+            mut entries,
+            happenings,
+            totals,
+            state,
+            detail,
+            result,
+            awaits,
+            skills,
+            begun,
+            others,
+            deliveries,
+            ..
+        } = step;
         let (context_from, release, synced) = (step.context_from, step.release, step.synced);
         let prepared = self.feed.prepare(happenings, now);
         if let Some(first) = entries.first_mut() {

@@ -17,7 +17,8 @@ use crate::sessions::{SessionStatus, SessionsHistory, SessionsList};
 use crate::shell::{Exec, Gate, Process, can_confine};
 use crate::web::WebFetch;
 use crate::{
-    ChannelRule, ExecMode, ExecSettings, GateError, Guard, Processes, SessionStore, WebError, WebSettings, Workspace, Workspaces,
+    ChannelRule, ExecMode, ExecSettings, GateError, Guard, Processes, SessionStore, WebError, WebSettings, Workspace,
+    Workspaces,
 };
 
 /// What the built-in tools may do.

@@ -50,7 +50,9 @@ impl Assembly {
             }
             BuiltIn::LeftOut => (gates(loaded, sites)?, None),
         };
-        let in_use = |found: &&Found| config.plugins.entries.get(&found.manifest.id).is_none_or(|entry| entry.enabled);
+        let in_use = |found: &&Found| {
+            loaded.parsed.config.plugins.entries.get(&found.manifest.id).is_none_or(|entry| entry.enabled)
+        };
         let skill_folders = found.iter().filter(in_use);
         let skill_folders = skill_folders.map(|found| (found.manifest.id.clone(), found.folder.clone())).collect();
         let (added, plugins) = add_plugins(door, loaded, found, &options.observer)?;

@@ -137,6 +137,7 @@ async fn a_session_that_could_not_be_deleted_is_given_up() {
     let (process, other) = (place.process(), place.process());
     let writer = process.acquire(SOON, Reentry::Refused).await.unwrap();
     let message = NewAgentRun {
+        delivery: None,
         id: "r".into(),
         user: "me".into(),
         session: key(),

@@ -1,8 +1,8 @@
 //! Domain types in rows: ids and states are stored as texts.
 
 use pincer_store::{
-    AgentRunState, ApprovalState, CallState, CronAfter, CronClock, CronMissed, CronRunState, DeliverySource, DeliveryState,
-    EntryKind, Repeat, RunState,
+    AgentRunState, ApprovalState, CallState, CronAfter, CronClock, CronMissed, CronRunState, DeliverySource,
+    DeliveryState, EntryKind, Repeat, RunState,
 };
 use rusqlite::Row;
 use rusqlite::types::{FromSqlError, Type, ValueRef};

@@ -61,7 +61,9 @@ pub use deliveries::{
 };
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use grants::{Grant, GrantKind, Grants};
-pub use ids::{AgentRunId, ApprovalId, CallId, CronJobId, DeliveryId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey};
+pub use ids::{
+    AgentRunId, ApprovalId, CallId, CronJobId, DeliveryId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey,
+};
 pub use instructions::Instructions;
 pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, Repeat};
 pub use keys::{IdempotencyKeys, Remembered};

@@ -13,7 +13,6 @@ fn read(path: &str) -> String {
 }
 
 const DOCUMENTS: [&str; 22] = [
-const DOCUMENTS: [&str; 22] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -228,8 +227,15 @@ fn the_samples_are_right_and_the_page_of_plugins_has_all_keys() {
 #[test]
 fn the_configs_in_the_documents_are_valid() {
     let mut count = 0;
-    for document in ["docs/cron.md", "docs/installs.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
-    for document in ["docs/channels.md", "docs/mcp.md", "docs/models.md", "docs/operators.md"] {
+    for document in [
+        "docs/channels.md",
+        "docs/cron.md",
+        "docs/hooks.md",
+        "docs/installs.md",
+        "docs/mcp.md",
+        "docs/models.md",
+        "docs/operators.md",
+    ] {
         for block in read(document).split("```json5\n").skip(1) {
             let block = block.split("```").next().expect("a closed block");
             let long_enough = |_: &str| Some("a-token-that-is-long-enough".to_owned());

@@ -17,9 +17,7 @@ use crate::asking::somebody_is_here;
 use crate::print::{chain, line, note, streamed};
 use crate::tokio_runtime::StartError;
 use crate::usage::LocationArguments;
-use crate::usage_plugins::{
-    AgreementArguments, InstallArguments, RemoveArguments, UpdateArguments,
-};
+use crate::usage_plugins::{AgreementArguments, InstallArguments, RemoveArguments, UpdateArguments};
 use crate::{FAILED, WRONG_USAGE, settings, state};
 
 /// The change that is asked for.
