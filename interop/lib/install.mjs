@@ -59,7 +59,8 @@ export async function node() {
 export async function ngircd() {
   if ((await run(["sh", "-c", "command -v ngircd"])).code === 0) return { command: ["ngircd"], env: process.env };
   const folder = await once("ngircd-deb", (folder) => [
-    ["sh", "-c", 'cd "$0" && apt-get -q download ngircd libident && for deb in *.deb; do dpkg-deb -x "$deb" .; done', folder],
+    // A machine that has never asked for packages has no list of them.
+    ["sh", "-c", 'cd "$0" && get="apt-get -q download ngircd libident" && { $get || { apt-get -q update && $get; }; } && for deb in *.deb; do dpkg-deb -x "$deb" .; done', folder],
   ]);
   const { stdout } = await run(["sh", "-c", 'ls -d "$0"/usr/lib/*-linux-gnu', folder]);
   const libraries = [stdout.trim(), process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");

@@ -33,7 +33,7 @@ fn every_kind_of_wrong_has_its_path_its_reason_and_the_nearest_right_thing() {
         ("{ agents: { 'a b': { tool: {} } } }", "agents[\"a b\"].tool: there is no such key; did you mean `tools`?"),
         (
             "{ zzz: 1 }",
-            "zzz: there is no such key here: known are $schema, agents, approvals, auth, channels, cron, hooks, logging, mcp, messages, models, plugins, secrets, security, session, skills, tools, workspace",
+            "zzz: there is no such key here: known are $schema, agents, approvals, auth, channels, cron, diagnostics, hooks, logging, mcp, messages, models, plugins, secrets, security, session, skills, tools, workspace",
         ),
         // Types.
         ("{ tools: 5 }", "tools: 5 is not an object"),
