@@ -113,14 +113,14 @@ names! {
     ]);
     /// A session is about to begin anew.
     BeforeReset "before_reset" row(Observe, Skip, 15, Conversation, [
-        "A session begins anew: by `/new` or `/reset`, after its idle time, or at its daily hour. It runs before that, and is waited for.",
+        "A session begins anew: by `/new` or `/reset`, after its idle time, at its daily hour, or for a job of the schedule. It runs before that, and is waited for.",
         "`reason`, `messages`",
         "",
     ]);
     /// A session has ended.
     SessionEnd "session_end" row(Observe, Skip, 15, Plain, [
         "A session was ended by a reset, or deleted by a person.",
-        "`messageCount`, `durationMs`, `reason` (`new`, `reset`, `idle`, `daily`, `deleted`), `nextSessionId`",
+        "`messageCount`, `durationMs`, `reason` (`new`, `reset`, `idle`, `daily`, `cron`, `deleted`), `nextSessionId`",
         "",
     ]);
     /// A session has begun.
@@ -224,13 +224,13 @@ names! {
     ]);
     /// A message is about to be sent.
     MessageSending "message_sending" row(Gate, Skip, 15, Conversation, [
-        "Before a text is sent to the user or to a channel.",
+        "Before a text is sent to a channel. Text that a command of Pincer prints is none.",
         "`to`, `content`, `replyToId`, `threadId`, `metadata`",
         "`content` replaces the text (each hook sees what the one before made of it); `cancel: true` with `cancelReason` ends the matter; `cancel: false` says nothing",
     ]);
     /// A message was sent.
     MessageSent "message_sent" row(Observe, Skip, 15, Conversation, [
-        "After a text was sent, or could not be.",
+        "After a text was sent to a channel, or could not be.",
         "`to`, `content`, `success`, `messageId`, `error`",
         "",
     ]);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pincer_config::Config;
+use pincer_install::read_installed;
 use pincer_process::clean_environment;
 use pincer_skills::{Found, Missing, Place, Problem, Shadowed, Skill, Source, Surroundings, discover};
 use serde_json::Value;
@@ -46,6 +47,10 @@ pub enum LeftOut {
 impl Runtime {
     /// Looks for the skills of a scope. It reads files: not for a thread that must not block.
     pub fn skills(&self, scope: &Scope) -> ScopeSkills {
+        // Between two steps of an update a skill is not in its place.
+        let _reading = read_installed(self.state()).inspect_err(|error| {
+            tracing::warn!("installed skills are read while they may be changing: {error}");
+        });
         let Found { skills, shadowed, problems } = discover(&self.skill_places(scope));
         let config = self.config();
         let (limit, key) = skill_limit(config, scope);
