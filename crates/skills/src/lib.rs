@@ -1,6 +1,6 @@
 //! Skills: folders with a `SKILL.md`, in which an agent reads how something is done when it needs to.
 //!
-//! [`discover`] looks through some [`Place`]s in the order of their precedence. A skill has a name, a description, and perhaps
+//! [`discover()`] looks through some [`Place`]s in the order of their precedence. A skill has a name, a description, and perhaps
 //! requirements: programs, variables, settings, a system. Everything in such a folder may be hostile: files are bounded, no link leads
 //! out of a folder, and what cannot be read is a [`Problem`] beside the skills that can.
 //!
