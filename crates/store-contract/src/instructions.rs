@@ -34,14 +34,14 @@ pub fn a_workspace_has_begun_for_all_sessions_with_the_commit_that_says_so(fresh
     fresh.with_two(|store, elsewhere| {
         let seen = store.create_session(&session("s", "main")).expect("made").fence;
         let fence = store.claim_session("s", seen, "p", &storing([])).expect("claimed");
-        let begun = SessionCommit { begun_workspace: Some("/work".into()), ..storing([]) };
+        let begun = SessionCommit { begun_workspace: Some("/place".into()), ..storing([]) };
         session_fenced(store.commit_session("s", Fence::FIRST, &begun));
-        assert!(!store.is_begun("/work").expect("read"));
+        assert!(!store.is_begun("/place").expect("read"));
         store.commit_session("s", fence, &begun).expect("stored");
         store.commit_session("s", fence, &begun).expect("stored again");
-        assert!(elsewhere.is_begun("/work").expect("read"));
-        assert!(!store.is_begun("/work/").expect("read") && !store.is_begun("").expect("read"));
+        assert!(elsewhere.is_begun("/place").expect("read"));
+        assert!(!store.is_begun("/place/").expect("read") && !store.is_begun("").expect("read"));
         store.delete_session("s", fence).expect("deleted");
-        assert!(store.is_begun("/work").expect("read"), "the workspace outlives the session");
+        assert!(store.is_begun("/place").expect("read"), "the workspace outlives the session");
     });
 }
