@@ -101,7 +101,7 @@ use Reach::{Conversation, Plain, Prompt};
 names! {
     /// A message came in.
     MessageReceived "message_received" row(Observe, Skip, 15, Conversation, [
-        "A message was accepted and stored.",
+        "A message was accepted and stored. Messages of the schedule are not told of.",
         "`from`, `content`, `messageId`, `timestamp`",
         "",
     ]);
@@ -162,7 +162,7 @@ names! {
     ]);
     /// A run is about to ask its model for the first time.
     BeforeAgentRun "before_agent_run" row(Gate, Block, 15, Conversation, [
-        "When the prompt is ready, before the first request of a run.",
+        "When the prompt is ready, before the first request of a run. Not asked for the summary that `/compact` has a model write.",
         "`prompt`, `messages`, `systemPrompt`",
         "`outcome`: `pass`, or `block` with `message` for the user. `reason` is neither logged nor shown",
     ]);
@@ -193,7 +193,7 @@ names! {
     ]);
     /// The result of a tool is about to be stored.
     ToolResultPersist "tool_result_persist" row(Modify, Skip, 15, Plain, [
-        "Before a result is stored anywhere, in the journal of a program too. The program and the model get what is stored.",
+        "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. What a whole program returns is changed in the conversation only.",
         "`toolName`, `toolCallId`, `message` (a `toolResult`), `isSynthetic` (Pincer wrote it: the call has no result of its own)",
         "`message`: the result in place of that one. Each hook gets what the one before it made of it",
     ]);
