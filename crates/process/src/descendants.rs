@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, WaitOptions};
 pub(crate) const MARK: &str = "PINCER_GROUP";
 /// How long those are pursued that start others as fast as they are ended.
 const PURSUIT: Duration = Duration::from_millis(500);
+/// How often the children of this process are listed to see the same twice.
+const LOOKS: usize = 4;
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);
 /// The programs that have been started here and not been seen to end.
@@ -66,22 +68,52 @@ fn adopted(mark: &str) -> Vec<Pid> {
         return Vec::new();
     }
     let leaders = leaders();
-    let lists = std::fs::read_dir("/proc/self/task").into_iter().flatten().filter_map(Result::ok);
-    let lists = lists.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
-    let children: Vec<i32> =
-        lists.flat_map(|list| list.split(' ').filter_map(|id| id.trim().parse().ok()).collect::<Vec<_>>()).collect();
-    let mut found = Vec::new();
-    for id in children.into_iter().filter(|id| !leaders.contains(id)) {
-        let Some(pid) = Pid::from_raw(id) else { continue };
-        // A leader is waited for by whoever started it; an orphan by nobody else.
-        if matches!(rustix::process::waitpid(Some(pid), WaitOptions::NOHANG), Ok(Some(_))) {
-            continue;
+    let (children, _) = children();
+    orphans(children, &leaders, mark)
+}
+
+/// Returns whether nothing is left of a mark whose leader is over and has been waited for, as far as that can be told without a look at
+/// every process of the machine: what the leader has left behind has become a child of this process, or a descendant of one.
+pub(crate) fn is_extinct(mark: &str) -> bool {
+    if !is_adopting() {
+        return false;
+    }
+    let leaders = leaders();
+    let mut before = None;
+    // A list that changes while it is read may lack a child that was there all along. It is whole if a second look sees the same.
+    for _ in 0..LOOKS {
+        let (seen, is_all) = children();
+        if !is_all || !orphans(seen.clone(), &leaders, mark).is_empty() {
+            return false;
         }
-        if mark_of(id).is_none_or(|other| other == mark) {
-            found.push(pid);
+        if before.as_ref() == Some(&seen) {
+            return true;
+        }
+        before = Some(seen);
+    }
+    false
+}
+
+/// Returns the children of this process, those that are over included, and whether the system has listed those of each thread.
+fn children() -> (Vec<i32>, bool) {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return (Vec::new(), false) };
+    let (mut found, mut is_all) = (Vec::new(), true);
+    for thread in threads {
+        match thread.and_then(|thread| std::fs::read_to_string(thread.path().join("children"))) {
+            Ok(list) => found.extend(list.split_ascii_whitespace().filter_map(|id| id.parse::<i32>().ok())),
+            // A thread that is over has left its children to another.
+            Err(_) => is_all = false,
         }
     }
-    found
+    (found, is_all)
+}
+
+/// Returns the orphans among children that carry this mark or none. Those that are over are noticed on the way.
+fn orphans(children: Vec<i32>, leaders: &[i32], mark: &str) -> Vec<Pid> {
+    let unled = children.into_iter().filter(|id| !leaders.contains(id)).filter_map(Pid::from_raw);
+    // A leader is waited for where it was started; an orphan only here.
+    let alive = unled.filter(|pid| !matches!(rustix::process::waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_))));
+    alive.filter(|pid| mark_of(pid.as_raw_nonzero().get()).is_none_or(|other| other == mark)).collect()
 }
 
 fn is_adopting() -> bool {

@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 use uuid::Uuid;
 
-use crate::descendants::{MARK, forget_leader, kill_all, of_mark, start_leader};
+use crate::descendants::{MARK, forget_leader, is_extinct, kill_all, of_mark, start_leader};
 use crate::session::begin_session;
 
 /// How long a program has to end by itself when it is told to.
@@ -86,6 +86,11 @@ impl Group {
     /// Ends what a program that is over has left behind; how many processes that were, as far as can be told.
     pub fn sweep(&mut self) -> usize {
         let group = test_kill_process_group(self.leader).is_ok();
+        let is_over = matches!(self.child.try_wait(), Ok(Some(_)));
+        if is_over && !group && is_extinct(&self.mark) {
+            self.over = true;
+            return 0;
+        }
         self.kill().max(usize::from(group))
     }
 

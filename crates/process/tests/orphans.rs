@@ -88,6 +88,22 @@ async fn an_orphan_that_has_left_everything_ends_with_its_group() {
 }
 
 #[tokio::test]
+async fn an_orphan_is_swept_away_after_its_leader_has_ended_by_itself() {
+    let _alone = adopting().await;
+    let leader_ends = orphan("os.write(0, b'up\\n'); time.sleep(1000)")
+        .replace("if os.fork(): time.sleep(1000)", "if os.fork(): os._exit(0)");
+    let (mut group, pipe) = python(&leader_ends);
+    let (said, pipe) = line(pipe).await;
+    assert_eq!(said, "up");
+    assert!(group.child.wait().await.unwrap().success());
+    assert_eq!(group.sweep(), 1);
+    all_over(pipe).await;
+    let mut other = started(&["true"], Stdio::null());
+    assert!(other.child.wait().await.unwrap().success());
+    assert_eq!(other.sweep(), 0);
+}
+
+#[tokio::test]
 async fn an_orphan_that_starts_another_and_ends_again_and_again_is_caught() {
     let _alone = adopting().await;
     // Without the test, it ends by itself.
