@@ -28,25 +28,17 @@ const SKIPPED: &str = "Skipped to process an incoming message.";
 
 /// What came of making a call.
 pub(crate) enum CallEnd {
+    /// It has a result of its own, which hooks have seen.
     Settled(CallResult, Vec<NewEntry>),
+    /// It was not made: this is told in place of a result.
+    Unmade(CallResult),
     Waits(Waits),
 }
 
 impl CallEnd {
-    pub(crate) fn error(text: impl Into<String>) -> Self {
-        Self::Settled(CallResult::error(text), Vec::new())
+    pub(crate) fn unmade(text: impl Into<String>) -> Self {
+        Self::Unmade(CallResult::error(text))
     }
-}
-
-/// Where a result comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ResultOrigin {
-    /// From a tool at the door, where hooks have changed it already.
-    Door,
-    /// From a program.
-    Program,
-    /// From here, in place of a result that the call does not have.
-    Synthetic,
 }
 
 /// A call, and what is done about it.
@@ -194,22 +186,21 @@ impl Turn {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
         self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
-        let origin = match (&told, self.surface.meaning(name)) {
-            (Some(_), _) | (None, None) => ResultOrigin::Synthetic,
-            (None, Some(Meaning::Exec | Meaning::Wait)) => ResultOrigin::Program,
-            (None, Some(Meaning::Tool { .. })) => ResultOrigin::Door,
-        };
         let end = match (told, self.surface.meaning(name)) {
-            (Some(told), _) => CallEnd::Settled(told, Vec::new()),
+            (Some(told), _) => CallEnd::Unmade(told),
             (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply, is_recovered)).await,
             (None, Some(Meaning::Wait)) => Box::pin(self.wait(&open, reply, is_recovered)).await,
             (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id.clone())).await,
-            (None, None) => CallEnd::error(self.unknown(name)),
+            (None, None) => CallEnd::unmade(self.unknown(name)),
         };
         match end {
             CallEnd::Waits(waits) => Ok(Some(waits)),
             CallEnd::Settled(result, children) => {
-                self.settle(&open, result, children, origin).await?;
+                self.settle(&open, result, children, false).await?;
+                Ok(None)
+            }
+            CallEnd::Unmade(result) => {
+                self.settle(&open, result, Vec::new(), true).await?;
                 Ok(None)
             }
         }
@@ -228,7 +219,7 @@ impl Turn {
         open: &OpenCall,
         result: CallResult,
         children: Vec<NewEntry>,
-        origin: ResultOrigin,
+        is_synthetic: bool,
     ) -> Result<(), Lost> {
         let now = self.lane.store.now();
         let (result, size) = self.fitted(result);
@@ -242,9 +233,8 @@ impl Turn {
             self.state().detail.guard.called(&open.call.name, open.call.arguments.as_str(), &told);
         }
         let mut message = record::result(&open.call.id, &open.call.name, &result, now);
-        if origin != ResultOrigin::Door {
-            let is_synthetic = origin == ResultOrigin::Synthetic;
-            message = self.hooks.persisted(&self.agent, &open.call.name, message, is_synthetic).await;
+        if is_synthetic {
+            message = self.hooks.persisted(&self.agent, &open.call.name, message).await;
         }
         let message = self.hooks.written(message).await;
         let mut entry = self.lane.entry(EntryKind::Message, message.to_body());

@@ -183,7 +183,7 @@ impl Claimed {
                 let result =
                     CallResult::error("The run was stopped before this call had a result. It may or may not have run.");
                 let message = record::result(&call.call.id, &call.call.name, &result, now);
-                let message = self.hooks.persisted(&self.agent, &call.call.name, message, true).await;
+                let message = self.hooks.persisted(&self.agent, &call.call.name, message).await;
                 let message = self.hooks.written(message).await;
                 let mut entry = self.lane.entry(EntryKind::Message, message.to_body());
                 entry.call = Some(call.id);

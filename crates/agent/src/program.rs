@@ -30,7 +30,7 @@ impl Turn {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let input = match ExecInput::parse(&arguments) {
             Ok(input) => input,
-            Err(error) => return CallEnd::error(of_input(&error)),
+            Err(error) => return CallEnd::unmade(of_input(&error)),
         };
         // Under the same key, a program that was begun before is not begun again.
         let key = format!("{}/{seq}", self.run.id);
@@ -65,7 +65,7 @@ impl Turn {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let input = match WaitInput::parse(&arguments) {
             Ok(input) => input,
-            Err(error) => return CallEnd::error(of_input(&error)),
+            Err(error) => return CallEnd::unmade(of_input(&error)),
         };
         let seq = self.seq(reply, open);
         let scope = self.scope.clone().within(open.id.as_str());

@@ -58,6 +58,7 @@ mod orphans;
 mod outcome;
 mod overview;
 mod pending_calls;
+mod persisting;
 mod places;
 mod positions;
 mod pruning;

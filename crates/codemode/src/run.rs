@@ -16,6 +16,7 @@ use crate::frontier::{Frontier, StoredAnswer, others};
 use crate::held::HeldEnd;
 use crate::outcome::{ProgramEnd, RunError, told};
 use crate::pending_calls::PendingCalls;
+use crate::persisting::Persisting;
 use crate::pruning::JournalUse;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::settings::Durability;
@@ -297,6 +298,7 @@ impl Driver {
             output: std::mem::take(&mut self.output),
             telemetry: self.telemetry.clone(),
         });
+        let result = self.persisting().changed(result).await;
         if let Some(run) = self.pending_calls.run() {
             // Before it is stored as suspended: a call may be dispatched right after.
             run.sync_next(SyncNext::All);
@@ -387,6 +389,10 @@ impl Driver {
         let _ = tokio::time::timeout(grace, self.pending_calls.ended()).await;
     }
 
+    fn persisting(&self) -> Persisting<'_> {
+        Persisting { door: &self.shared.door, call: &self.parent, context: &self.scope.context }
+    }
+
     /// Ends the program, and what it has not waited for.
     async fn finish(&mut self, end: ProgramEnd) -> Driven {
         self.end_calls().await;
@@ -396,6 +402,7 @@ impl Driver {
         }
         let state = end.state();
         let result = end.result(output, std::mem::take(&mut self.telemetry));
+        let result = self.persisting().changed(result).await;
         tracing::debug!(run = %self.record.id, state = state.as_str(), "ended");
         if state == RunState::Aborted {
             self.shared.counting.add(Counted::Aborted, 1);

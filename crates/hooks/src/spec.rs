@@ -193,7 +193,7 @@ names! {
     ]);
     /// The result of a tool is about to be stored.
     ToolResultPersist "tool_result_persist" row(Modify, Skip, 15, Plain, [
-        "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. What a whole program returns is changed in the conversation only.",
+        "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. The result of a whole program is one of `exec`: a text for each thing that it printed, and one for what it came to.",
         "`toolName`, `toolCallId`, `message` (a `toolResult`), `isSynthetic` (Pincer wrote it: the call has no result of its own)",
         "`message`: the result in place of that one. Each hook gets what the one before it made of it",
     ]);

@@ -16,7 +16,8 @@ use crate::approvals::decide;
 use crate::asking::Question;
 use crate::escape::one_line;
 use crate::hooks::{
-    ApprovalDemand, BeforeToolCall, Merged, Standing, Table, ask_all, persisted, persisted_message, tell_all,
+    ApprovalDemand, BeforeToolCall, Merged, Standing, Table, ask_all, persisted, persisted_message, persisted_texts,
+    tell_all,
 };
 use crate::journal::NotDispatched;
 use crate::register::{DoorBuilder, RunCatalog};
@@ -195,6 +196,17 @@ impl Door {
         let registry = self.registry();
         let entry = Entry::new(tool.parse().unwrap_or_else(|_| ToolId::control("exec")), "");
         persisted_message(registry.persisting(), &entry, event).await
+    }
+
+    /// Returns the texts of a program's result as the hooks want them stored, as many as there were.
+    pub async fn persisted_texts(
+        &self,
+        call: &CallId,
+        texts: Vec<String>,
+        is_error: bool,
+        context: &Context,
+    ) -> Vec<String> {
+        persisted_texts(self.registry().persisting(), call, texts, is_error, context).await
     }
 
     /// Returns whether hooks change results before they are stored.

@@ -272,7 +272,7 @@ impl RunHooks {
     }
 
     /// Returns a result that no tool at the door has given, as it is to be stored.
-    pub(crate) async fn persisted(&self, agent: &Inner, tool: &str, message: Stored, is_synthetic: bool) -> Stored {
+    pub(crate) async fn persisted(&self, agent: &Inner, tool: &str, message: Stored) -> Stored {
         let door = agent.runtime.door();
         if !door.has_persisting() {
             return message;
@@ -283,7 +283,7 @@ impl RunHooks {
             tool_name: message.tool_name.clone().unwrap_or_default(),
             tool_call_id: message.tool_call_id.clone().unwrap_or_default(),
             message: before.clone(),
-            is_synthetic,
+            is_synthetic: true,
         };
         let after = door.persisted_message(tool, event).await;
         if after == before { message } else { rewritten(message, &after) }

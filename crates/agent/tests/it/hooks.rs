@@ -358,29 +358,40 @@ async fn tool_result_persist_changes_what_is_stored_and_what_the_model_reads() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tool_result_persist_comes_before_the_journal_of_a_program() {
-    let code = "const r = await tools.mark({ n: 1 }); return [r, 'seen'];";
+async fn tool_result_persist_comes_before_the_journal_of_a_program_and_before_its_result() {
+    let code = "console.log('seen too'); const r = await tools.mark({ n: 1 }); return [r, 'seen'];";
     let script = conversation(&[
         format!("{{ parts: [{{ call: {{ id: 'c1', name: 'exec', arguments: {{ code: {code:?} }} }} }}] }}"),
         text("Done."),
     ]);
     let world = world(&script, "tools: { codeMode: true },");
+    let log: Log<String> = Arc::default();
+    let kept = Arc::clone(&log);
     register(
         &world,
-        persist(|event| {
+        persist(move |event| {
+            kept.lock().unwrap().push(event.tool_name.clone());
             let mut message = event.message.clone();
-            let text = message["content"][0]["text"].as_str()?.replace("\"did\":1", "\"did\":\"kept back\"");
-            message["content"][0]["text"] = text.into();
+            for part in message["content"].as_array_mut()? {
+                let text =
+                    part["text"].as_str()?.replace("\"did\":1", "\"did\":\"kept back\"").replace("seen", "hidden");
+                part["text"] = text.into();
+            }
             Some(message)
         }),
     );
     world.ask("Do it.").await;
     let told = sent(&world, 1);
-    assert!(told[3].contains("kept back") && told[3].contains("seen"), "{told:?}");
+    assert!(told[3].contains("kept back") && told[3].contains("hidden too"), "{told:?}");
+    assert!(!told[3].contains("seen"), "{told:?}");
+    assert_eq!(seen(&log), ["mark", "exec"], "each result is asked about once");
     let connection = rusqlite::Connection::open(world.directory.path().join("pincer.db")).expect("the store");
-    let outcome: String =
-        connection.query_row("SELECT outcome FROM call", [], |row| row.get(0)).expect("a journalled call");
+    let row = |query: &str| connection.query_row::<String, _, _>(query, [], |row| row.get(0)).expect("a row");
+    let outcome = row("SELECT outcome FROM call");
     assert!(outcome.contains("kept back"), "{outcome}");
+    let result = row("SELECT result FROM run");
+    assert!(result.contains(r#"["{\"did\":\"kept back\"}","hidden"]"#) || result.contains("\"hidden\"]"), "{result}");
+    assert!(result.contains("hidden too") && !result.contains("seen"), "{result}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

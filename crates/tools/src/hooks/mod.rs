@@ -22,7 +22,7 @@ use crate::{Context, Matcher};
 pub(crate) use after::tell_all;
 pub use after::{AfterToolCall, Observer};
 pub use persist::PersistHook;
-pub(crate) use persist::{persisted, persisted_message};
+pub(crate) use persist::{persisted, persisted_message, persisted_texts};
 pub use pincer_hooks::{
     Ask, CommandHook, External, FnHook, Handle, HookError, HookName, Nothing, Point, Registration, Settings, Table,
     events,

@@ -1,12 +1,15 @@
 //! Hooks that change the result of a tool before it is stored anywhere: in the journal of a program, or in a transcript.
 
-use pincer_catalog::Entry;
+use pincer_catalog::{Entry, ToolId};
 use pincer_hooks::events::{RunContext, ToolResultPersist};
 use pincer_json::Json;
 use pincer_store::CallId;
 use serde_json::{Value, json};
 
 use crate::{Context, Matcher};
+
+/// The tool whose result a program's is.
+const EXEC: &str = "exec";
 
 /// A hook that changes results, and the tools whose results it gets.
 #[derive(Clone)]
@@ -79,6 +82,42 @@ pub(crate) async fn persisted_message(
     event.message
 }
 
+/// Returns the texts of a program's result as the hooks want them stored, as many as there were: what a program printed, and what it
+/// came to.
+pub(crate) async fn persisted_texts(
+    hooks: impl Iterator<Item = &PersistHook>,
+    call: &CallId,
+    texts: Vec<String>,
+    is_error: bool,
+    context: &Context,
+) -> Vec<String> {
+    let entry = Entry::new(ToolId::control(EXEC), "");
+    let content: Vec<Value> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
+    let before = message_of(&entry, call, Value::Array(content), is_error);
+    let event = ToolResultPersist {
+        context: run_context(context),
+        tool_name: EXEC.into(),
+        tool_call_id: call.to_string(),
+        message: before.clone(),
+        is_synthetic: false,
+    };
+    let after = persisted_message(hooks, &entry, event).await;
+    if after == before {
+        return texts;
+    }
+    let content = after.get("content").cloned().unwrap_or_default();
+    let parts = content.as_array().filter(|parts| parts.len() == texts.len());
+    let same = parts.and_then(|parts| {
+        parts.iter().map(|part| part.get("text").and_then(Value::as_str).map(str::to_owned)).collect::<Option<Vec<_>>>()
+    });
+    same.unwrap_or_else(|| {
+        // The hook made something else of it, which stands in the place of what the program came to.
+        let mut whole = vec![String::new(); texts.len().saturating_sub(1)];
+        whole.push(text_of(&content));
+        whole
+    })
+}
+
 fn message(entry: &Entry, call: &CallId, value: &Result<Value, &String>) -> Value {
     let text = |text: &str| json!([{ "type": "text", "text": text }]);
     let content = match value {
@@ -91,6 +130,10 @@ fn message(entry: &Entry, call: &CallId, value: &Result<Value, &String>) -> Valu
         Ok(value) => value.get("isError").and_then(Value::as_bool).unwrap_or_default(),
         Err(_) => true,
     };
+    message_of(entry, call, content, is_error)
+}
+
+fn message_of(entry: &Entry, call: &CallId, content: Value, is_error: bool) -> Value {
     json!({
         "role": "toolResult",
         "toolCallId": call,
