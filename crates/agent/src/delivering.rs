@@ -7,8 +7,14 @@ use pincer_store::{
 use pincer_store_sqlite::SqliteStore;
 use uuid::Uuid;
 
-use crate::outcome::RunOutcome;
-use crate::request::Request;
+use crate::claimed::Claimed;
+use crate::outcome::{Payload, PayloadKind, RunOutcome};
+use crate::replies::{BlockSettings, Blocks, Said, Shaping, payloads};
+use crate::request::{Reasoning, Request};
+use crate::settings::blocks;
+
+/// The part of a run that is its answer at the end.
+const ANSWER: &str = "answer";
 
 /// A text that a run has sent by a call of the `message` tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,43 +36,122 @@ pub(crate) async fn sent_texts(store: &SqliteStore, run: &AgentRunId) -> Result<
     Ok(by_tool.map(text).collect())
 }
 
-/// Returns what is sent to the channel that the message of a run came by, now that the run has come to this. It is stored in the commit
-/// that ends the run. A run that was stopped has nothing to say.
-pub(crate) fn deliveries(
+impl Claimed {
+    /// Returns the texts of the run for the channel that its message came by, as far as a reply that is stored now is told before the
+    /// run has ended. They are counted as told, which is stored with them.
+    pub(crate) async fn blocks_for_channel(&self) -> Vec<NewDelivery> {
+        let Some(settings) = self.blocks().filter(|_| self.request.route.is_some()) else { return Vec::new() };
+        self.know_sent().await;
+        let mut state = self.state();
+        let told = state.detail.told;
+        // A summary of a call is told with the text behind it.
+        let Some(last) = state.said.iter().rposition(Said::is_the_models) else { return Vec::new() };
+        let new = untold(&state.said[..=last], told);
+        let shaping = Shaping {
+            said: new,
+            sent: &state.detail.sent,
+            failure: None,
+            shows_thinking: state.telling.reasoning == Reasoning::On,
+        };
+        let texts = cut(payloads(&shaping), Some(&settings));
+        state.detail.told = told + new.iter().filter(|said| said.is_the_models()).count();
+        drop(state);
+        self.letters(&format!("said/{told}"), texts)
+    }
+
+    /// Returns the texts for that channel that are left when the run has come to this. A run that was stopped has nothing to say.
+    pub(crate) fn rest_for_channel(&self, end: AgentRunState, outcome: &RunOutcome) -> Vec<NewDelivery> {
+        if self.request.route.is_none() || end == AgentRunState::Aborted {
+            return Vec::new();
+        }
+        let texts = {
+            let state = self.state();
+            let shaping = Shaping {
+                said: untold(&state.said, state.detail.told),
+                sent: &state.detail.sent,
+                failure: None,
+                shows_thinking: state.telling.reasoning == Reasoning::On,
+            };
+            cut(payloads(&shaping), self.blocks().as_ref())
+        };
+        let errors =
+            outcome.result.payloads.iter().filter(|payload| payload.is_error).map(|payload| payload.text.clone());
+        let late = outcome.error.clone().filter(|_| end == AgentRunState::TimedOut);
+        self.letters(ANSWER, texts.into_iter().chain(errors).chain(late))
+    }
+
+    fn blocks(&self) -> Option<BlockSettings> {
+        blocks(self.agent.runtime.config(), self.request.agent.as_deref())
+    }
+
+    fn letters(&self, part: &str, texts: impl IntoIterator<Item = String>) -> Vec<NewDelivery> {
+        let about = Letters { config: self.agent.runtime.config(), user: &self.run.user, run: &self.run.id, part };
+        about.of(&self.request, texts, self.lane.now())
+    }
+}
+
+/// Returns the answer of a run that never began to work, for the channel that its message came by: an error, or what a command says.
+pub(crate) fn bare_answer(
     config: &Config,
     user: &str,
     request: &Request,
-    state: AgentRunState,
     outcome: &RunOutcome,
     now: Millis,
 ) -> Vec<NewDelivery> {
-    let Some(route) = &request.route else { return Vec::new() };
-    if state == AgentRunState::Aborted {
-        return Vec::new();
+    let texts = outcome.result.payloads.iter().map(|payload| payload.text.clone());
+    Letters { config, user, run: &outcome.run_id, part: ANSWER }.of(request, texts, now)
+}
+
+/// Texts of a run as they are stored for its channel.
+struct Letters<'a> {
+    config: &'a Config,
+    user: &'a str,
+    run: &'a AgentRunId,
+    /// The part of the run that they are. Each text has a key of its own within it.
+    part: &'a str,
+}
+
+impl Letters<'_> {
+    fn of(&self, request: &Request, texts: impl IntoIterator<Item = String>, now: Millis) -> Vec<NewDelivery> {
+        let Some(route) = &request.route else { return Vec::new() };
+        let expires_at = now.checked_add(self.config.delivery_lifetime_ms(&route.channel));
+        let letter = |(text, number): (String, u32)| NewDelivery {
+            id: DeliveryId::from(format!("dl_{}", Uuid::now_v7())),
+            user: self.user.to_owned(),
+            run: Some(self.run.clone()),
+            source: DeliverySource::Answer,
+            key: format!("{}/{}/{number}", self.run, self.part),
+            route: route.clone(),
+            reply_to: request.reply_to.clone(),
+            text: text.into(),
+            expires_at,
+            now,
+        };
+        texts.into_iter().filter(|text| !text.trim().is_empty()).zip(1..).map(letter).collect()
     }
-    let payloads = outcome.result.payloads.iter().map(|payload| payload.text.as_str());
-    let late = outcome.error.as_deref().filter(|_| state == AgentRunState::TimedOut);
-    let texts = payloads.chain(late).filter(|text| !text.trim().is_empty());
-    let expires_at = now.checked_add(config.delivery_lifetime_ms(&route.channel));
-    let delivery = |(text, number): (&str, u32)| NewDelivery {
-        id: DeliveryId::from(format!("dl_{}", Uuid::now_v7())),
-        user: user.to_owned(),
-        run: Some(outcome.run_id.clone()),
-        source: DeliverySource::Answer,
-        key: format!("{}/answer/{number}", outcome.run_id),
-        route: route.clone(),
-        reply_to: request.reply_to.clone(),
-        text: text.into(),
-        expires_at,
-        now,
-    };
-    texts.zip(1..).map(delivery).collect()
+}
+
+/// Returns the part of what a run said that its channel was not told, if it was told so many texts and thoughts of the model.
+fn untold(said: &[Said], told: usize) -> &[Said] {
+    let last_told = told.checked_sub(1).and_then(|last| {
+        said.iter().enumerate().filter(|(_, said)| said.is_the_models()).nth(last).map(|(index, _)| index)
+    });
+    last_told.map_or(said, |last| &said[last + 1..])
+}
+
+/// Returns the texts of payloads, those of the model in blocks if there are settings for that.
+fn cut(payloads: Vec<Payload>, settings: Option<&BlockSettings>) -> Vec<String> {
+    let texts = payloads.into_iter().flat_map(|payload| match settings.filter(|_| payload.kind == PayloadKind::Text) {
+        Some(settings) => Blocks::new(settings.clone()).cut(&payload.text),
+        None => vec![payload.text],
+    });
+    texts.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::{Payload, Status, Summary};
+    use crate::outcome::{Status, Summary};
 
     #[test]
     fn an_answer_is_sent_where_its_message_came_from() {
@@ -76,17 +161,24 @@ mod tests {
         for text in ["One.", "  ", "Two."] {
             outcome.result.payloads.push(Payload { text: text.into(), ..Payload::default() });
         }
-        outcome.error = Some("it took too long".into());
-        let sent = |request: &Request, state| {
-            let all = deliveries(&Config::default(), "me", request, state, &outcome, 10);
-            all.iter().map(|delivery| delivery.text.to_string()).collect::<Vec<_>>()
-        };
-        assert_eq!(sent(&request, AgentRunState::Done), ["One.", "Two."]);
-        assert_eq!(sent(&request, AgentRunState::TimedOut), ["One.", "Two.", "it took too long"]);
-        assert_eq!(sent(&request, AgentRunState::Aborted), [""; 0]);
-        assert_eq!(sent(&Request::new("Hi."), AgentRunState::Done), [""; 0]);
-        let first = deliveries(&Config::default(), "me", &request, AgentRunState::Done, &outcome, 10).remove(0);
+        let sent = |request: &Request| bare_answer(&Config::default(), "me", request, &outcome, 10);
+        let texts: Vec<String> = sent(&request).iter().map(|letter| letter.text.to_string()).collect();
+        assert_eq!(texts, ["One.", "Two."]);
+        assert_eq!(sent(&Request::new("Hi.")).len(), 0);
+        let first = sent(&request).remove(0);
         assert_eq!((first.key.as_str(), first.reply_to.as_deref()), ("ar_1/answer/1", Some("m1")));
         assert_eq!(first.expires_at, Some(10 + 24 * 3_600_000));
+    }
+
+    #[test]
+    fn what_was_told_is_counted_without_the_summaries_of_calls() {
+        let said = |text: &str| match text.split_once(' ') {
+            Some(("tool", text)) => Said::Tool(text.into()),
+            Some(("hm", text)) => Said::Thinking(text.into()),
+            _ => Said::Text(text.into()),
+        };
+        let all = ["One.", "tool a", "hm b", "Two.", "tool c"].map(said);
+        let rest = |told| untold(&all, told).len();
+        assert_eq!([0, 1, 2, 3, 4].map(rest), [5, 4, 2, 1, 5]);
     }
 }

@@ -27,6 +27,9 @@ pub(crate) struct Detail {
     /// The texts that its messaging calls have sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<String>,
+    /// How many texts and thoughts of the model its channel was told before its end.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub told: usize,
     /// How often hooks have had its answer revised, by matter.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub revisions: BTreeMap<String, u32>,
@@ -69,6 +72,11 @@ pub(crate) struct Parked {
     pub program: RunId,
     /// What the program printed before.
     pub output: Vec<Output>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde asks for")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Detail {

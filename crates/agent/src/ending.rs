@@ -9,7 +9,7 @@ use pincer_store::{AgentRunState, Approvals, ClientCalls, Clock, EntryKind, NewE
 use serde_json::{Value, json};
 
 use crate::claimed::{Claimed, Left, StopReason, Waits};
-use crate::delivering::{deliveries, sent_texts};
+use crate::delivering::sent_texts;
 use crate::event::{Happening, Stream};
 use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, delimited};
 use crate::lane::{Lost, Step};
@@ -70,7 +70,7 @@ impl Claimed {
     }
 
     /// Finds out which texts the run has sent to its own conversation: they are no part of its answer. A text that was sent elsewhere is.
-    async fn know_sent(&self) {
+    pub(crate) async fn know_sent(&self) {
         match sent_texts(&self.lane.store, &self.run.id).await {
             Ok(sent) => {
                 let own = sent.into_iter().filter(|sent| self.request.route.as_ref() == Some(&sent.route));
@@ -230,8 +230,7 @@ impl Claimed {
             true => vec![self.lane.note("pincer.end", &json!({}))],
             false => entries,
         };
-        let (config, now) = (self.agent.runtime.config(), self.lane.store.now());
-        let deliveries = deliveries(config, &self.run.user, &self.request, state, &outcome, now);
+        let deliveries = self.rest_for_channel(state, &outcome);
         let step = Step {
             entries,
             totals,

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::claimed::{StopReason, StopSign};
-use crate::delivering::deliveries;
+use crate::delivering::bare_answer;
 use crate::driver::drive;
 use crate::error::AgentError;
 use crate::feed::Feed;
@@ -263,7 +263,7 @@ impl Inner {
             outcome
         });
         let now = self.store.now();
-        let sent_for = |outcome| deliveries(self.runtime.config(), user, sent, AgentRunState::Done, outcome, now).pop();
+        let sent_for = |outcome| bare_answer(self.runtime.config(), user, sent, outcome, now).pop();
         Ok(NewAgentRun {
             id: run_id,
             delivery: outcome.as_ref().and_then(sent_for),

@@ -18,7 +18,7 @@ use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
 use crate::client;
 use crate::compaction::settings::Settings;
 use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END};
-use crate::delivering::deliveries;
+use crate::delivering::bare_answer;
 use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
@@ -435,7 +435,7 @@ pub(crate) async fn fail(
     outcome.error = Some(told.clone());
     outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
     let now = lane.store.now();
-    let deliveries = deliveries(agent.runtime.config(), &run.user, request, AgentRunState::Failed, &outcome, now);
+    let deliveries = bare_answer(agent.runtime.config(), &run.user, request, &outcome, now);
     let step = Step {
         deliveries: deliveries.clone(),
         entries: vec![lane.note("pincer.error", &json!({ "message": told }))],

@@ -286,9 +286,10 @@ impl Turn {
         // The reply is the note that its calls are about to be made: those that change something need it on the disk.
         let known = reply.message.calls().map(|call| self.known_call(&call.name)).collect();
         self.state().detail.calls = known;
+        let deliveries = self.blocks_for_channel().await;
         let detail = Some(self.state().detail.to_json().into());
         let synced = reply.message.calls().any(|call| self.may_change(&call.name));
-        let step = Step { entries: vec![entry], totals, detail, synced, ..Step::default() };
+        let step = Step { entries: vec![entry], totals, detail, deliveries, synced, ..Step::default() };
         let committed = self.lane.commit(step, &self.stop.token).await?;
         self.state().transcript.push(committed.first, stored);
         Ok(Next::GoOn)
@@ -423,8 +424,13 @@ impl Turn {
             messages.push(message);
             others.push(self.joined(&run, AgentRunState::Merged));
         }
-        let committed = self.lane.commit(Step { entries, others, totals, ..Step::default() }, &self.stop.token).await?;
+        let told_before = self.state().detail.told;
+        let deliveries = self.blocks_for_channel().await;
+        let detail = (!deliveries.is_empty()).then(|| self.state().detail.to_json().into());
+        let step = Step { entries, others, totals, detail, deliveries, ..Step::default() };
+        let committed = self.lane.commit(step, &self.stop.token).await;
         let mut state = self.state();
+        let committed = committed.inspect_err(|_| state.detail.told = told_before)?;
         for (message, position) in messages.into_iter().zip(committed.first..) {
             state.transcript.push(position, message);
         }

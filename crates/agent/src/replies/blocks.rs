@@ -60,6 +60,13 @@ impl Blocks {
         Some(std::mem::take(&mut self.text)).filter(|rest| !rest.trim().is_empty())
     }
 
+    /// Cuts a text that is there as a whole.
+    pub(crate) fn cut(mut self, text: &str) -> Vec<String> {
+        let mut blocks = self.push(text);
+        blocks.extend(self.finish());
+        blocks.iter().map(|block| block.trim_matches('\n').to_owned()).collect()
+    }
+
     fn next(&mut self) -> Option<String> {
         let BlockSettings { min_chars, max_chars, preference, .. } = self.settings;
         let at = |chars: usize| self.text.char_indices().nth(chars).map(|(at, _)| at);

@@ -7,7 +7,7 @@ mod telling;
 
 use crate::request::{Reasoning, Verbose};
 
-pub(crate) use blocks::{BlockBreak, BlockSettings, Preference};
+pub(crate) use blocks::{BlockBreak, BlockSettings, Blocks, Preference};
 pub(crate) use payloads::{Said, Shaping, ToolFailure, failed_with, payloads, said_in, summary};
 pub(crate) use silence::{shown, visible};
 pub(crate) use telling::BlockTeller;

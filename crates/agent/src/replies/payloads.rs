@@ -22,6 +22,13 @@ pub(crate) enum Said {
     Tool(String),
 }
 
+impl Said {
+    /// Returns whether these are words of the model.
+    pub(crate) fn is_the_models(&self) -> bool {
+        matches!(self, Self::Text(_) | Self::Thinking(_))
+    }
+}
+
 /// A call that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolFailure {

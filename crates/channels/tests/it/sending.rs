@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pincer_channels::{Notice, SendError};
+use pincer_channels::{Notice, Receipt, SendError};
 use pincer_store::{Clock, Deliveries, DeliveryState};
 
-use crate::world::{World, from, text};
+use crate::world::{World, from, text, within};
 
 fn passing(reason: &str) -> Result<Option<String>, SendError> {
     Err(SendError::Passing { reason: reason.into(), retry_after: Some(Duration::ZERO) })
@@ -113,4 +113,31 @@ async fn the_end_of_a_run_and_its_answer_are_one_commit() {
     let told = world.fake.texts(2).await.remove(1);
     assert!(told.contains("No."), "{told}");
     world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_blocks_the_text_of_a_reply_is_sent_before_the_run_has_ended_and_only_once() {
+    let asks = "{ parts: [{ text: 'One moment.' }, { call: { id: 'c', name: 'exec', arguments: { command: 'rm -f nothing' } } }] }";
+    let long = format!("{}\n\n{}", "First part. ".repeat(10).trim(), "Second part. ".repeat(10).trim());
+    let blocks = "blockStreamingDefault: 'on', blockStreamingChunk: { minChars: 60, maxChars: 200 }";
+    let world = World::with_agents(&[asks.to_owned(), text(&long)], blocks);
+    let Receipt::Accepted { run, .. } = world.fake.receives(from("ann", "m1", "Remove it.")).await else {
+        panic!("not taken")
+    };
+    // The run waits for a person, and its first text is there.
+    assert_eq!(world.fake.texts(1).await, ["One moment."]);
+    let outcome = within(world.agent.outcome(crate::world::USER, &run)).await.unwrap();
+    assert_eq!(outcome.approvals.len(), 1);
+    // Another process goes on with it, and knows what was told.
+    let world = world.dies().await;
+    let next = world.another(4000);
+    let allow = pincer_tools::Answer::AllowOnce;
+    next.agent.answer(&outcome.approvals[0].approval_id, allow, "a person").await.unwrap();
+    let (first, second) = long.split_once("\n\n").unwrap();
+    assert_eq!(next.fake.texts(2).await, [first, second]);
+    let done = within(next.agent.outcome(crate::world::USER, &run)).await.unwrap();
+    let payloads: Vec<_> = done.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+    assert_eq!(payloads, ["One moment.", long.as_str()], "the answer of the run is whole");
+    assert_eq!(next.deliveries().await.len(), 3);
+    next.ends().await;
 }

@@ -193,6 +193,15 @@ impl World {
         Self::open(server, directory, config, Fake::new(4000))
     }
 
+    /// Messages of `ann` are taken, and all agents have further settings.
+    pub(crate) fn with_agents(replies: &[String], settings: &str) -> Self {
+        let directory = Arc::new(tempfile::tempdir().expect("a directory"));
+        let server = Arc::new(served(replies));
+        let config = config(&server, directory.path(), "allowFrom: ['ann']", "");
+        let config = config.replace("defaults: { ", &format!("defaults: {{ {settings}, "));
+        Self::open(server, directory, config, Fake::new(4000))
+    }
+
     fn open(server: Arc<Server>, directory: Arc<TempDir>, config: String, fake: Arc<Fake>) -> Self {
         let agent = agent(&config, directory.path());
         let (notices, stop) = (Arc::<Mutex<Vec<Notice>>>::default(), CancellationToken::new());
