@@ -43,7 +43,7 @@ async fn a_hook_is_told_what_the_program_is_and_whose() {
     let seen = seen.lock().unwrap();
     let event = &seen[0];
     assert_eq!(
-        (&event["toolName"], &event["toolKind"], &event["toolInputKind"], &event["agent"], &event["toolCallId"]),
+        (&event["toolName"], &event["toolKind"], &event["toolInputKind"], &event["agentId"], &event["toolCallId"]),
         (&json!("exec"), &json!("code_mode_exec"), &json!("javascript"), &json!("writer"), &json!("call_1"))
     );
     assert_eq!((&event["params"]["code"], &event["params"]["command"]), (&json!("return 1"), &json!("return 1")));

@@ -4,17 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_catalog::Entry;
+use pincer_hooks::events::RunContext;
 use pincer_hooks::{Handle, HookName, Nothing, Point, asked};
-use pincer_store::{CallId, SessionKey};
+use pincer_store::CallId;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::run_context;
 use crate::{CallError, Context, Effect, Matcher, Outcome};
 
 /// What a hook is told when a call is over.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AfterToolCall {
+    /// The run, the session and the sender.
+    #[serde(flatten)]
+    pub context: RunContext,
     /// The tool's name.
     pub tool_name: String,
     /// The tool's id.
@@ -31,8 +36,6 @@ pub struct AfterToolCall {
     pub effect: Effect,
     /// How long it took.
     pub duration_ms: u64,
-    /// The session.
-    pub session: SessionKey,
 }
 
 impl Point for AfterToolCall {
@@ -64,6 +67,7 @@ pub(crate) async fn tell_all(
         return;
     }
     let event = AfterToolCall {
+        context: run_context(context),
         tool_name: entry.id.name().into(),
         tool_id: entry.id.to_string(),
         tool_call_id: call.clone(),
@@ -71,7 +75,6 @@ pub(crate) async fn tell_all(
         error: outcome.result.as_ref().err().cloned(),
         effect: outcome.effect,
         duration_ms: outcome.duration.as_millis() as u64,
-        session: context.session.clone(),
     };
     for observer in matching {
         if let Err(error) = asked(&*observer.hook, &event, observer.timeout).await {

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use pincer_catalog::Entry;
 use pincer_hooks::asked;
-use pincer_store::{CallId, RunId, SessionKey};
+use pincer_hooks::events::RunContext;
+use pincer_store::CallId;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -32,6 +33,9 @@ pub use pincer_hooks::{
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BeforeToolCall {
+    /// The run, the session and the sender.
+    #[serde(flatten)]
+    pub context: RunContext,
     /// The tool's name.
     pub tool_name: String,
     /// The tool's id.
@@ -46,14 +50,6 @@ pub struct BeforeToolCall {
     /// What its input is: `javascript` or `typescript`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_input_kind: Option<String>,
-    /// The session.
-    pub session: SessionKey,
-    /// The agent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
-    /// The run.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub run_id: Option<RunId>,
 }
 
 /// What a hook says. Nothing at all is fine too.
@@ -237,15 +233,26 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
 impl BeforeToolCall {
     pub(crate) fn new(entry: &Entry, call: &CallId, params: Value, context: &Context) -> Self {
         Self {
+            context: run_context(context),
             tool_name: entry.id.name().into(),
             tool_id: entry.id.to_string(),
             params,
             tool_call_id: call.clone(),
             tool_kind: None,
             tool_input_kind: None,
-            session: context.session.clone(),
-            agent: context.agent.clone(),
-            run_id: context.run.as_ref().map(|run| run.id().to_owned()),
         }
+    }
+}
+
+/// Returns the run and session that a call belongs to, and for whom it is made. A program outside of an agent's run stands in its place.
+fn run_context(context: &Context) -> RunContext {
+    let agent_run = context.agent_run.as_ref().map(ToString::to_string);
+    RunContext {
+        session_key: context.session.to_string(),
+        session_id: None,
+        run_id: agent_run.or_else(|| context.known_run().map(|run| run.to_string())),
+        agent_id: context.agent.clone(),
+        channel_id: context.channel.clone(),
+        sender_id: context.sender.clone(),
     }
 }

@@ -1,11 +1,12 @@
 //! Hooks that change the result of a tool before it is stored anywhere: in the journal of a program, or in a transcript.
 
 use pincer_catalog::{Entry, ToolId};
-use pincer_hooks::events::{RunContext, ToolResultPersist};
+use pincer_hooks::events::ToolResultPersist;
 use pincer_json::Json;
 use pincer_store::CallId;
 use serde_json::{Value, json};
 
+use super::run_context;
 use crate::{Context, Matcher};
 
 /// The tool whose result a program's is.
@@ -155,17 +156,5 @@ fn text_of(content: &Value) -> String {
             texts.collect::<Vec<_>>().join("\n")
         }
         _ => String::new(),
-    }
-}
-
-/// Returns the run and session that a call belongs to.
-fn run_context(context: &Context) -> RunContext {
-    RunContext {
-        session_key: context.session.to_string(),
-        session_id: None,
-        run_id: context.known_run().map(|run| run.to_string()),
-        agent_id: context.agent.clone(),
-        channel_id: context.channel.clone(),
-        sender_id: context.sender.clone(),
     }
 }
