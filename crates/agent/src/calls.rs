@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use pincer_model::{Content, Image};
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
-use pincer_tools::{Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
+use pincer_tools::{Answer, Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -252,10 +252,13 @@ impl Turn {
         let step = Step { entries, happenings: vec![happening], detail, ..Step::default() };
         // What was done is stored even if the run is to stop.
         self.lane.commit(step, &self.agent.closing).await?;
+        let is_silent = self.is_flushing();
         let mut state = self.state();
-        let told = summary(state.telling.verbose, &open.call.name, &message).map(Said::Tool);
-        state.said.extend(told);
-        state.failure = failed_with(&open.call.name, &message);
+        if !is_silent {
+            let told = summary(state.telling.verbose, &open.call.name, &message).map(Said::Tool);
+            state.said.extend(told);
+            state.failure = failed_with(&open.call.name, &message);
+        }
         state.settling -= size;
         state.transcript.push(0, message);
         Ok(())
@@ -298,10 +301,22 @@ impl Turn {
                 }
                 () = sink.asked.notified() => {}
             }
-            if let Some(waits) = self.waits(&sink).await
+            let waits = self.waits(&sink).await;
+            if let (Some(waits), true) = (&waits, self.is_flushing()) {
+                self.ask_nobody(&waits.approvals).await;
+            } else if let Some(waits) = waits
                 && sink.give_up()
             {
                 return CallEnd::Waits(waits);
+            }
+        }
+    }
+
+    /// Denies questions of a turn that the user knows nothing of: nothing waits for a person there.
+    pub(crate) async fn ask_nobody(&self, approvals: &[ApprovalId]) {
+        for approval in approvals {
+            if let Err(error) = self.agent.runtime.answer(approval, Answer::Deny, "pincer").await {
+                tracing::warn!(run = %self.run.id, "a question about lasting notes is still open: {error}");
             }
         }
     }

@@ -41,6 +41,10 @@ pub(crate) struct TurnState {
     pub detail: Detail,
     /// What it said, in the order in which it happened.
     pub said: Vec<Said>,
+    /// Where its last reply begins in there.
+    pub reply_from: usize,
+    /// What the user said: the texts of all messages that became this run when it began.
+    pub prompt: String,
     /// The last call that was settled, if it failed.
     pub failure: Option<ToolFailure>,
     /// How much of its calls and thoughts the user is told.

@@ -2,12 +2,15 @@
 
 use pincer_config::Config;
 use pincer_store::{
-    AgentRunId, AgentRunState, Deliveries, DeliveryId, DeliverySource, Millis, NewDelivery, Route, StoreError,
+    AgentRunId, AgentRunState, AgentRuns, Clock, Deliveries, DeliveryId, DeliverySource, Millis, NewDelivery, Route,
+    StoreError,
 };
 use pincer_store_sqlite::SqliteStore;
 use uuid::Uuid;
 
 use crate::claimed::Claimed;
+use crate::ending::STALLED_KIND;
+use crate::inner::Inner;
 use crate::outcome::{Payload, PayloadKind, RunOutcome};
 use crate::replies::{BlockSettings, Blocks, Said, Shaping, payloads};
 use crate::request::{Reasoning, Request};
@@ -15,6 +18,10 @@ use crate::settings::blocks;
 
 /// The part of a run that is its answer at the end.
 const ANSWER: &str = "answer";
+
+/// The notice for a message that gave way.
+const LEFT_OUT: &str =
+    "Too many messages are waiting here, and yours gave way to a newer one. Send it again if it still matters.";
 
 /// A text that a run has sent by a call of the `message` tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +83,9 @@ impl Claimed {
         };
         let errors =
             outcome.result.payloads.iter().filter(|payload| payload.is_error).map(|payload| payload.text.clone());
-        let late = outcome.error.clone().filter(|_| end == AgentRunState::TimedOut);
+        // The error of a run that was stopped here is no part of its answer.
+        let was_stopped = end == AgentRunState::TimedOut || outcome.error_kind.as_deref() == Some(STALLED_KIND);
+        let late = outcome.error.clone().filter(|_| was_stopped);
         self.letters(ANSWER, texts.into_iter().chain(errors).chain(late))
     }
 
@@ -100,6 +109,25 @@ pub(crate) fn bare_answer(
 ) -> Vec<NewDelivery> {
     let texts = outcome.result.payloads.iter().map(|payload| payload.text.clone());
     Letters { config, user, run: &outcome.run_id, part: ANSWER }.of(request, texts, now)
+}
+
+impl Inner {
+    /// Tells the senders of messages that gave way in a full queue, as far as no run with their rights will.
+    pub(crate) async fn tell_left_out(&self, user: &str, newer: &Request, dropped: &[AgentRunId]) {
+        for id in dropped {
+            let Ok(run) = self.store.agent_run(id).await else { continue };
+            let left_out = Request::parse(&run.request).unwrap_or_default();
+            if run.state == AgentRunState::Summarized && newer.may_be_joined_by(&left_out) {
+                continue;
+            }
+            let letters = Letters { config: self.runtime.config(), user, run: id, part: "left-out" };
+            for notice in letters.of(&left_out, [LEFT_OUT.to_owned()], self.store.now()) {
+                if let Err(error) = self.store.enqueue(notice).await {
+                    tracing::warn!(run = %id, "its sender is not told that it gave way in a full queue: {error}");
+                }
+            }
+        }
+    }
 }
 
 /// Texts of a run as they are stored for its channel.

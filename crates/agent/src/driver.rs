@@ -132,7 +132,7 @@ async fn fail_broken(agent: &Arc<Inner>, user: &str, key: &SessionKey) -> Result
 async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, StoreError> {
     let store = &agent.store;
     let mut open = store.open_runs(user, key).await?;
-    let left_out: Vec<AgentRun> = open.extract_if(.., |run| run.state == AgentRunState::Summarized).collect();
+    let mut left_out: Vec<AgentRun> = open.extract_if(.., |run| run.state == AgentRunState::Summarized).collect();
     if open.is_empty() {
         return Ok(Work::Nothing);
     }
@@ -184,6 +184,7 @@ async fn next_work(agent: &Inner, user: &str, key: &SessionKey) -> Result<Work, 
             return Ok(Work::Later(Duration::from_millis(u64::try_from(left).unwrap_or(0))));
         }
     }
+    let left_out = left_out_of(&mut left_out, &request);
     Ok(Work::Begin(together, left_out, session))
 }
 
@@ -253,7 +254,10 @@ async fn begin(
     let prepared = feed.prepare(vec![Happening::lifecycle(started(agent, &request, &session, now))], now);
     let mut entries = Vec::new();
     if !left_out.is_empty() {
-        entries.push(entry(&first.id, EntryKind::CustomMessage, left_out_body(&left_out_text(&left_out)), now));
+        let hooks =
+            RunHooks::new(agent, &first.user, &first.session_key, &request).of_run(&first.id).in_session(&session.id);
+        let text = left_out_text(&left_out, &hooks).await;
+        entries.push(entry(&first.id, EntryKind::CustomMessage, left_out_body(&text), now));
     }
     for run in &runs {
         let request = Request::parse(&run.request).unwrap_or_default();
@@ -411,13 +415,24 @@ async fn resumed(agent: &Inner, detail: &Detail, was_waiting: bool) -> Result<(V
     Ok((happenings, json!({ "phase": phase, "answers": answers })))
 }
 
+/// Takes from some runs those whose messages were left out and may be told in a run with this request.
+pub(crate) fn left_out_of(runs: &mut Vec<AgentRun>, request: &Request) -> Vec<AgentRun> {
+    let may_be_told = |run: &mut AgentRun| {
+        run.state == AgentRunState::Summarized
+            && Request::parse(&run.request).is_ok_and(|left_out| request.may_be_joined_by(&left_out))
+    };
+    runs.extract_if(.., may_be_told).collect()
+}
+
 /// Returns a message that tells of those that were left out.
-pub(crate) fn left_out_text(left_out: &[AgentRun]) -> String {
-    let lines = left_out.iter().map(|run| {
-        let request = Request::parse(&run.request).unwrap_or_default();
-        format!("- {}", request.brief().message)
-    });
-    std::iter::once(LEFT_OUT.to_owned()).chain(lines).collect::<Vec<_>>().join("\n")
+pub(crate) async fn left_out_text(left_out: &[AgentRun], hooks: &RunHooks) -> String {
+    let mut lines = vec![LEFT_OUT.to_owned()];
+    for run in left_out {
+        let request = Request::parse(&run.request).unwrap_or_default().brief();
+        let message = hooks.written(record::user(&request, run.created_at)).await;
+        lines.push(format!("- {}", message.text().replace('\n', " ")));
+    }
+    lines.join("\n")
 }
 
 /// Returns the body of an entry with such a message.

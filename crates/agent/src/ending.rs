@@ -5,20 +5,22 @@ use std::collections::HashSet;
 use pincer_hooks::events::PromptAdditions;
 use pincer_model::ModelError;
 use pincer_sessions::Block;
-use pincer_store::{AgentRunState, Approvals, ClientCalls, Clock, EntryKind, NewEntry, Totals};
+use pincer_store::{
+    AgentRunState, Approvals, Attach, ClientCalls, Clock, EntryKind, EntryPage, NewEntry, Sessions, Totals,
+};
 use serde_json::{Value, json};
 
 use crate::claimed::{Claimed, Left, StopReason, Waits};
 use crate::delivering::sent_texts;
 use crate::event::{Happening, Stream};
-use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, delimited};
+use crate::hooks::{AFTER_USER, BEFORE_USER, Beginning, NOTE, WITHHELD, delimited};
 use crate::lane::{Lost, Step};
 use crate::outcome::{
     Answer, OpenClientCall, OpenQuestion, Payload, RunOutcome, RunTelemetry, RunUsage, Status, Summary,
 };
 use crate::record::{self, CallResult};
 use crate::replies::{Said, Shaping, payloads};
-use crate::request::Reasoning;
+use crate::request::{Reasoning, Request};
 use crate::transcript;
 
 const TOOK_TOO_LONG: &str = "the run took longer than it may and was stopped: raise `--timeout` for one run, or \
@@ -30,6 +32,9 @@ pub(crate) struct Failure {
     pub kind: &'static str,
     pub told: String,
 }
+
+/// The kind of failure of a run that made no progress.
+pub(crate) const STALLED_KIND: &str = "stalled";
 
 const STALLED: &str = "the run made no progress for a long time and was stopped, so that the session goes on. If its model or its tools \
                        are that slow, raise `diagnostics.stuckSessionAbortMs`";
@@ -114,9 +119,21 @@ impl Claimed {
         (outcome.error, outcome.error_kind) = (Some(message.clone()), Some("blocked".into()));
         outcome.stop_reason = Some("blocked".into());
         let note = self.lane.note("pincer.error", &json!({ "kind": "blocked", "message": message }));
+        let withheld = self.withheld().await?;
         let end =
             json!({ "phase": "error", "error": message, "endedAt": self.lane.store.now(), "errorKind": "blocked" });
-        self.end(vec![note], Totals::default(), AgentRunState::Failed, outcome, end).await
+        self.end(vec![withheld, note], Totals::default(), AgentRunState::Failed, outcome, end).await
+    }
+
+    /// Returns an entry in place of what the user said: later runs are not sent it either. The text stays on a branch of its own.
+    async fn withheld(&self) -> Result<NewEntry, Lost> {
+        let (store, session) = (&self.lane.store, &self.lane.session);
+        let first = self.run.first_entry.unwrap_or(1);
+        let page = EntryPage { after: first.saturating_sub(1), limit: 1 };
+        let entries = store.entries(session, page).await.map_err(Lost::Unstored)?;
+        let message = record::user(&Request::new(WITHHELD), self.lane.now());
+        let parent = entries.first().and_then(|entry| entry.parent);
+        Ok(NewEntry { attach: Attach::Under(parent), ..self.lane.entry(EntryKind::Message, message.to_body()) })
     }
 
     /// Stores the answers of hooks to the beginning of the run: whichever process goes on with it asks the model the same.
@@ -175,7 +192,7 @@ impl Claimed {
         if let Some(text) = partial.filter(|text| !text.trim().is_empty()) {
             let message = self.hooks.written(record::stopped_reply(&text, now)).await;
             entries.push(self.lane.entry(EntryKind::Message, message.to_body()));
-            self.state().said.push(Said::Text(text));
+            self.state().said.push(Said::Text(message.text()));
         }
         let next = self.state().transcript.next(&self.run.id);
         if let transcript::Step::Calls(open) = next {
@@ -192,7 +209,7 @@ impl Claimed {
         }
         let (state, status, told, word) = match reason {
             StopReason::TimedOut => (AgentRunState::TimedOut, Status::Timeout, TOOK_TOO_LONG, "timeout"),
-            StopReason::Stalled => (AgentRunState::Failed, Status::Error, STALLED, "stalled"),
+            StopReason::Stalled => (AgentRunState::Failed, Status::Error, STALLED, STALLED_KIND),
             StopReason::Asked | StopReason::Lost => {
                 (AgentRunState::Aborted, Status::Error, "the run was stopped", "aborted")
             }

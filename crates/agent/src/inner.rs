@@ -237,7 +237,11 @@ impl Inner {
         answer: Option<&str>,
     ) -> Result<Accepted, AgentError> {
         let run = self.new_run(user, key, sent, id, digest, answer).await?;
-        Ok(self.store.accept_run(run).await?)
+        let accepted = self.store.accept_run(run).await?;
+        if let Accepted::New { dropped, .. } = &accepted {
+            self.tell_left_out(user, sent, dropped).await;
+        }
+        Ok(accepted)
     }
 
     /// Returns the run of a message, as it is to be stored.

@@ -38,6 +38,7 @@ mod request;
 mod settings;
 mod showing;
 mod slots;
+mod spoken;
 mod status;
 mod surface;
 mod transcript;

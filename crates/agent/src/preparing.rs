@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pincer_model::{Level, Plan};
 use pincer_runtime::{Audience, Principal, Scope, ScopeRequest};
-use pincer_sessions::{Compaction, Custom, CustomMessage, Message as Stored, NestedCall, Role};
+use pincer_sessions::{Custom, NestedCall};
 use pincer_store::{
     AgentRun, AgentRunId, AgentRunState, Clock, Entry, EntryKind, EntryPage, Instructions, Session, SessionKey,
     Sessions, StoreError,
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::claimed::{Claimed, Left, StopReason, StopSign, TurnState};
 use crate::client;
 use crate::compaction::settings::Settings;
-use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END};
 use crate::delivering::bare_answer;
 use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
@@ -28,9 +27,10 @@ use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
 use crate::outcome::{Payload, RunOutcome, Status, Summary};
 use crate::prompt::{Bootstrap, Circumstances, Ingredients, Prompt, Reads, RunSkills, assemble, read};
-use crate::replies::{Said, Telling, ToolFailure, failed_with, said_in, summary};
-use crate::request::{PromptMode, Request, Verbose};
+use crate::replies::Telling;
+use crate::request::{PromptMode, Request};
 use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
+use crate::spoken::{Spoken, prompt, spoken};
 use crate::surface::Surface;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
@@ -163,7 +163,8 @@ async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: b
     let all = if is_cut { own_entries(agent, run, session).await? } else { entries };
     let is_own = |entry: &&Entry| entry.run.as_ref() == Some(&run.id);
     let telling = telling(agent, run, session);
-    let (said, failure) = said(&all, run, telling.verbose);
+    let Spoken { said, reply_from, failure } = spoken(&all, run, telling.verbose);
+    let prompt = prompt(&all, run);
     let has_gone_on = is_recovered || run.detail.is_some();
     let beginning = all.iter().filter(is_own).filter(|entry| entry.kind == EntryKind::Custom).find_map(|entry| {
         let note: Custom = serde_json::from_str(&entry.body).ok()?;
@@ -172,8 +173,10 @@ async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: b
     Ok(TurnState {
         transcript,
         said,
+        reply_from,
         failure,
         telling,
+        prompt,
         beginning,
         detail: Detail::parse(run.detail.as_deref()),
         nested: if has_gone_on { nested(agent, run, session).await? } else { HashSet::new() },
@@ -196,9 +199,10 @@ async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError
         // There is no turn of the user to have a say in.
         && claimed.request.compact.is_none();
     let known = claimed.state().beginning.take();
+    let prompt = claimed.state().prompt.clone();
     if is_first
         && known.is_none()
-        && let Some(answer) = claimed.hooks.reply(&claimed.request).await
+        && let Some(answer) = claimed.hooks.reply(&prompt).await
     {
         return Ok(Begun::Answered(claimed.answered_by_hook(answer.reply).await));
     }
@@ -206,7 +210,7 @@ async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError
         Some(known) => known,
         None if is_first && claimed.hooks.has_beginning() => {
             let messages = crate::hooks::messages(&claimed.state().transcript);
-            let beginning = claimed.hooks.beginning(&claimed.request, messages).await;
+            let beginning = claimed.hooks.beginning(&claimed.request, &prompt, messages).await;
             if let Err(lost) = claimed.keep(&beginning).await {
                 return Ok(Begun::Answered(Err(lost)));
             }
@@ -225,7 +229,7 @@ async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError
     let prepared = prepared(&claimed.agent, &of, &claimed.request, &beginning).await?;
     if is_first {
         let transcript = std::mem::take(&mut claimed.state().transcript);
-        let may_run = claimed.hooks.may_run(&claimed.request, &transcript, &prepared.prompt.texts()).await;
+        let may_run = claimed.hooks.may_run(&prompt, &transcript, &prepared.prompt.texts()).await;
         claimed.state().transcript = transcript;
         if let Err(message) = may_run {
             return Ok(Begun::Answered(claimed.blocked(message).await));
@@ -366,44 +370,6 @@ async fn bootstrap(agent: &Arc<Inner>, scope: &Scope, mode: PromptMode) -> Resul
         bootstrap.leave_out_first();
     }
     Ok(bootstrap)
-}
-
-/// Returns what a run has said that is part of its answer, but for what it said silently, and its last call if that failed.
-fn said(entries: &[Entry], run: &AgentRun, verbose: Verbose) -> (Vec<Said>, Option<ToolFailure>) {
-    let (mut said, mut failure, mut is_silent) = (Vec::new(), None, false);
-    for entry in entries {
-        let is_own = entry.run.as_ref() == Some(&run.id);
-        match entry.kind {
-            EntryKind::CustomMessage => {
-                let told = serde_json::from_str::<CustomMessage>(&entry.body).ok();
-                match told.map(|told| told.custom_type).as_deref() {
-                    Some(FLUSH) => is_silent = true,
-                    Some(FLUSH_END) => is_silent = false,
-                    _ => {}
-                }
-            }
-            EntryKind::Compaction if is_own => {
-                let compaction = serde_json::from_str::<Compaction>(&entry.body).ok();
-                let details = compaction.map(|compaction| CompactionDetails::parse(compaction.details.as_ref()));
-                said.extend(details.and_then(|details| details.notice()).map(Said::Text));
-            }
-            EntryKind::Message => {
-                let Ok(message) = Stored::parse(&entry.body) else { continue };
-                is_silent &= message.role != Role::User;
-                match message.role {
-                    Role::Assistant if is_own && !is_silent => said.extend(said_in(&message)),
-                    Role::ToolResult if is_own => {
-                        let tool = message.tool_name.clone().unwrap_or_default();
-                        said.extend(summary(verbose, &tool, &message).map(Said::Tool));
-                        failure = failed_with(&tool, &message);
-                    }
-                    _ => {}
-                }
-            }
-            _ => {}
-        }
-    }
-    (said, failure)
 }
 
 async fn own_entries(agent: &Inner, run: &AgentRun, session: &Session) -> Result<Vec<Entry>, StoreError> {

@@ -143,7 +143,9 @@ impl Turn {
             let for_caller = pending_tool_calls.iter().any(|call| call.state == PendingState::Client);
             // A result of an earlier process may tell of a call that has been answered since.
             let is_answered = self.is_answered(&approvals).await || for_caller && !self.has_open_client_call().await;
-            if !goes_on && !is_answered {
+            if self.is_flushing() {
+                self.ask_nobody(&approvals).await;
+            } else if !goes_on && !is_answered {
                 let programs = vec![Parked { seq, program: run_id, output: std::mem::take(output) }];
                 return Ended::Waits(Waits { approvals, for_caller, programs });
             }

@@ -199,8 +199,12 @@ fn note(event: Option<&Result<Event, ModelError>>, lane: &Lane) {
 
 /// Voids what was told of a reply that did not come to its end. The next reply takes its place.
 pub(crate) fn void(lane: &Lane) {
-    let nothing = json!({ "text": "", "delta": "", "replace": true });
-    lane.feed.tell(Happening::new(Stream::Assistant, nothing), lane.store.now());
+    lane.feed.tell(nothing_said(), lane.store.now());
+}
+
+/// Tells that what was told of a reply does not count.
+pub(crate) fn nothing_said() -> Happening {
+    Happening::new(Stream::Assistant, json!({ "text": "", "delta": "", "replace": true }))
 }
 
 /// Returns how long to wait before a model is asked again whose reply broke for the `count`-th time in a row.

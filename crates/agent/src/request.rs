@@ -248,7 +248,18 @@ impl Request {
 
     /// Returns the beginning of the message: what is kept of one that gives way in a full queue.
     pub(crate) fn brief(&self) -> Self {
-        Self::new(shortened(&self.message.replace('\n', " "), MOST_BRIEF))
+        Self {
+            // With its rights, and the place where its sender is told.
+            sender: self.sender.clone(),
+            channel: self.channel.clone(),
+            route: self.route.clone(),
+            reply_to: self.reply_to.clone(),
+            agent: self.agent.clone(),
+            disable_tools: self.disable_tools,
+            compact: self.compact.clone(),
+            cron: self.cron.clone(),
+            ..Self::new(shortened(&self.message.replace('\n', " "), MOST_BRIEF))
+        }
     }
 
     /// Returns whether another message can become part of this one's run: it has the same rights, and asks for nothing of its own. A run of

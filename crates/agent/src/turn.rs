@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-use pincer_hooks::events::{BeforeAgentFinalize, Finalize};
+use pincer_hooks::events::{BeforeAgentFinalize, BeforeAgentRun, Finalize};
 use pincer_model::{
     Cache, Choice, ErrorKind, Level, ModelError, Plan, Reply, Request as ModelRequest, Stop as ReplyStop,
 };
@@ -19,19 +19,21 @@ use serde_json::json;
 use crate::claimed::{Claimed, Left, StopReason};
 use crate::compaction::Room;
 use crate::compaction::settings::Settings;
-use crate::driver::{left_out_body, left_out_text};
+use crate::driver::{left_out_body, left_out_of, left_out_text};
 use crate::error::AgentError;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
 use crate::prompt::Prompt;
 use crate::record;
 use crate::replies::{Said, said_in};
-use crate::reply::{Asked, Shown, Voice, ask, pause, void};
+use crate::reply::{Asked, Shown, Voice, ask, nothing_said, pause, void};
 use crate::request::{QueueMode, Reasoning, Request};
 use crate::settings::blocks;
 use crate::surface::Surface;
 use crate::transcript;
 
+/// The kind of the text with which hooks have the model revise its answer.
+pub(crate) const REVISION: &str = "pincer.revision";
 /// How often a model that says nothing, or whose reply breaks in the middle, is asked again.
 const MOST_EMPTY: u32 = 2;
 
@@ -268,7 +270,9 @@ impl Turn {
         self.hooks.tell_output(&self.agent, (&provider, &model), &reply, &stored);
         let stored = self.hooks.written(stored).await;
         if !is_silent {
-            self.state().said.extend(said_in(&stored));
+            let mut state = self.state();
+            state.reply_from = state.said.len();
+            state.said.extend(said_in(&stored));
         }
         let entry = self.lane.entry(EntryKind::Message, stored.to_body());
         if calls == 0 && reply.stop != ReplyStop::Pause && is_silent {
@@ -329,7 +333,7 @@ impl Turn {
 
     /// Has the model go on with an instruction, after its last reply if that is not stored yet.
     async fn revise(&self, last: Option<(NewEntry, Totals, Stored)>, instruction: String) -> Result<(), Lost> {
-        let body = json!({ "customType": "pincer.revision", "content": instruction, "display": false }).to_string();
+        let body = json!({ "customType": REVISION, "content": instruction, "display": false }).to_string();
         let (mut entries, mut totals, mut reply) = (Vec::new(), Totals::default(), None);
         if let Some((entry, used, stored)) = last {
             entries.push(entry);
@@ -337,8 +341,13 @@ impl Turn {
         }
         entries.push(self.lane.entry(EntryKind::CustomMessage, body));
         let detail = Some(self.state().detail.to_json().into());
-        let committed = self.lane.commit(Step { entries, totals, detail, ..Step::default() }, &self.stop.token).await?;
+        // What was shown of the reply is void.
+        let happenings = vec![nothing_said()];
+        let step = Step { entries, totals, detail, happenings, ..Step::default() };
+        let committed = self.lane.commit(step, &self.stop.token).await?;
         let mut state = self.state();
+        let reply_from = state.reply_from;
+        state.said.truncate(reply_from);
         if let Some(reply) = reply {
             state.transcript.push(committed.first, reply);
         }
@@ -394,12 +403,12 @@ impl Turn {
     async fn join_steered(&self, after: Option<(NewEntry, Totals, Stored)>) -> Result<bool, Lost> {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await;
         let mut open = open.map_err(Lost::Unstored)?;
-        let left_out: Vec<AgentRun> = open.extract_if(.., |run| run.state == AgentRunState::Summarized).collect();
+        let left_out = left_out_of(&mut open, &self.request);
+        let steers = |run: &AgentRun| self.steers(run);
         let steered: Vec<(AgentRun, Request)> = open
             .into_iter()
-            .filter(|run| run.state == AgentRunState::Queued)
+            .filter(steers)
             .filter_map(|run| Request::parse(&run.request).ok().map(|request| (run, request)))
-            .filter(|(_, request)| request.queue == Some(QueueMode::Steer) && self.request.may_be_joined_by(request))
             .collect();
         if steered.is_empty() {
             return Ok(false);
@@ -413,7 +422,7 @@ impl Turn {
         }
         let mut others: Vec<RunChange> = left_out.iter().map(|run| self.joined(run, run.state)).collect();
         if !left_out.is_empty() {
-            let text = left_out_text(&left_out);
+            let text = left_out_text(&left_out, &self.hooks).await;
             entries.push(self.lane.entry(EntryKind::CustomMessage, left_out_body(&text)));
             let message = Request::new(text);
             messages.push(record::user(&message, now));
@@ -444,11 +453,17 @@ impl Turn {
     /// Returns whether messages wait to join this run.
     pub(crate) async fn is_steered(&self) -> bool {
         let open = self.lane.store.open_runs(&self.run.user, &self.run.session_key).await.unwrap_or_default();
-        let steers = |run: &AgentRun| {
-            Request::parse(&run.request)
-                .is_ok_and(|request| request.queue == Some(QueueMode::Steer) && self.request.may_be_joined_by(&request))
-        };
-        open.iter().any(|run| run.state == AgentRunState::Queued && steers(run))
+        open.iter().any(|run| self.steers(run))
+    }
+
+    /// Returns whether a message waits to join this run. With a gate before runs, each message begins a run of its own: the gate is asked
+    /// about all that a model is sent.
+    fn steers(&self, run: &AgentRun) -> bool {
+        let joins =
+            |request: Request| request.queue == Some(QueueMode::Steer) && self.request.may_be_joined_by(&request);
+        run.state == AgentRunState::Queued
+            && !self.hooks.has::<BeforeAgentRun>()
+            && Request::parse(&run.request).is_ok_and(joins)
     }
 }
 

@@ -132,7 +132,7 @@ names! {
     /// A message is about to be answered.
     BeforeAgentReply "before_agent_reply" row(Claim, Skip, 15, Conversation, [
         "A run begins, after the commands in its message and before a model is chosen.",
-        "`cleanedBody` (the message without its commands)",
+        "`cleanedBody` (the message without its commands; all messages that became this run)",
         "`handled: true` answers the message without a model: with `reply`, or silently without one. `reason` is logged. The first hook that handles it wins",
     ]);
     /// The model of a run is about to be chosen.
@@ -164,11 +164,11 @@ names! {
     BeforeAgentRun "before_agent_run" row(Gate, Block, 15, Conversation, [
         "When the prompt is ready, before the first request of a run. Not asked for the summary that `/compact` has a model write.",
         "`prompt`, `messages`, `systemPrompt`",
-        "`outcome`: `pass`, or `block` with `message` for the user. `reason` is neither logged nor shown",
+        "`outcome`: `pass`, or `block` with `message` for the user: later runs are not sent the blocked words either. `reason` is neither logged nor shown. With such a hook, a message that would steer begins a run of its own",
     ]);
     /// A request is about to be sent to a model.
     LlmInput "llm_input" row(Observe, Skip, 15, Conversation, [
-        "A request is sent to a model.",
+        "A request is sent to a model, one for a summary too.",
         "`provider`, `model`, `systemPrompt`, `prompt`, `historyMessages`, `imagesCount`",
         "",
     ]);
@@ -220,7 +220,7 @@ names! {
         "When the model has nothing more to do, before the run ends.",
         "`provider`, `model`, `lastAssistantMessage`, `stopHookActive` (this run was revised before), `messages`",
         "`action`: `continue` (no opinion), `finalize` (no further hook is asked), or `revise` with `retry` (`instruction`, `idempotencyKey`, `maxAttempts`): the model goes on with the \
-         instruction, at most three times in a run",
+         instruction, at most three times in a run, and the reply that was revised is no part of the answer",
     ]);
     /// A message is about to be sent.
     MessageSending "message_sending" row(Gate, Skip, 15, Conversation, [

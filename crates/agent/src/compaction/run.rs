@@ -337,7 +337,8 @@ impl Turn {
             _ => self.window(),
         };
         let summarizer = Summarizer {
-            models: self.agent.models.models(),
+            agent: &self.agent,
+            hooks: &self.hooks,
             plan,
             lane: &self.lane,
             stop: &self.stop.token,

@@ -1,13 +1,16 @@
 //! Has a model write the summary of a conversation, in parts if all of it does not fit.
 
-use pincer_model::{ErrorKind, ModelError, Models, Part, Plan, Reply, Stop, Usage};
-use pincer_store::Totals;
+use pincer_model::{ErrorKind, ModelError, Part, Plan, Reply, Stop, Usage};
+use pincer_store::{Clock, Totals};
 use tokio_util::sync::CancellationToken;
 
 use super::branch::both_ends;
 use super::estimate;
 use super::request::{Open, Wanted};
+use crate::hooks::RunHooks;
+use crate::inner::Inner;
 use crate::lane::Lane;
+use crate::record;
 use crate::reply::{Asked, Voice, ask};
 
 /// How often a part is asked for whose summary is of no use.
@@ -19,7 +22,8 @@ const LEAST_PART: u64 = 300;
 
 /// Writes summaries.
 pub(crate) struct Summarizer<'a> {
-    pub models: &'a Models,
+    pub agent: &'a Inner,
+    pub hooks: &'a RunHooks,
     pub plan: Plan,
     pub lane: &'a Lane,
     pub stop: &'a CancellationToken,
@@ -118,11 +122,17 @@ impl Summarizer<'_> {
         let wanted = Wanted { before, conversation, instructions: self.instructions, most: self.most, most_reply };
         let mut useless = "";
         for _ in 0..MOST_TRIES {
-            let asked =
-                ask(self.models, self.plan.clone(), wanted.request(), self.lane, Voice::Silent, self.stop).await;
+            let request = wanted.request();
+            let target = self.plan.targets.first();
+            let target = target.map_or(("", ""), |target| (target.provider.id.as_str(), target.model.id.as_str()));
+            self.hooks.tell_input(self.agent, "", target, &request);
+            let models = self.agent.models.models();
+            let asked = ask(models, self.plan.clone(), request, self.lane, Voice::Silent, self.stop).await;
             match asked {
                 Asked::Reply(reply) => {
                     spent.add(&reply.usage);
+                    let stored = record::assistant(&reply, self.lane.store.now());
+                    self.hooks.tell_output(self.agent, target, &reply, &stored);
                     match usable(&reply) {
                         Ok(text) => return Answer::Text(text),
                         Err(reason) => useless = reason,

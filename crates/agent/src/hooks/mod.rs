@@ -38,7 +38,7 @@ const BEGIN: &str = "<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>";
 const END: &str = "<<<END_OPENCLAW_INTERNAL_CONTEXT>>>";
 
 /// The text in place of a message that a hook keeps out of the transcript.
-const WITHHELD: &str = "[withheld by a hook]";
+pub(crate) const WITHHELD: &str = "[withheld by a hook]";
 
 /// The hooks as a run finds them when this process begins to work on it.
 #[derive(Clone)]
@@ -118,17 +118,17 @@ impl RunHooks {
     }
 
     /// Asks whether the message is answered without a model.
-    pub(crate) async fn reply(&self, request: &Request) -> Option<ReplyAnswer> {
+    pub(crate) async fn reply(&self, prompt: &str) -> Option<ReplyAnswer> {
         if !self.has::<BeforeAgentReply>() {
             return None;
         }
-        let event = BeforeAgentReply { context: self.context(), cleaned_body: request.message.clone() };
+        let event = BeforeAgentReply { context: self.context(), cleaned_body: prompt.to_owned() };
         self.table.before_agent_reply(&event).await
     }
 
     /// Asks for another model and for additions to the prompt.
-    pub(crate) async fn beginning(&self, request: &Request, transcript: Vec<Value>) -> Beginning {
-        let prompt = request.message.clone();
+    pub(crate) async fn beginning(&self, request: &Request, prompt: &str, transcript: Vec<Value>) -> Beginning {
+        let prompt = prompt.to_owned();
         let mut model = ModelOverride::default();
         if self.has::<BeforeModelResolve>() {
             let attachments = request.images.iter().map(|image| pincer_hooks::events::Attachment {
@@ -169,18 +169,13 @@ impl RunHooks {
     }
 
     /// Asks whether a run may ask its model. Returns the text for the user if it may not.
-    pub(crate) async fn may_run(
-        &self,
-        request: &Request,
-        transcript: &Transcript,
-        system: &[String],
-    ) -> Result<(), String> {
+    pub(crate) async fn may_run(&self, prompt: &str, transcript: &Transcript, system: &[String]) -> Result<(), String> {
         if !self.has::<BeforeAgentRun>() {
             return Ok(());
         }
         let event = BeforeAgentRun {
             context: self.context(),
-            prompt: request.message.clone(),
+            prompt: prompt.to_owned(),
             messages: messages(transcript),
             system_prompt: system.join("\n\n"),
         };

@@ -14,7 +14,7 @@ use crate::world::{KEY, USER, World, calls, conversation, text, world};
 
 pub(crate) type Log<T> = Arc<Mutex<Vec<T>>>;
 
-fn seen<T: Clone>(log: &Log<T>) -> Vec<T> {
+pub(crate) fn seen<T: Clone>(log: &Log<T>) -> Vec<T> {
     log.lock().unwrap().clone()
 }
 
@@ -36,8 +36,10 @@ fn hook_at<P: Point>(
     register(world, Plugin { others: vec![hook.into()], ..Plugin::default() });
 }
 
-fn hook<P: Point>(world: &World, closure: impl Fn(&P) -> Result<P::Answer, HookError> + Send + Sync + 'static)
-where
+pub(crate) fn hook<P: Point>(
+    world: &World,
+    closure: impl Fn(&P) -> Result<P::Answer, HookError> + Send + Sync + 'static,
+) where
     Registration: From<Hook<P>>,
 {
     hook_at(world, 0, closure);
@@ -65,7 +67,7 @@ fn failure() -> HookError {
 }
 
 /// The texts of a request's messages, with their roles.
-fn sent(world: &World, request: usize) -> Vec<String> {
+pub(crate) fn sent(world: &World, request: usize) -> Vec<String> {
     let messages = world.server.requests()[request].body["messages"].as_array().unwrap().clone();
     let text = |content: &Value| match content {
         Value::String(text) => text.clone(),
@@ -436,7 +438,8 @@ async fn before_agent_finalize_has_the_model_go_on_three_times_at_most() {
         Ok(FinalizeAnswer { action: FinalizeAction::Revise, retry: Some(retry), ..FinalizeAnswer::default() })
     });
     let outcome = world.ask("Hi").await;
-    assert_eq!(outcome.result.payloads.last().unwrap().text, "answer 3");
+    let payloads: Vec<&str> = outcome.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+    assert_eq!(payloads, ["answer 3"], "what was revised is no part of the answer");
     let answers = seen(&log);
     assert_eq!(answers.iter().map(|(revised, _)| *revised).collect::<Vec<_>>(), [false, true, true]);
     assert!(sent(&world, 1).last().unwrap().contains("Once more, please."));

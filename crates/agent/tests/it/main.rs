@@ -9,6 +9,7 @@ mod cron_tool;
 mod direct;
 mod faults;
 mod hooks;
+mod hooks_and_texts;
 mod kept;
 mod limits;
 mod liveness;
