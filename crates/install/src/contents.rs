@@ -10,7 +10,7 @@ use pincer_tools::one_line;
 use crate::InstallError;
 use crate::digest::Tree;
 use crate::refusal::{Refusal, shown};
-use crate::scan::skill::FrontMatter;
+use crate::scan::skill::SkillManifest;
 use crate::source::Source;
 use crate::target::{Kind, is_target_name};
 
@@ -23,7 +23,7 @@ pub enum About {
     /// A plugin.
     Plugin(Box<Manifest>),
     /// A skill.
-    Skill(FrontMatter),
+    Skill(SkillManifest),
 }
 
 /// A tree with its manifest at the top.
@@ -53,9 +53,9 @@ impl Contents {
             Kind::Skill => {
                 let file = folder.join(kind.manifest());
                 let text = fs::read(&file).map_err(InstallError::read(&file))?;
-                let front = FrontMatter::read(&String::from_utf8_lossy(&text));
-                let name = front.name.clone().unwrap_or_else(|| top.as_deref().unwrap_or(source.stem()).to_owned());
-                (name, About::Skill(front))
+                let skill = SkillManifest::read(&text);
+                let name = skill.name.clone().unwrap_or_else(|| top.as_deref().unwrap_or(source.stem()).to_owned());
+                (name, About::Skill(skill))
             }
         };
         match is_target_name(&id) {

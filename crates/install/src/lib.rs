@@ -56,7 +56,7 @@ pub use places::{Reading, read_installed};
 pub use policy::{Blocked, Policy, PolicyError, Ruling};
 pub use records::Record;
 pub use refusal::{ArchiveProblem, EntryProblem, Refusal};
-pub use scan::skill::FrontMatter;
+pub use scan::skill::SkillManifest;
 pub use scan::{Finding, Scan, Severity};
 pub use source::{Source, SourceKind};
 pub use steps::{Accepted, Done, Judged, Permitted, Plan, Removal, Scanned, Staged};

@@ -45,7 +45,7 @@ impl Case {
     fn version(&self) -> Option<String> {
         match &self.contents.about {
             About::Plugin(manifest) => Some(manifest.version.clone()),
-            About::Skill(front) => front.version.clone(),
+            About::Skill(skill) => skill.version.clone(),
         }
     }
 }
@@ -241,7 +241,7 @@ impl Accepted {
         }
         let version = match &contents.about {
             About::Plugin(manifest) => Some(manifest.version.clone()),
-            About::Skill(front) => front.version.clone(),
+            About::Skill(skill) => skill.version.clone(),
         };
         let record = Record {
             kind,

@@ -19,7 +19,7 @@ impl Kind {
     pub fn manifest(self) -> &'static str {
         match self {
             Self::Plugin => pincer_plugins::MANIFEST,
-            Self::Skill => "SKILL.md",
+            Self::Skill => pincer_skills::SKILL_FILE,
         }
     }
 

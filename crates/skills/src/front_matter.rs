@@ -3,6 +3,8 @@
 //! Files in public collections have keys of many systems, and are written with YAML that is not quite YAML. Keys that are not known are
 //! passed over; where a plain value breaks the rules (`description: Use when: …`), the lines are read one by one.
 
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use serde_saphyr::{budget, options};
 
@@ -22,6 +24,8 @@ pub struct FrontMatter {
     pub name: Option<String>,
     /// What the skill is for.
     pub description: Option<String>,
+    /// The version, as it is written.
+    pub version: Option<String>,
     /// The licence of its files.
     pub license: Option<String>,
     /// The tools that it is written for. For people; what a run may use is decided by policy.
@@ -55,13 +59,26 @@ pub enum FrontMatterError {
 impl FrontMatter {
     /// Reads the front matter at the beginning of a file.
     pub fn parse(bytes: &[u8]) -> Result<Self, FrontMatterError> {
+        Ok(Self::parse_with_keys(bytes)?.0)
+    }
+
+    /// Reads the front matter at the beginning of a file, with all its keys: also the ones that mean nothing to Pincer.
+    pub fn parse_with_keys(bytes: &[u8]) -> Result<(Self, Map<String, Value>), FrontMatterError> {
         let between = between(bytes)?;
-        let keys = match yaml(between) {
-            Ok(Value::Object(keys)) => keys,
-            Ok(_) => return Err(FrontMatterError::NotKeys),
+        let mut keys = match yaml(between) {
+            Ok(Some(Value::Object(keys))) => keys,
+            Ok(None) => Map::new(),
+            Ok(Some(_)) => return Err(FrontMatterError::NotKeys),
             Err(error) => by_line(between).ok_or(FrontMatterError::Yaml(error))?,
         };
-        Ok(Self::of(&keys))
+        if let Some(metadata) = keys.get_mut("metadata")
+            && let Some(read) = object(metadata)
+        {
+            *metadata = Value::Object(read);
+        }
+        let front = Self::of(&keys);
+        let version = written_version(between).or_else(|| front.version.clone());
+        Ok((Self { version, ..front }, keys))
     }
 
     fn of(keys: &Map<String, Value>) -> Self {
@@ -71,6 +88,7 @@ impl FrontMatter {
         Self {
             name: text("name"),
             description: text("description"),
+            version: text("version"),
             license: text("license"),
             allowed_tools: keys
                 .get("allowed-tools")
@@ -123,17 +141,24 @@ fn between(bytes: &[u8]) -> Result<&str, FrontMatterError> {
     Err(FrontMatterError::Open)
 }
 
-fn yaml(text: &str) -> Result<Value, String> {
+/// Returns the version as it is written: as a number, `1.10` would be 1.1.
+fn written_version(text: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Written {
+        version: Option<String>,
+    }
+    let version = yaml::<Written>(text).ok()??.version?;
+    Some(version.trim().to_owned()).filter(|version| !version.is_empty())
+}
+
+fn yaml<T: DeserializeOwned>(text: &str) -> Result<Option<T>, String> {
     let options = options! {
         // A skill may be called `off` or `no`.
         strict_booleans: true,
         budget: budget! { max_depth: 32, max_nodes: 4_000, max_aliases: 16, max_anchors: 16, max_documents: 1 },
     };
-    let read: Result<Option<Value>, _> = serde_saphyr::from_str_with_options(text, options);
-    match read {
-        Ok(value) => Ok(value.unwrap_or_else(|| Value::Object(Map::new()))),
-        Err(error) => Err(error.to_string().lines().next().unwrap_or_default().to_owned()),
-    }
+    serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
 /// Reads lines of the form `key: value`, with JSON or plain text as values. Nothing if a line is another one.
@@ -147,7 +172,7 @@ fn by_line(text: &str) -> Option<Map<String, Value>> {
         }
         let value = value.trim();
         let value = match value.chars().next() {
-            Some('{' | '[' | '"' | '\'') => yaml(value).ok()?,
+            Some('{' | '[' | '"' | '\'') => yaml(value).ok()??,
             // Not plain at all.
             Some('&' | '*' | '!' | '|' | '>') => return None,
             _ => Value::from(value),

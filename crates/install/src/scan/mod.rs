@@ -52,7 +52,7 @@ pub(crate) fn scan(contents: &Contents) -> Result<Scan, InstallError> {
     let mut findings = Findings::default();
     match &contents.about {
         About::Plugin(plugin) => manifest::look_at(plugin, &contents.tree, &mut scan, &mut findings),
-        About::Skill(front) => skill::look_at(front, &mut scan, &mut findings),
+        About::Skill(skill) => skill::look_at(skill, &mut scan, &mut findings),
     }
     for (path, file) in &contents.tree {
         let on_disk = contents.folder.join(path);

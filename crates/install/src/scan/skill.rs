@@ -1,105 +1,97 @@
-//! The front matter of a skill, and commands in its text.
+//! The front matter of a skill, as an installation shows it, and commands in its text.
 //!
-//! Only as much of the front matter is read as an installation needs. What a skill may do follows from none of it.
+//! `pincer-skills` reads it. Keys that mean nothing to Pincer are shown too: another program may act on them.
 
+use pincer_skills::FrontMatter;
 use pincer_tools::one_line;
+use serde_json::{Map, Value};
 
 use crate::scan::Scan;
 use crate::scan::findings::{Finding, Findings, MOST_QUOTED, Severity};
 use crate::target::Kind;
 
-/// The most of a front matter that is read.
-const MOST_LINES: usize = 500;
 /// The most commands that are listed.
 const MOST_COMMANDS: usize = 40;
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "shell", "console", "shellsession", "terminal"];
 
-/// The lines between the first two `---` of a `SKILL.md`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FrontMatter {
+/// The front matter of a `SKILL.md`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SkillManifest {
     /// Its name.
     pub name: Option<String>,
     /// Its version.
     pub version: Option<String>,
-    /// All its lines.
-    lines: Vec<String>,
+    /// All its keys.
+    keys: Map<String, Value>,
+    /// The reason for which there are no keys.
+    problem: Option<String>,
 }
 
-impl FrontMatter {
-    pub(crate) fn read(text: &str) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let mut lines = text.lines().map(str::trim_end);
-        if lines.next() != Some("---") {
-            return Self::default();
-        }
-        let lines: Vec<String> = lines.take_while(|line| *line != "---").take(MOST_LINES).map(str::to_owned).collect();
-        Self { name: value(&lines, "name"), version: value(&lines, "version"), lines }
-    }
-}
-
-/// The value of a key at the margin, on one line.
-fn value(lines: &[String], key: &str) -> Option<String> {
-    let value = lines.iter().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
-    Some(unquoted(value).to_owned()).filter(|value| !value.is_empty())
-}
-
-fn unquoted(text: &str) -> &str {
-    let text = text.trim();
-    let within = |quote| text.strip_prefix(quote).and_then(|text| text.strip_suffix(quote));
-    // Without quotes a comment may follow.
-    within('"').or_else(|| within('\'')).unwrap_or_else(|| text.split(" #").next().unwrap_or(text).trim())
-}
-
-/// Names in a list under a key, wherever it stands and however the list is written.
-fn names(lines: &[String], key: &str) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut listed_at = None;
-    for line in lines {
-        let text = line.trim_start();
-        let indent = line.len() - text.len();
-        if let (Some(at), Some(item)) = (listed_at, text.strip_prefix("- "))
-            && indent >= at
-        {
-            names.push(unquoted(item).to_owned());
-            continue;
-        }
-        listed_at = None;
-        for quoted in [format!("{key}:"), format!("\"{key}\":")] {
-            for (at, _) in text.match_indices(&quoted) {
-                if text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-                    continue;
-                }
-                let rest = text[at + quoted.len()..].trim_start();
-                match rest.strip_prefix('[').and_then(|list| list.split(']').next()) {
-                    Some(list) => names.extend(list.split(',').map(|name| unquoted(name).to_owned())),
-                    None if rest.is_empty() => listed_at = Some(indent),
-                    None => {}
-                }
-            }
+impl SkillManifest {
+    pub(crate) fn read(file: &[u8]) -> Self {
+        match FrontMatter::parse_with_keys(file) {
+            Ok((front, keys)) => Self { name: front.name, version: front.version, keys, problem: None },
+            Err(error) => Self { problem: Some(error.to_string()), ..Self::default() },
         }
     }
-    names.retain(|name| !name.is_empty());
-    names
 }
 
-pub(super) fn look_at(front: &FrontMatter, scan: &mut Scan, findings: &mut Findings) {
-    let shown = |name: String| one_line(&name, MOST_QUOTED);
-    scan.programs.extend(["bins", "anyBins"].iter().flat_map(|key| names(&front.lines, key)).map(shown));
-    let wanted: Vec<String> = names(&front.lines, "env").into_iter().map(shown).collect();
+/// Returns the values of a key, wherever it stands.
+fn values<'k>(keys: &'k Map<String, Value>, key: &str) -> Vec<&'k Value> {
+    let mut found = Vec::new();
+    let mut open: Vec<(Option<&str>, &Value)> = keys.iter().map(|(name, value)| (Some(&**name), value)).collect();
+    while let Some((name, value)) = open.pop() {
+        if name == Some(key) {
+            found.push(value);
+        }
+        match value {
+            Value::Object(keys) => open.extend(keys.iter().map(|(name, value)| (Some(&**name), value))),
+            Value::Array(items) => open.extend(items.iter().map(|value| (None, value))),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns the names in lists under a key.
+fn names(keys: &Map<String, Value>, key: &str) -> Vec<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for value in values(keys, key) {
+        match value {
+            Value::Array(items) => names.extend(items.iter().filter_map(Value::as_str)),
+            Value::String(list) => names.extend(list.split(',')),
+            _ => {}
+        }
+    }
+    let names = names.into_iter().map(str::trim).filter(|name| !name.is_empty());
+    names.map(|name| one_line(name, MOST_QUOTED)).collect()
+}
+
+pub(super) fn look_at(skill: &SkillManifest, scan: &mut Scan, findings: &mut Findings) {
+    scan.programs.extend(["bins", "anyBins"].iter().flat_map(|key| names(&skill.keys, key)));
+    let wanted = names(&skill.keys, "env");
     let secrets =
         wanted.iter().filter(|name| pincer_secrecy::is_secret_variable(name, "x")).cloned().collect::<Vec<_>>();
     scan.environment.extend(wanted);
     let mut add = |rule, message: &str| {
         findings.add(Finding::new(Severity::Warning, rule, message).at(Kind::Skill.manifest(), None));
     };
-    if front.lines.iter().any(|line| line.trim_start().starts_with("install:") || line.contains("\"install\"")) {
+    if let Some(problem) = &skill.problem {
+        add("unreadable", &format!("no agent will see this skill, since its front matter cannot be read: {problem}"));
+    }
+    if !values(&skill.keys, "install").is_empty() {
         add("installs", "it says how to install other software, which is not looked at here and never done by Pincer");
     }
     for name in secrets {
         add("wants-a-secret", &format!("it wants the variable {name}, which looks like a secret"));
     }
     for (key, rule) in [("allowed-tools", "wants-tools"), ("hooks", "wants-hooks")] {
-        if let Some(value) = value(&front.lines, key) {
+        let value = match skill.keys.get(key) {
+            None | Some(Value::Null) => continue,
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        if !value.is_empty() {
             add(rule, &format!("it asks for `{key}: {value}`, which gives it no right here"));
         }
     }
@@ -139,29 +131,51 @@ pub(super) fn look_at_blocks(text: &str, scan: &mut Scan) {
 mod tests {
     use super::*;
 
+    fn looked_at(text: &str) -> (SkillManifest, Scan, Vec<Finding>) {
+        let (skill, mut scan, mut findings) =
+            (SkillManifest::read(text.as_bytes()), Scan::default(), Findings::default());
+        look_at(&skill, &mut scan, &mut findings);
+        (skill, scan, findings.sorted().0)
+    }
+
     #[test]
-    fn the_name_and_the_wants_of_a_skill_are_read_however_they_are_written() {
-        for (text, name) in [
-            ("---\nname: pdf\n---\n", Some("pdf")),
-            ("\u{feff}---\r\nname: \"pdf\"  \r\n---\r\n", Some("pdf")),
-            ("---\ndescription: x\nname: 'pdf' \n", Some("pdf")),
-            ("---\nname: pdf # a comment\n---", Some("pdf")),
-            ("---\n  name: nested\n---", None),
-            ("---\nname:\n---", None),
-            ("name: pdf", None),
-            ("", None),
-        ] {
-            assert_eq!(FrontMatter::read(text).name.as_deref(), name, "{text}");
-        }
+    fn the_wants_of_a_skill_are_listed_wherever_they_stand() {
         for text in [
-            "---\nmetadata: {\"openclaw\": {\"requires\": {\"bins\": [\"rg\", \"fd\"], \"env\": [\"KEY\"]}}}\n---",
-            "---\nmetadata:\n  requires:\n    bins: [rg, 'fd']\n    env:\n      - KEY\n---",
-            "---\nrequires:\n  env: [KEY]\n  bins:\n  - rg\n  - \"fd\"\nother:\n  - no\n---",
+            "---\nmetadata: {\"openclaw\": {\"requires\": {\"bins\": [\"rg\", \"fd\"], \"env\": [\"PAPER\"]}}}\n---",
+            "---\nmetadata: '{\"other\": {\"requires\": {\"bins\": [\"rg\", \"fd\"], \"env\": \"PAPER\"}}}'\n---",
+            "---\nmetadata:\n  requires:\n    bins: [rg, 'fd']\n    env:\n      - PAPER\n---",
+            "---\nrequires:\n  env: [PAPER]\n  bins:\n  - rg\n  - \"fd\"\nother:\n  - no\n---",
+            "---\nall:\n- bins: [rg]\n- anyBins: [fd]\n  env: [PAPER, ' ']\n---",
         ] {
-            let mut scan = Scan::default();
-            look_at(&FrontMatter::read(text), &mut scan, &mut Findings::default());
+            let (_, scan, findings) = looked_at(text);
             assert_eq!(scan.programs.iter().collect::<Vec<_>>(), ["fd", "rg"], "{text}");
-            assert_eq!(scan.environment.iter().collect::<Vec<_>>(), ["KEY"], "{text}");
+            assert_eq!(scan.environment.iter().collect::<Vec<_>>(), ["PAPER"], "{text}");
+            assert_eq!(findings, [], "{text}");
+        }
+    }
+
+    #[test]
+    fn rights_and_software_that_a_skill_asks_for_are_findings() {
+        for (line, rule, part) in [
+            ("metadata: { openclaw: { install: [{ id: brew }] } }", "installs", "other software"),
+            ("allowed-tools: Bash(git:*), Read", "wants-tools", "`allowed-tools: Bash(git:*), Read`"),
+            ("allowed-tools:\n  - Read", "wants-tools", "`allowed-tools: [\"Read\"]`"),
+            ("hooks:\n  after: run.sh", "wants-hooks", "`hooks: {\"after\":\"run.sh\"}`"),
+        ] {
+            let (_, _, findings) = looked_at(&format!("---\nname: x\n{line}\n---\n"));
+            assert_eq!(findings.len(), 1, "{line}");
+            assert!(findings[0].rule == rule && findings[0].message.contains(part), "{line}: {findings:?}");
+        }
+    }
+
+    #[test]
+    fn a_skill_that_no_agent_can_be_shown_is_a_finding() {
+        for (text, why) in
+            [("Do it.", "does not begin"), ("---\nname: pdf\n", "is missing"), ("---\nname: [\n---\n", "YAML")]
+        {
+            let (skill, _, findings) = looked_at(text);
+            assert_eq!((skill.name, findings.len()), (None, 1), "{text}");
+            assert!(findings[0].rule == "unreadable" && findings[0].message.contains(why), "{text}: {findings:?}");
         }
     }
 

@@ -46,6 +46,26 @@ fn a_plain_value_that_breaks_the_rules_is_read_as_it_stands() {
 }
 
 #[test]
+fn a_version_keeps_its_last_zero() {
+    for (line, version) in [("1.10", "1.10"), ("\"2.0\"", "2.0"), ("3", "3"), ("v4-beta", "v4-beta"), ("1: 2", "1: 2")]
+    {
+        assert_eq!(read(&format!("name: x\nversion: {line}")).version.as_deref(), Some(version), "{line}");
+    }
+    for none in ["", "~", "[1, 2]", "{ a: b }"] {
+        assert_eq!(read(&format!("name: x\nversion: {none}")).version, None, "{none}");
+    }
+}
+
+#[test]
+fn keys_that_mean_nothing_to_pincer_are_returned_too() {
+    let file = b"---\nname: x\nhooks: { after: [run] }\nmetadata: '{\"other\":{\"install\":[]}}'\n---\n";
+    let (front, keys) = FrontMatter::parse_with_keys(file).expect("front matter");
+    assert_eq!(front, FrontMatter { name: Some("x".to_owned()), ..FrontMatter::default() });
+    assert_eq!(keys["hooks"]["after"][0], "run");
+    assert!(keys["metadata"]["other"]["install"].is_array(), "JSON in a text is read: {keys:?}");
+}
+
+#[test]
 fn other_line_ends_and_a_mark_at_the_beginning_are_read() {
     let file = "\u{feff}---\r\nname: a\r\ndescription: b\r\n---\r\nbody";
     let skill = FrontMatter::parse(file.as_bytes()).expect("front matter");
