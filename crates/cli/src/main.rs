@@ -23,6 +23,7 @@ mod usage_channels;
 mod usage_cron;
 mod usage_mcp;
 mod usage_plugins;
+mod usage_runs;
 mod usage_sessions;
 mod usage_setup;
 mod usage_skills;

@@ -12,6 +12,7 @@ use crate::usage_channels::ChannelsArguments;
 use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
 use crate::usage_plugins::PluginsArguments;
+use crate::usage_runs::RunsArguments;
 use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
 use crate::usage_skills::SkillsArguments;
@@ -333,48 +334,6 @@ pub(crate) struct CellArguments {
     pub timeout_ms: Option<u64>,
     #[command(flatten)]
     pub scope: ScopeArguments,
-}
-
-#[derive(Args)]
-pub(crate) struct RunsArguments {
-    #[command(subcommand)]
-    pub command: Option<RunsCommand>,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
-    /// Only those of this session
-    #[arg(long, global = true, value_name = "KEY")]
-    pub session: Option<String>,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum RunsCommand {
-    /// The latest runs, those that have ended too, for a day
-    List {
-        /// How many at most
-        #[arg(long, value_name = "N", default_value_t = RunsCommand::PAGE, value_parser = clap::value_parser!(u32).range(1..))]
-        limit: u32,
-        /// Only those that began before this one: the first of the page after
-        #[arg(long, value_name = "ID")]
-        before: Option<String>,
-    },
-    /// One run with its calls and its last result
-    Show {
-        /// The run
-        id: String,
-    },
-    /// End a run: the program, its calls, its snapshot
-    Abort {
-        /// The run
-        id: String,
-    },
-}
-
-impl RunsCommand {
-    /// The runs on one page.
-    const PAGE: u32 = 50;
-    /// Without a command.
-    pub(crate) const LATEST: Self = Self::List { limit: Self::PAGE, before: None };
 }
 
 #[derive(Args)]

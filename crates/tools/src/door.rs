@@ -22,18 +22,17 @@ use crate::hooks::{
 use crate::journal::NotDispatched;
 use crate::register::{DoorBuilder, RunCatalog};
 use crate::registry::{Registered, Registry};
+use crate::running::run;
 use crate::telling::{Teller, TellingSink};
 use crate::under_way::UnderWay;
 use crate::values::{Given, checked, give_back, noted};
 use crate::{
-    ApprovalRule, CallError, CatchPanic, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Maker, Namespace,
-    Outcome, Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, Tool, ToolCall, UpdateSink,
+    ApprovalRule, CallError, Context, Effect, ErrorCode, EventKind, Fingerprint, Hub, Maker, Namespace, Outcome,
+    Plugin, Redactor, RegisterError, RuleDecision, RunOwner, Server, ServerState, Tool, UpdateSink,
 };
 
 /// How much is logged of the name of a tool.
 const MOST_LOGGED: usize = 200;
-/// How long a tool has to end by itself when its call is aborted or late.
-const GRACE: Duration = Duration::from_millis(500);
 
 /// What the door needs of a store.
 pub trait DoorStore: Journal + Approvals + Grants + ClientCalls + Clock + Changes + Send + Sync {}
@@ -376,7 +375,7 @@ impl Door {
         });
         let result = match input.into_value() {
             Ok(_) if let Some(result) = from_caller => result,
-            Ok(input) => self.run(registered, entry, input, &call.id, context, updates).await,
+            Ok(input) => run(registered, entry, input, &call.id, context, updates).await,
             // It could be read a moment ago.
             Err(error) => Err(Failed::before(ErrorCode::InvalidInput, format!("the input cannot be read: {error}"))),
         };
@@ -463,59 +462,6 @@ impl Door {
             () = context.abort.cancelled() => Err(Failed::before(ErrorCode::Aborted, "the call was aborted while it waited for its turn")),
             turn = scope.sequential.lock() => Ok(turn),
         }
-    }
-
-    async fn run(
-        &self,
-        registered: &Registered,
-        entry: &Arc<Entry>,
-        input: Value,
-        call: &CallId,
-        context: &Context,
-        updates: Arc<dyn UpdateSink>,
-    ) -> Result<Payload, Failed> {
-        let looks_only = |effect| if entry.flags.read_only { Effect::None } else { effect };
-        let abort = context.abort.child_token();
-        let mut inner = context.clone();
-        inner.parent_call = Some(call.clone());
-        inner.abort = abort.clone();
-        inner.nesting.within_sequential |= entry.flags.sequential;
-        let tool = Arc::clone(&registered.tool);
-        let limit = tool.timeout();
-        let tool_call = ToolCall { input, context: inner, updates, abort: abort.clone() };
-        // A tool that panics harms its call only.
-        let mut running = Box::pin(CatchPanic(tool.call(tool_call)));
-        let deadline = async {
-            match limit {
-                Some(limit) => tokio::time::sleep(limit).await,
-                None => std::future::pending().await,
-            }
-        };
-        let stopped = tokio::select! {
-            biased;
-            () = context.abort.cancelled() => (ErrorCode::Aborted, "the call was aborted while the tool ran".to_owned()),
-            done = &mut running => {
-                return match done {
-                    Some(Ok(value)) => Ok(value),
-                    Some(Err(error)) => Err(Failed {
-                        error: CallError { detail: error.detail, ..CallError::new(ErrorCode::ToolFailed, error.message) },
-                        effect: looks_only(error.effect),
-                    }),
-                    None => Err(Failed {
-                        error: CallError::new(ErrorCode::ToolFailed, format!("{} broke down: this is a bug of the tool", entry.id)),
-                        effect: looks_only(Effect::Unknown),
-                    }),
-                };
-            }
-            () = deadline => {
-                let limit = limit.unwrap_or_default().as_millis();
-                (ErrorCode::Timeout, format!("{} did not finish within {limit} ms", entry.id))
-            }
-        };
-        // A tool that listens cleans up after itself; one that does not is dropped.
-        abort.cancel();
-        let _ = tokio::time::timeout(GRACE, &mut running).await;
-        Err(Failed { error: CallError::new(stopped.0, stopped.1), effect: looks_only(Effect::Unknown) })
     }
 
     pub(crate) fn store(&self) -> &dyn DoorStore {

@@ -29,6 +29,7 @@ mod plugin;
 mod register;
 mod registry;
 mod run_owner;
+mod running;
 mod schema;
 mod server;
 mod site;

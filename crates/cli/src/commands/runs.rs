@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::print::{bytes, chain, time};
 use crate::refused::{Refused, report};
-use crate::usage::{LocationArguments, RunsArguments, RunsCommand};
+use crate::usage::LocationArguments;
+use crate::usage_runs::{RunsArguments, RunsCommand};
 use crate::{FAILED, WRONG_USAGE, state};
 
 pub(crate) fn run(locations: &LocationArguments, arguments: &RunsArguments) -> u8 {

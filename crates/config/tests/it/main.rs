@@ -3,3 +3,4 @@
 
 mod config;
 mod edit;
+mod hostile;
