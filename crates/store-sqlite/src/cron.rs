@@ -4,7 +4,8 @@ use pincer_store::{
     CronBegin, CronBegun, CronChange, CronClock, CronDefinition, CronJob, CronJobId, CronJobs, CronNow, CronPage,
     CronRun, CronSkip, Millis, NewCronJob, OpenCronRun, Reply, Safety, StoreError,
 };
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::types::{Null, ToSqlOutput};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 use crate::SqliteStore;
 use crate::cron_runs::{begin, history, open, skip};
@@ -85,39 +86,47 @@ fn create(connection: &Connection, new: &NewCronJob) -> Result<CronJob, Refused>
             return Err(StoreError::TooManyJobs { limit: new.most_by_agents }.into());
         }
     }
-    let insert = "INSERT INTO cron_job (id, user, name, schedule, clock, session_key, agent, model, timeout_seconds, message, channel,
-                    sender, missed, after, next_at, made_by, created_at, updated_at)
+    let insert = "INSERT INTO cron_job (id, name, schedule, clock, session_key, agent, model, timeout_seconds, message, channel, sender,
+                    missed, after, user, next_at, made_by, created_at, updated_at)
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17)
                   ON CONFLICT DO NOTHING";
-    let definition = &new.definition;
-    let made = connection.prepare_cached(insert)?.execute(params![
-        new.id.as_str(),
-        new.user,
-        definition.name,
-        &*definition.schedule,
-        definition.clock.as_str(),
-        definition.session.as_ref().map(|key| key.as_str()),
-        definition.agent,
-        definition.model,
-        seconds(definition.timeout_seconds),
-        &*definition.message,
-        definition.channel,
-        definition.sender,
-        definition.missed.map(|missed| missed.as_str()),
-        definition.after.as_str(),
-        new.next_at,
-        new.made_by.as_ref().map(|run| run.as_str()),
-        new.now,
-    ])?;
+    let others = [
+        new.user.as_str().into(),
+        or_null(new.next_at),
+        or_null(new.made_by.as_ref().map(|run| run.as_str())),
+        new.now.into(),
+    ];
+    let values = with_definition(&new.id, &new.definition).into_iter().chain(others);
+    let made = connection.prepare_cached(insert)?.execute(params_from_iter(values))?;
     if made == 0 {
         return Err(StoreError::Exists { what: "cron job", id: new.id.to_string() }.into());
     }
     found(connection, &new.id)
 }
 
-/// SQLite has no unsigned integers.
-fn seconds(seconds: Option<u64>) -> Option<i64> {
-    seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX))
+/// Returns the id of a job and the values of its definition, in the order in which the statements number them.
+fn with_definition<'d>(id: &'d CronJobId, definition: &'d CronDefinition) -> [ToSqlOutput<'d>; 13] {
+    // SQLite has no unsigned integers.
+    let seconds = definition.timeout_seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
+    [
+        id.as_str().into(),
+        definition.name.as_str().into(),
+        (&*definition.schedule).into(),
+        definition.clock.as_str().into(),
+        or_null(definition.session.as_ref().map(|key| key.as_str())),
+        or_null(definition.agent.as_deref()),
+        or_null(definition.model.as_deref()),
+        or_null(seconds),
+        (&*definition.message).into(),
+        or_null(definition.channel.as_deref()),
+        or_null(definition.sender.as_deref()),
+        or_null(definition.missed.map(|missed| missed.as_str())),
+        definition.after.as_str().into(),
+    ]
+}
+
+fn or_null<'v>(value: Option<impl Into<ToSqlOutput<'v>>>) -> ToSqlOutput<'v> {
+    value.map_or_else(|| Null.into(), Into::into)
 }
 
 fn change(connection: &Connection, id: &CronJobId, change: &CronChange) -> Result<CronJob, Refused> {
@@ -132,25 +141,9 @@ fn change(connection: &Connection, id: &CronJobId, change: &CronChange) -> Resul
                     failures = CASE WHEN is_enabled <> ?15 THEN 0 ELSE failures END,
                     disabled_because = CASE WHEN ?15 THEN NULL ELSE disabled_because END,
                     is_enabled = ?15, updated_at = max(updated_at, ?16), version = version + 1 WHERE id = ?1";
-    let definition = &change.definition;
-    connection.prepare_cached(update)?.execute(params![
-        id.as_str(),
-        definition.name,
-        &*definition.schedule,
-        definition.clock.as_str(),
-        definition.session.as_ref().map(|key| key.as_str()),
-        definition.agent,
-        definition.model,
-        seconds(definition.timeout_seconds),
-        &*definition.message,
-        definition.channel,
-        definition.sender,
-        definition.missed.map(|missed| missed.as_str()),
-        definition.after.as_str(),
-        change.next_at.filter(|_| change.is_enabled),
-        change.is_enabled,
-        change.now,
-    ])?;
+    let others = [or_null(change.next_at.filter(|_| change.is_enabled)), change.is_enabled.into(), change.now.into()];
+    let values = with_definition(id, &change.definition).into_iter().chain(others);
+    connection.prepare_cached(update)?.execute(params_from_iter(values))?;
     found(connection, id)
 }
 
