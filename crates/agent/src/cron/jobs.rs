@@ -72,6 +72,28 @@ pub struct JobWish {
     pub made_by: Option<AgentRunId>,
 }
 
+impl JobWish {
+    /// Makes the wish for a job of a person: with a session of its own, in the time zone of the system, under the rules of the config.
+    pub fn new(user: &str, name: &str, when: When, message: &str) -> Self {
+        Self {
+            user: user.to_owned(),
+            name: name.to_owned(),
+            when,
+            zone: None,
+            message: message.to_owned(),
+            session: JobSession::Isolated,
+            agent: None,
+            model: None,
+            timeout_seconds: None,
+            channel: None,
+            sender: None,
+            missed: None,
+            after: CronAfter::Keep,
+            made_by: None,
+        }
+    }
+}
+
 impl When {
     /// Returns the schedule that this means at a time.
     pub(crate) fn schedule(&self, zone: Option<&str>, wall: i64) -> Result<Schedule, AgentError> {

@@ -4,29 +4,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pincer_agent::{Cron, CronNews, JobSession, JobWish, Status, When, add_cron_job, cron_now};
-use pincer_store::{
-    AgentRuns, CronAfter, CronBegun, CronJob, CronJobs, CronMissed, CronRun, CronRunState, SessionPage, Sessions,
-};
+use pincer_store::{AgentRuns, CronBegun, CronJob, CronJobs, CronMissed, CronRun, CronRunState, SessionPage, Sessions};
 
 use crate::world::{USER, World, calls, conversation, text, within, world};
 
 fn wish(name: &str, when: When) -> JobWish {
-    JobWish {
-        user: USER.into(),
-        name: name.into(),
-        when,
-        zone: Some("UTC".into()),
-        message: format!("Do {name}."),
-        session: JobSession::Isolated,
-        agent: None,
-        model: None,
-        timeout_seconds: None,
-        channel: None,
-        sender: None,
-        missed: None,
-        after: CronAfter::Keep,
-        made_by: None,
-    }
+    JobWish { zone: Some("UTC".into()), ..JobWish::new(USER, name, when, &format!("Do {name}.")) }
 }
 
 /// A job that was added, and is due once a day by the clock on the wall.

@@ -1,8 +1,8 @@
 //! The tool `cron`: what an agent makes has no more rights than the run that makes it.
 
-use pincer_agent::{JobSession, JobWish, Request, Status, When, add_cron_job};
+use pincer_agent::{JobWish, Request, Status, When, add_cron_job};
 use pincer_runtime::{Principal, ScopeRequest};
-use pincer_store::{CronAfter, CronJob, CronJobs, CronPage};
+use pincer_store::{CronJob, CronJobs, CronPage};
 use serde_json::{Value, json};
 
 use crate::world::{USER, World, conversation, text, within, world_with_built_in_tools};
@@ -26,22 +26,7 @@ async fn jobs(world: &World) -> Vec<CronJob> {
 }
 
 async fn of_a_person(world: &World, name: &str) -> CronJob {
-    let wish = JobWish {
-        user: USER.into(),
-        name: name.into(),
-        when: When::Every("1h".into()),
-        zone: None,
-        message: "Do it.".into(),
-        session: JobSession::Isolated,
-        agent: None,
-        model: None,
-        timeout_seconds: None,
-        channel: None,
-        sender: None,
-        missed: None,
-        after: CronAfter::Keep,
-        made_by: None,
-    };
+    let wish = JobWish::new(USER, name, When::Every("1h".into()), "Do it.");
     add_cron_job(world.agent.runtime().store(), wish).await.expect("added")
 }
 

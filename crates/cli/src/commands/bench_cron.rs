@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
-use pincer_agent::{Agent, Cron, JobSession, JobWish, When, add_cron_job, cron_now};
+use pincer_agent::{Agent, Cron, JobWish, When, add_cron_job, cron_now};
 use pincer_config::Loaded;
 use pincer_runtime::{BuiltIn, EngineStart, ModelSetup, Runtime, RuntimeOptions};
-use pincer_store::{CronAfter, CronJobs};
+use pincer_store::CronJobs;
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
@@ -120,22 +120,8 @@ fn job(number: u32) -> JobWish {
         1 => When::Cron("17 3 29 2 *".into()),
         _ => When::At("100d".into()),
     };
-    JobWish {
-        user: format!("user-{}", number % 100),
-        name: format!("job-{number}"),
-        when,
-        zone: Some("Europe/Berlin".into()),
-        message: "Do what is to be done.".into(),
-        session: JobSession::Isolated,
-        agent: None,
-        model: None,
-        timeout_seconds: None,
-        channel: None,
-        sender: None,
-        missed: None,
-        after: CronAfter::Keep,
-        made_by: None,
-    }
+    let (user, name) = (format!("user-{}", number % 100), format!("job-{number}"));
+    JobWish { zone: Some("Europe/Berlin".into()), ..JobWish::new(&user, &name, when, "Do the daily work.") }
 }
 
 fn agent() -> Outcome<(Agent, tempfile::TempDir)> {
