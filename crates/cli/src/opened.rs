@@ -1,10 +1,17 @@
-//! From the arguments of a command to a runtime and its scopes.
+//! From the arguments of a command to a runtime, its scopes and an agent.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use pincer_agent::Agent;
 use pincer_codemode::{CodeModeResult, ErrorCode};
 use pincer_config::Loaded;
-use pincer_runtime::{Audience, Principal, Runtime, RuntimeError, RuntimeOptions, ScopeRequest};
+use pincer_runtime::{
+    Audience, EngineStart, ModelSetup, Principal, Runtime, RuntimeError, RuntimeOptions, ScopeRequest,
+};
 
 use crate::print::{chain, note};
+use crate::refused::Refused;
 use crate::state::{self, OpenError};
 use crate::usage::LocationArguments;
 use crate::usage_tools::ScopeArguments;
@@ -41,13 +48,32 @@ pub(crate) fn for_tools(
     Runtime::open(change(options)).map_err(|error| told(&error))
 }
 
+/// Opens a runtime for a command that works with an agent. End both with [`close`].
+pub(crate) fn for_agent(locations: &LocationArguments, loaded: Loaded) -> Result<Agent, Refused> {
+    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
+    let options = options(locations, loaded).map_err(|error| Refused(FAILED, chain(&error)))?;
+    let options = RuntimeOptions { engine: EngineStart::WhenNeeded, ..options };
+    let runtime = Runtime::open(options).map_err(|error| refused(&error))?;
+    Ok(Agent::new(Arc::new(runtime), models))
+}
+
+/// Ends an agent and its runtime. `linger` is the time that programs which go on have to end.
+pub(crate) async fn close(agent: &Agent, linger: Duration) {
+    agent.close().await;
+    agent.runtime().shutdown(linger).await;
+}
+
 /// Tells a failure of the runtime. Returns the exit code for it.
 pub(crate) fn told(error: &RuntimeError) -> u8 {
-    note(&format!("error: {}", chain(error)));
-    match error.code() {
+    refused(error).tell()
+}
+
+fn refused(error: &RuntimeError) -> Refused {
+    let code = match error.code() {
         ErrorCode::InvalidConfig => WRONG_USAGE,
         _ => FAILED,
-    }
+    };
+    Refused(code, chain(error))
 }
 
 /// Returns the scope that arguments ask for, for the user of this process.

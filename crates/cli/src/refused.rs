@@ -9,6 +9,14 @@ use crate::{DONE, FAILED};
 /// Why a command came to nothing, and the exit code for it.
 pub(crate) struct Refused(pub u8, pub String);
 
+impl Refused {
+    /// Prints the error, and returns the exit code.
+    pub(crate) fn tell(self) -> u8 {
+        note(&format!("error: {}", self.1));
+        self.0
+    }
+}
+
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         Self(FAILED, chain(&error))
@@ -20,10 +28,7 @@ pub(crate) fn report(done: Result<(Value, String), Refused>, json: bool) -> u8 {
     match done {
         Ok((document, _)) if json => line(&document.to_string()),
         Ok((_, text)) => line(&text),
-        Err(Refused(code, error)) => {
-            note(&format!("error: {error}"));
-            return code;
-        }
+        Err(refused) => return refused.tell(),
     }
     DONE
 }

@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 use pincer_process::PROCESS_LIMIT;
 use tokio::runtime::{Builder, Runtime};
 
+use crate::FAILED;
+use crate::print::{chain, note};
+
 /// How long a thread may take to begin while the system refuses others. It may have been the last one that the limit allows.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often a missing thread is looked for.
@@ -70,6 +73,21 @@ pub(crate) fn large() -> Result<Runtime, StartError> {
         }
     });
     Ok(runtime)
+}
+
+/// Does the work of a command on its runtime, and returns the exit code. Prints why there is no runtime, if there is none.
+pub(crate) fn attend(started: Result<Runtime, StartError>, work: impl Future<Output = Result<u8, u8>>) -> u8 {
+    let runtime = match started {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            note(&format!("error: {}", chain(&error)));
+            return FAILED;
+        }
+    };
+    let code = runtime.block_on(work);
+    // A question at the terminal may still wait for a line.
+    runtime.shutdown_background();
+    code.unwrap_or_else(|code| code)
 }
 
 fn one_worker(blocking: usize) -> Result<Runtime, StartError> {

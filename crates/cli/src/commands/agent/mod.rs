@@ -7,16 +7,16 @@ mod showing;
 mod typing;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_agent::{Agent, AgentError, QueueMode, Request, RunOutcome, Status, WaitStatus};
-use pincer_runtime::{EngineStart, ModelSetup, Principal, Runtime, RuntimeOptions};
+use pincer_runtime::Principal;
 use pincer_store::{AgentRun, AgentRunId, AgentRuns, ClientCalls, Leases, SessionKey, Sessions};
 
 use crate::asking::{next_line, somebody_is_here};
-use crate::opened::{options, told};
+use crate::opened::{close, for_agent};
 use crate::print::{chain, line, note, streamed};
+use crate::refused::Refused;
 use crate::usage::LocationArguments;
 use crate::usage_agent::AgentArguments;
 use crate::{DONE, FAILED, INTERRUPTED, WRONG_USAGE, settings, state, tokio_runtime};
@@ -53,39 +53,22 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> 
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
-    let tokio = match tokio_runtime::small() {
-        Ok(tokio) => tokio,
-        Err(error) => {
-            note(&format!("error: {}", chain(&error)));
-            return FAILED;
-        }
-    };
-    let code = tokio.block_on(async {
-        let opened = options(locations, loaded).map_err(|error| {
-            note(&format!("error: {}", chain(&error)));
-            FAILED
-        })?;
-        let opened = RuntimeOptions { engine: EngineStart::WhenNeeded, ..opened };
-        let runtime = Arc::new(Runtime::open(opened).map_err(|error| told(&error))?);
-        if let Some(moved) = runtime.moved_workspace().filter(|_| somebody_is_here()) {
+    tokio_runtime::attend(tokio_runtime::small(), async {
+        let agent = for_agent(locations, loaded).map_err(Refused::tell)?;
+        if let Some(moved) = agent.runtime().moved_workspace().filter(|_| somebody_is_here()) {
             note(&format!("note: {moved}"));
         }
         let mut here = Here {
-            agent: Agent::new(Arc::clone(&runtime), models),
+            agent,
             user: Principal::of_this_process().user().to_owned(),
             key: arguments.session.as_str().into(),
             typing: None,
         };
         let history = state::directory(locations).map(|state| state.join("agent-history"));
         let code = here.attend(arguments, form, history).await;
-        here.agent.close().await;
-        runtime.shutdown(Duration::ZERO).await;
+        close(&here.agent, Duration::ZERO).await;
         code
-    });
-    // A question at the terminal may still wait for a line.
-    tokio.shutdown_background();
-    code.unwrap_or_else(|code| code)
+    })
 }
 
 impl Here {

@@ -1,19 +1,18 @@
 //! `pincer channels start`: the process that runs channels.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_agent::Agent;
 use pincer_channels::{Channels, ChannelsError, Notice, Observer};
-use pincer_runtime::{EngineStart, ModelSetup, Principal, Runtime, RuntimeOptions};
+use pincer_runtime::Principal;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::interrupt::Interruptions;
-use crate::opened::{options, told};
+use crate::opened::{close, for_agent};
 use crate::print::{chain, line, note};
+use crate::refused::Refused;
 use crate::usage::LocationArguments;
-use crate::{DONE, FAILED, WRONG_USAGE, settings, state, tokio_runtime};
+use crate::{DONE, FAILED, WRONG_USAGE, settings, tokio_runtime};
 
 /// How long programs that go on have when this is ended.
 const LINGER: Duration = Duration::from_secs(5);
@@ -23,24 +22,10 @@ pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool
         Ok(loaded) => loaded,
         Err(code) => return code,
     };
-    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
-    let tokio = match tokio_runtime::large() {
-        Ok(tokio) => tokio,
-        Err(error) => {
-            note(&format!("error: {}", chain(&error)));
-            return FAILED;
-        }
-    };
-    let code = tokio.block_on(async {
+    tokio_runtime::attend(tokio_runtime::large(), async {
         // Before anything is told to be here.
         let mut interrupted = Interruptions::listen();
-        let opened = options(locations, loaded).map_err(|error| {
-            note(&format!("error: {}", chain(&error)));
-            FAILED
-        })?;
-        let opened = RuntimeOptions { engine: EngineStart::WhenNeeded, ..opened };
-        let runtime = Arc::new(Runtime::open(opened).map_err(|error| told(&error))?);
-        let agent = Agent::new(Arc::clone(&runtime), models);
+        let agent = for_agent(locations, loaded).map_err(Refused::tell)?;
         let user = Principal::of_this_process().user().to_owned();
         let observer = Observer::new(move |notice| tell(&notice, as_json));
         let stop = CancellationToken::new();
@@ -57,12 +42,9 @@ pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool
             }
             Err(error) => refused(&error),
         };
-        agent.close().await;
-        runtime.shutdown(LINGER).await;
-        Ok::<u8, u8>(code)
-    });
-    tokio.shutdown_background();
-    code.unwrap_or_else(|code| code)
+        close(&agent, LINGER).await;
+        Ok(code)
+    })
 }
 
 fn tell(notice: &Notice, as_json: bool) {

@@ -1,22 +1,20 @@
 //! `pincer cron run`: one job now, or all that are due.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_agent::{Agent, Cron, CronNews, RunOutcome, Status};
-use pincer_runtime::{EngineStart, ModelSetup, Runtime, RuntimeOptions};
 use pincer_store::{AgentRun, CronBegun};
 use pincer_tools::one_line;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::interrupt::{Interrupted, Interruptions};
-use crate::opened::{options, told};
-use crate::print::{chain, line, note};
+use crate::opened::{close, for_agent};
+use crate::print::{line, note};
 use crate::refused::Refused;
 use crate::usage::LocationArguments;
 use crate::usage_cron::RunArguments;
-use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, state, tokio_runtime};
+use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, tokio_runtime};
 
 use super::{named, refused};
 
@@ -34,36 +32,17 @@ pub(super) fn run(locations: &LocationArguments, user: &str, wanted: &RunArgumen
         note("error: `cron.enabled` is false in the config: no job runs by itself. Run one with pincer cron run JOB");
         return WRONG_USAGE;
     }
-    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
-    let tokio = match if wanted.watch { tokio_runtime::large() } else { tokio_runtime::small() } {
-        Ok(tokio) => tokio,
-        Err(error) => {
-            note(&format!("error: {}", chain(&error)));
-            return FAILED;
-        }
-    };
-    let code = tokio.block_on(async {
-        let opened = options(locations, loaded).map_err(|error| {
-            note(&format!("error: {}", chain(&error)));
-            FAILED
-        })?;
-        let opened = RuntimeOptions { engine: EngineStart::WhenNeeded, ..opened };
-        let runtime = Arc::new(Runtime::open(opened).map_err(|error| told(&error))?);
-        let agent = Agent::new(Arc::clone(&runtime), models);
+    let started = if wanted.watch { tokio_runtime::large() } else { tokio_runtime::small() };
+    tokio_runtime::attend(started, async {
+        let agent = for_agent(locations, loaded).map_err(Refused::tell)?;
         let done = match (&wanted.job, wanted.watch) {
             (Some(job), _) => one(&agent, user, job, json).await,
             (None, true) => watch(&agent, json).await,
             (None, false) => due(&agent, json).await,
         };
-        agent.close().await;
-        runtime.shutdown(Duration::ZERO).await;
-        done.map_err(|Refused(code, error)| {
-            note(&format!("error: {error}"));
-            code
-        })
-    });
-    tokio.shutdown_background();
-    code.unwrap_or_else(|code| code)
+        close(&agent, Duration::ZERO).await;
+        done.map_err(Refused::tell)
+    })
 }
 
 /// Runs one job, and prints its answer.

@@ -1,18 +1,16 @@
 //! Commands that stop what goes on in a session. They need an agent: a run whose process is gone is ended here.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_agent::{Agent, AgentError, Status, StoppedRuns, WaitStatus};
-use pincer_runtime::{EngineStart, ModelSetup, Runtime, RuntimeOptions};
 use pincer_store::{AgentRunState, AgentRuns, Session, Sessions};
 use serde_json::json;
 
-use crate::opened::options;
+use crate::opened::{close, for_agent};
 use crate::print::{chain, count};
 use crate::refused::Refused;
 use crate::usage::LocationArguments;
-use crate::{FAILED, WRONG_USAGE, settings, state};
+use crate::{FAILED, WRONG_USAGE, settings};
 
 use super::find::{current, key as shown};
 use super::{Told, user};
@@ -31,7 +29,7 @@ impl From<AgentError> for Refused {
 pub(super) async fn abort(locations: &LocationArguments, key: &str) -> Result<Told, Refused> {
     let agent = agent(locations)?;
     let told = stopped(&agent, key).await;
-    end(&agent).await;
+    close(&agent, Duration::ZERO).await;
     told
 }
 
@@ -43,30 +41,21 @@ pub(super) async fn compact(
     let agent = agent(locations)?;
     agent.end_with_own_messages();
     let told = compacted(&agent, key, instructions).await;
-    end(&agent).await;
+    close(&agent, Duration::ZERO).await;
     told
 }
 
 pub(super) async fn reset(locations: &LocationArguments, key: &str) -> Result<Told, Refused> {
     let agent = agent(locations)?;
     let told = begun_anew(&agent, key).await;
-    end(&agent).await;
+    close(&agent, Duration::ZERO).await;
     told
 }
 
 fn agent(locations: &LocationArguments) -> Result<Agent, Refused> {
     let loaded = settings::read(locations).map_err(|error| Refused(WRONG_USAGE, chain(&error)))?;
     settings::warn(&loaded);
-    let models = ModelSetup::new(&loaded, state::directory(locations).as_deref());
-    let options = options(locations, loaded).map_err(|error| Refused(FAILED, chain(&error)))?;
-    let options = RuntimeOptions { engine: EngineStart::WhenNeeded, ..options };
-    let runtime = Runtime::open(options).map_err(|error| Refused(FAILED, chain(&error)))?;
-    Ok(Agent::new(Arc::new(runtime), models))
-}
-
-async fn end(agent: &Agent) {
-    agent.close().await;
-    agent.runtime().shutdown(Duration::ZERO).await;
+    for_agent(locations, loaded)
 }
 
 async fn compacted(agent: &Agent, key: &str, instructions: Option<&str>) -> Result<Told, Refused> {
