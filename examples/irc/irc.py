@@ -486,7 +486,7 @@ class Irc:
             del self.confirmed[token]
         command, refusal = self.refusals.pop(lowered(to), (None, None))
         if command == AWAY and to[0] not in "#&+!":
-            # After a restart of the server everybody comes back one by one. For too long another person could take the name.
+            # After a restart of the server people come back one by one. If this waited too long, another person could take the name.
             since = self.away_since.setdefault(key, time.monotonic())
             raise NotSent(f"{to}: {refusal}", time.monotonic() - since > PATIENCE, 3)
         if refusal:

@@ -241,7 +241,7 @@ export async function channels() {
         assert.equal(ann.told().filter((text) => text === "After the kill.").length, 1);
         assert.equal(ben.told().filter((text) => text === "From the operator.").length, 1);
       });
-      await check("a text for nobody fails, and says why", async () => {
+      await check("a text for a place that does not exist fails, and says why", async () => {
         const { code, stderr } = await command("send", "irc", "--to", "#nowhere", "-m", "Hello?");
         assert.equal(code, 1, stderr);
         assert.match(stderr, /#nowhere/);

@@ -32,7 +32,7 @@ const MOST_TEXT: usize = 4 << 20;
 /// The most bytes of a message's pictures.
 const MOST_PICTURE_BYTES: usize = 20 << 20;
 
-/// How long hooks that observe may take when the agent is closed.
+/// The longest that hooks that observe may take when the agent is closed.
 const LONGEST_OBSERVING: Duration = Duration::from_secs(30);
 
 /// The agent. Cheap to clone; clones share everything.
@@ -130,7 +130,7 @@ impl Agent {
         match parsed.command {
             Some(Command::Steer) => sent.queue = Some(QueueMode::Steer),
             Some(Command::Compact) => {
-                // It comes in its turn: what goes on, or waits for a person, is not changed under it.
+                // A compaction comes in its turn: a run that goes on, or waits for a person, keeps its conversation.
                 sent.queue = Some(QueueMode::Followup);
                 sent.compact = Some(std::mem::replace(&mut sent.message, request.message.clone()));
             }

@@ -26,11 +26,11 @@ use crate::turn::Turn;
 /// The result of a call that gives way to a message.
 const SKIPPED: &str = "Skipped to process an incoming message.";
 
-/// What came of making a call.
+/// The outcome of making a call.
 pub(crate) enum CallEnd {
-    /// It has a result of its own, which hooks have seen.
+    /// The call has a result of its own, which hooks have seen.
     Settled(CallResult, Vec<NewEntry>),
-    /// It was not made: this is told in place of a result.
+    /// The call was not made: this is told in place of a result.
     Unmade(CallResult),
     Waits(Waits),
 }

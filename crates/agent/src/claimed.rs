@@ -39,15 +39,15 @@ impl Claimed {
 pub(crate) struct TurnState {
     pub transcript: Transcript,
     pub detail: Detail,
-    /// What it said, in the order in which it happened.
+    /// The parts of its answer, in the order in which they came.
     pub said: Vec<Said>,
     /// Where its last reply begins in there.
     pub reply_from: usize,
-    /// What the user said: the texts of all messages that became this run when it began.
+    /// The words of the user: the texts of all messages that became this run when it began.
     pub prompt: String,
     /// The last call that was settled, if it failed.
     pub failure: Option<ToolFailure>,
-    /// How much of its calls and thoughts the user is told.
+    /// The share of its calls and thoughts that the user is told.
     pub telling: Telling,
     pub model: Option<String>,
     pub stop_reason: Option<String>,
@@ -86,7 +86,7 @@ pub(crate) enum StopReason {
     Asked,
     /// It takes too long.
     TimedOut,
-    /// It makes no progress.
+    /// The run makes no progress.
     Stalled,
     /// Another process has the run, or this one ends: nothing more is stored.
     Lost,

@@ -27,15 +27,15 @@ pub(crate) struct Detail {
     /// The texts that its messaging calls have sent.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sent: Vec<String>,
-    /// How many texts and thoughts of the model its channel was told before its end.
+    /// The number of texts and thoughts of the model that its channel was told before its end.
     #[serde(skip_serializing_if = "is_zero")]
     pub told: usize,
-    /// How often hooks have had its answer revised, by matter.
+    /// The revisions of its answer that hooks have asked for, by matter.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub revisions: BTreeMap<String, u32>,
     /// What it took up to now.
     pub spent: Spent,
-    /// What it remembers about its compactions.
+    /// The memory of the run about its compactions.
     #[serde(skip_serializing_if = "Guard::is_unused")]
     pub guard: Guard,
 }

@@ -86,7 +86,7 @@ pub enum AgentError {
     Job {
         /// Its name.
         name: String,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
     /// A command in a message is wrong.

@@ -118,12 +118,12 @@ pub struct Payload {
     /// Whether it tells of an error.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// What it is, if it is not the text of an answer.
+    /// The kind of the payload, if it is not the text of an answer.
     #[serde(skip_serializing_if = "PayloadKind::is_text")]
     pub kind: PayloadKind,
 }
 
-/// What a payload is.
+/// The kind of a payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PayloadKind {

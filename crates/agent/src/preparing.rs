@@ -35,7 +35,7 @@ use crate::surface::Surface;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
 
-/// How long a run that has taken too long has to end by itself. After that its work here is given up, whatever it waits for, and its end
+/// The time that a run has to end by itself when it has taken too long. Then its work here is given up, whatever it waits for, and its end
 /// is stored under a new fence.
 const CLEANUP: Duration = Duration::from_secs(10);
 
@@ -184,11 +184,11 @@ async fn state(agent: &Inner, run: &AgentRun, session: &Session, is_recovered: b
     })
 }
 
-/// How a run has begun in this process.
+/// The way in which a run has begun in this process.
 enum Begun {
-    /// It goes on with a model.
+    /// The run goes on with a model.
     Prepared(Box<Prepared>),
-    /// It has ended: a hook has answered it, or refused it.
+    /// The run has ended: a hook has answered it, or refused it.
     Answered(Result<(), Lost>),
 }
 
@@ -249,13 +249,13 @@ fn telling(agent: &Inner, run: &AgentRun, session: &Session) -> Telling {
     }
 }
 
-/// The sender of a message, and what is known of its session.
+/// The sender of a message, and the known facts of its session.
 pub(crate) struct Sender<'a> {
     pub user: &'a str,
     pub key: &'a SessionKey,
     /// The session, if it is there yet.
     pub session: Option<&'a Session>,
-    /// The run, and what ends it. Without one, this is only a look.
+    /// The run, and the sign that stops it. Without one, this is only a look.
     pub run: Option<(&'a AgentRunId, &'a CancellationToken)>,
     pub hooks: &'a RunHooks,
 }

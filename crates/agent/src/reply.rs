@@ -28,7 +28,7 @@ pub(crate) enum Asked {
     Stopped(String),
 }
 
-/// How much of a reply is told while it comes in.
+/// The share of a reply that is told while it comes in.
 pub(crate) struct Shown {
     pub blocks: Option<BlockSettings>,
     pub thinking: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Shown {
 struct Pieces {
     stream: Stream,
     text: String,
-    /// How much of what may be shown of the text was told.
+    /// The length of the text that was told, of the part that may be shown.
     told: usize,
     last: Option<Instant>,
 }

@@ -32,7 +32,7 @@ pub struct Request {
     /// Whether this run tells of the tools that it uses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<Verbose>,
-    /// What becomes of the model's thoughts in this run.
+    /// The treatment of the model's thoughts in this run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// Whether this run tells how its answer was made.
@@ -62,7 +62,7 @@ pub struct Request {
     /// Text that is added to the instructions of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_system_prompt: Option<String>,
-    /// How much the instructions of the model have.
+    /// The scope of the model's instructions.
     #[serde(skip_serializing_if = "PromptMode::is_full")]
     pub prompt_mode: PromptMode,
     /// The channel that it came by.
@@ -143,7 +143,7 @@ pub enum QueueMode {
     Interrupt,
 }
 
-/// What becomes of the thoughts of a model.
+/// The treatment of a model's thoughts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reasoning {
@@ -169,14 +169,14 @@ pub enum Verbose {
     Full,
 }
 
-/// How much the instructions of a model have.
+/// The scope of a model's instructions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PromptMode {
     /// Everything.
     #[default]
     Full,
-    /// What an agent is, how it reaches its tools, `AGENTS.md`, and what the sender adds.
+    /// The basic instructions, those for tools, `AGENTS.md`, and the additions of the sender.
     Minimal,
     /// Only what the sender adds.
     None,

@@ -15,7 +15,7 @@ use crate::request::{QueueMode, Reasoning, Verbose};
 
 /// The longest that a run may take if the config does not say.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(48 * 3600);
-/// How many runs in the background go on at a time, if the schedule may not run more.
+/// The most runs in the background at a time, if the schedule may not run more.
 const USUAL_IN_BACKGROUND: usize = 3;
 /// The hour at which a session begins anew each day, if that is wished for.
 const USUAL_HOUR: u32 = 4;
@@ -33,7 +33,7 @@ pub struct SessionSettings {
     /// Whether runs tell of the tools that they use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose: Option<Verbose>,
-    /// What becomes of the model's thoughts.
+    /// The treatment of the model's thoughts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<Reasoning>,
     /// Whether runs tell how they were made.

@@ -24,7 +24,7 @@ pub(crate) fn prompt(entries: &[Entry], run: &AgentRun) -> String {
     texts.join("\n\n")
 }
 
-/// What a run has said that is part of its answer.
+/// The parts of a run's answer.
 #[derive(Default)]
 pub(crate) struct Spoken {
     pub said: Vec<Said>,
@@ -34,7 +34,7 @@ pub(crate) struct Spoken {
     pub failure: Option<ToolFailure>,
 }
 
-/// Returns what a run has said, but for what it said silently, and for replies that hooks had revised.
+/// Returns the texts of a run, without silent ones and without replies that hooks had revised.
 pub(crate) fn spoken(entries: &[Entry], run: &AgentRun, verbose: Verbose) -> Spoken {
     let (mut spoken, mut is_silent) = (Spoken::default(), false);
     let Spoken { said, reply_from, failure } = &mut spoken;

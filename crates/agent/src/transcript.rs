@@ -40,9 +40,9 @@ pub(crate) enum Flush {
     /// There was none.
     #[default]
     Due,
-    /// It is under way, and has so many replies.
+    /// The run is under way, and has so many replies.
     UnderWay(u32),
-    /// It is over.
+    /// The run is over.
     Over,
 }
 
@@ -99,7 +99,7 @@ impl Transcript {
             for entry in &entries[..newest] {
                 transcript.add(entry)?;
             }
-            // What a provider counted before is the size of what was cut off too.
+            // The provider's last count includes the part that was cut off.
             transcript.counted = None;
             (transcript.most_result, transcript.flush) = (None, Flush::Due);
             transcript.compacted = Some((entry.position, entry.run.clone()));
@@ -203,7 +203,7 @@ impl Transcript {
         self.flush
     }
 
-    /// Returns the tokens of a request with this conversation: what the provider counted last, and an estimate of what came since.
+    /// Returns the tokens of a request with this conversation: the last count of the provider, and an estimate for later entries.
     /// `around` is the estimate of instructions and tools, for a conversation that no provider has counted.
     pub(crate) fn tokens(&self, around: u64) -> u64 {
         match self.counted {

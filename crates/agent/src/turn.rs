@@ -341,7 +341,7 @@ impl Turn {
         }
         entries.push(self.lane.entry(EntryKind::CustomMessage, body));
         let detail = Some(self.state().detail.to_json().into());
-        // What was shown of the reply is void.
+        // The part of the reply that was shown is void.
         let happenings = vec![nothing_said()];
         let step = Step { entries, totals, detail, happenings, ..Step::default() };
         let committed = self.lane.commit(step, &self.stop.token).await?;

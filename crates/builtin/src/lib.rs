@@ -1,7 +1,7 @@
 //! The tools that are there out of the box (owner `core`): files of the workspace, commands, the web, sessions.
 //!
 //! Each is a [`Tool`](pincer_tools::Tool) for the door and nothing else: which callers have it, and whether a person is asked
-//! first, is decided there. What a tool reaches is decided here: file tools hold a handle of the call's workspace and cannot leave it,
+//! first, is decided there. The reach of a tool is decided here: file tools hold a handle of the call's workspace and cannot leave it,
 //! commands run in a process group of their own that ends as a whole, and fetches connect to the address that was checked.
 
 mod define;

@@ -18,17 +18,17 @@ use crate::define::{CHANGES, Core, Running};
 
 /// The most bytes of one text.
 const MOST_TEXT: usize = 256 << 10;
-/// How long a call waits for its text to be sent, before it says that it is queued.
+/// The time that a call waits for its text to be sent, before it says that it is queued.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How soon it looks again.
+/// The interval at which it looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
-/// What `message` may do on a channel.
+/// The rights of `message` on a channel.
 #[derive(Clone, Debug, Default)]
 pub struct ChannelRule {
     /// The places that it may send to besides the one that its run is for. `*` is every place.
     pub allow_to: Vec<String>,
-    /// How long it is tried to send a text.
+    /// The time for which sending a text is tried.
     pub lifetime_ms: Millis,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Message {
     pub channels: BTreeMap<String, ChannelRule>,
 }
 
-/// What is done.
+/// The action of a call.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Action {
@@ -49,7 +49,7 @@ pub(crate) enum Action {
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct MessageInput {
-    /// What to do.
+    /// The action.
     #[serde(default)]
     #[allow(dead_code, reason = "there is one action; the input names it because others may come")]
     action: Action,
@@ -67,7 +67,7 @@ pub(crate) struct MessageInput {
     text: String,
 }
 
-/// What became of the text.
+/// The outcome of a call.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct MessageOutput {

@@ -47,7 +47,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Why a workspace cannot be used.
+/// An error that makes a workspace unusable.
 #[derive(Debug, thiserror::Error)]
 #[error("the workspace {} cannot be used: {reason}", path.display())]
 pub struct WorkspaceError {

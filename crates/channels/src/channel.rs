@@ -1,4 +1,4 @@
-//! What a channel is.
+//! Channels, and the messages and texts that pass through them.
 
 use std::time::Duration;
 
@@ -34,14 +34,14 @@ pub trait Channel: Send + Sync {
     fn typing(&self, route: Route, notice: TypingNotice) -> BoxFuture<'_, ()>;
 }
 
-/// What a channel can do.
+/// The abilities of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// How often it is told that an answer is being written, if it wants to know.
+    /// The interval at which the channel is told that an answer is being written, if it wants to know.
     pub typing_every: Option<Duration>,
     /// The most bytes of one text. A longer one is sent in parts.
     pub max_text: usize,
-    /// How long sending one text may take.
+    /// The longest that sending one text may take.
     pub send_timeout: Duration,
 }
 
@@ -77,7 +77,7 @@ pub struct Received {
     pub to: Option<String>,
     /// The text.
     pub text: String,
-    /// What goes with it.
+    /// The files that go with it.
     pub attachments: Vec<Attachment>,
     /// When it was sent.
     pub at: Option<Millis>,
@@ -109,7 +109,7 @@ impl Received {
 /// A text that is to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The delivery. With `offset` it names the text: what is sent again has the same two.
+    /// The delivery. With `offset` it names the text: a text that is sent again has the same two.
     pub delivery: DeliveryId,
     /// Where the text begins within the delivery.
     pub offset: u64,
@@ -131,27 +131,27 @@ impl Outgoing {
 /// Whether an answer is being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TypingNotice {
-    /// It is.
+    /// Writing has begun.
     Begin,
-    /// It no longer is.
+    /// Writing has ended.
     End,
 }
 
-/// Why a text was not sent.
+/// An error while a text is sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Another attempt may succeed. The text may have been sent all the same.
     #[error("{reason}")]
     Passing {
-        /// Why.
+        /// The reason.
         reason: String,
-        /// How long the channel wants to be left alone, if it says so.
+        /// The pause that the channel asks for, if it does.
         retry_after: Option<Duration>,
     },
     /// No attempt will succeed.
     #[error("{reason}")]
     Permanent {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -18,12 +18,12 @@ use crate::outbox::Outbox;
 use crate::typing::Typing;
 use crate::{Channel, ChannelsError, Inbox, Observer, PluginChannel};
 
-/// How long texts that were sent, or never will be, are kept.
+/// The time for which texts are kept that were sent or never will be.
 const KEPT: Millis = 7 * 24 * 3_600_000;
-/// How often old ones are forgotten.
+/// The interval at which old texts are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
 
-/// The channels that a process runs. While it does, what came by them is answered here, also if the process before has left it.
+/// The channels that a process runs. While it does, their messages are answered here, also those that the process before has left.
 pub struct Channels {
     shared: Arc<Shared>,
     channels: Vec<Arc<dyn Channel>>,
@@ -125,7 +125,7 @@ impl Channels {
     pub async fn run(&self, stop: &CancellationToken) -> Result<(), ChannelsError> {
         let agent = &self.shared.agent;
         let runtime = agent.runtime();
-        // From now on other processes see that what this one sends is in good hands.
+        // From now on other processes see that this one is alive, and leave its texts to it.
         runtime.leases().hold().await?;
         let ours = |request: &pincer_agent::Request| {
             request.channel.as_deref().is_some_and(|channel| self.names().any(|name| name == channel))

@@ -1,4 +1,4 @@
-//! Why channels cannot be run.
+//! Errors of channels.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pincer_agent::AgentError;
 use pincer_store::StoreError;
 
-/// Why channels cannot be run.
+/// An error of channels.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelsError {
     /// There is no such channel in the config.
@@ -55,7 +55,7 @@ pub enum ChannelsError {
     Directory {
         /// The directory, or the lock in it.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -64,7 +64,7 @@ pub enum ChannelsError {
     Refused {
         /// The channel.
         name: String,
-        /// What it says.
+        /// The message of the plugin.
         reason: String,
     },
     /// The agent cannot be asked.

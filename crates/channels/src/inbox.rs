@@ -24,7 +24,7 @@ const REFUSED_AGAIN: Duration = Duration::from_secs(600);
 /// The senders without rights that are remembered.
 const MOST_REFUSED: usize = 1000;
 
-/// What all channels of a process share.
+/// The state that all channels of a process share.
 pub(crate) struct Shared {
     pub agent: Agent,
     pub user: String,
@@ -46,28 +46,28 @@ struct Inner {
     refused: Mutex<HashMap<String, Instant>>,
 }
 
-/// What became of a message.
+/// The outcome of taking a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Receipt {
-    /// It is stored, and will be answered.
+    /// The message is stored, and will be answered.
     Accepted {
         /// Its run.
         run: AgentRunId,
         /// Whether it was stored before.
         is_repeated: bool,
     },
-    /// It is not taken. To send it again is of no use.
+    /// The message is not taken. To send it again is of no use.
     Ignored {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Why a message is not stored.
+/// The refusal of a message, which is not stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotTaken {
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The same message may be taken later.
     pub may_retry: bool,

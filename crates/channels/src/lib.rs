@@ -1,11 +1,11 @@
 //! Channels: where messages come from and answers go to.
 //!
 //! A [`Channel`] brings what it receives to an [`Inbox`], which knows the sender's rights and the session, and has the message stored before
-//! it is acknowledged. What is to be sent is stored too, in the commit that makes it due, and sent by one process at a time: in order for
+//! it is acknowledged. A text that is to be sent is stored too, in the commit that makes it due, and sent by one process at a time: in order for
 //! each place, again until the channel takes it, under an id that stays the same. Channels of plugins are here ([`PluginChannel`]); fronts
 //! bring others on the same trait.
 //!
-//! [`Channels`] runs them. It prints nothing: what happens is told as a [`Notice`].
+//! [`Channels`] runs them. The crate prints nothing: events are told as [`Notice`]s.
 
 mod channel;
 mod channels;

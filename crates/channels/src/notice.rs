@@ -1,4 +1,4 @@
-//! What is told of channels while they run.
+//! Notices about channels while they run.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub enum Notice {
     Down {
         /// The channel.
         channel: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A text was not delivered, and never will be.
@@ -33,7 +33,7 @@ pub enum Notice {
         channel: String,
         /// The delivery.
         delivery: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

@@ -19,9 +19,9 @@ use crate::inbox::Shared;
 use crate::parts::next_part;
 use crate::{Channel, Notice};
 
-/// How soon texts of other processes are noticed.
+/// The interval at which texts of other processes are noticed.
 const LOOK_FOR_NEWS: Duration = Duration::from_millis(200);
-/// How often it is looked anyway: the death of a process that was sending changes nothing in the store.
+/// The interval at which it is looked anyway: the death of a process that was sending changes nothing in the store.
 const LOOK_ANYWAY: Duration = Duration::from_secs(2);
 /// The texts that one channel is given at a time.
 const MOST_AT_ONCE: usize = 8;
@@ -30,9 +30,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// The longest time that a channel may want to be left alone.
 const LONGEST_WISH: Duration = Duration::from_secs(3600);
-/// How long a process that ends waits for the texts that it is sending.
+/// The time that a process that ends waits for the texts that it is sending.
 const ENDING: Duration = Duration::from_secs(5);
-/// How soon a change that the store did not take is tried again.
+/// The pause before a change that the store did not take is tried again.
 const STORE_AGAIN: Duration = Duration::from_millis(200);
 /// The most bytes of a reason that are stored.
 const MOST_REASON: usize = 500;
@@ -79,7 +79,7 @@ impl Outbox {
                 () = tokio::time::sleep(pause) => {}
             }
         }
-        // What is not finished by then is sent again under its id by the next process.
+        // The next process sends unfinished texts again, under their ids.
         let _ = tokio::time::timeout(ENDING, async { while tasks.join_next().await.is_some() {} }).await;
     }
 
@@ -168,8 +168,8 @@ impl Outbox {
         }
     }
 
-    /// Asks hooks what they make of a text, once: what they said is stored before anything is sent. Fails with what becomes of the text, if
-    /// it is not sent.
+    /// Asks hooks about a text, once: their answer is stored before anything is sent. If the text is not sent, fails with the change of its
+    /// delivery.
     async fn checked(&self, hooks: Option<&TextHooks>, delivery: &mut Delivery) -> Result<(), Option<DeliveryChange>> {
         let Some(hooks) = hooks.filter(|_| !delivery.is_checked && delivery.sent_bytes == 0) else { return Ok(()) };
         let cancelled = |why: &str| {
@@ -244,8 +244,8 @@ impl Outbox {
         }
     }
 
-    /// Stores a change, however often that is tried: what was sent must not be forgotten. Returns `false` if the text is no longer in the hands
-    /// of this process.
+    /// Stores a change, however often that is tried: a text that was sent must not be forgotten. Returns `false` if another process has the
+    /// text.
     async fn change(&self, delivery: &Delivery, change: DeliveryChange) -> bool {
         let mut is_told = false;
         loop {

@@ -6,7 +6,7 @@ const CLOSING: &str = "\n```";
 /// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What is sent.
+    /// The text of the part.
     pub text: String,
     /// Where the next part begins in the whole text.
     pub end: usize,

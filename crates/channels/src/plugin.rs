@@ -18,7 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A channel that was there for so long begins with the first pause again.
 const STABLE: Duration = Duration::from_secs(60);
-/// How long a notice that an answer is being written may take.
+/// The longest that a notice that an answer is being written may take.
 const TYPING: Duration = Duration::from_secs(10);
 
 /// A channel of a plugin.

@@ -179,7 +179,7 @@ The source is copied, checked against security.installPolicy, scanned and shown 
 Nothing of it is run. Without a terminal, --yes agrees to what has no critical finding.
 Exit codes: 0 done, 1 not found, refused or failed, 2 wrong.")]
     Plugins(PluginsArguments),
-    /// Skills: which an agent has, why it has others not, and what one says; install, update and remove them
+    /// List, check and show the skills of an agent; install, update and remove skills
     #[command(after_help = "\
 Examples:
   pincer skills list
@@ -191,8 +191,8 @@ Examples:
   pincer skills update pdf pdf-2.zip --yes
   pincer skills remove pdf
 
-A skill is a folder with a SKILL.md, in `skills` of the workspace, of the state directory, or of a plugin. What is
-installed is shown before it is put in place, and nothing of it is run.
+A skill is a folder with a SKILL.md, in `skills` of the workspace, of the state directory, or of a plugin. An
+installation shows everything before it puts it in place, and runs nothing of it.
 Exit codes: 0 done, 1 something is wrong, not found, refused or failed, 2 wrong usage or config.")]
     Skills(SkillsArguments),
     /// Channels: run them, send a text, and look at what is to be sent

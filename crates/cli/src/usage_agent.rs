@@ -26,7 +26,7 @@ pub(crate) struct AgentArguments {
     /// Show more of the calls of this run: their results in a line, or in full
     #[arg(long, value_name = "LEVEL")]
     pub verbose: Option<VerboseArgument>,
-    /// What becomes of the model's thoughts in this run
+    /// The treatment of the model's thoughts in this run
     #[arg(long, value_name = "LEVEL")]
     pub reasoning: Option<ReasoningArgument>,
     /// Show at the end of this run how its answer was made: model, tokens, calls and time
@@ -50,7 +50,7 @@ pub(crate) struct AgentArguments {
     /// Show the model no tools
     #[arg(long)]
     pub no_tools: bool,
-    /// How much the instructions of the model have
+    /// The scope of the model's instructions
     #[arg(long, value_name = "MODE")]
     pub prompt_mode: Option<PromptArgument>,
     /// A text that is added to the instructions of the model

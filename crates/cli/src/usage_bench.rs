@@ -31,7 +31,7 @@ pub(crate) enum BenchCommand {
         OpenAI's own client is measured if Node.js and npm are there. It is installed from npm, once, into\n\
         ${XDG_CACHE_HOME:-~/.cache}/pincer-interop.")]
     Model(ModelArguments),
-    /// What a hook costs: a closure, and a command beside its process alone
+    /// The cost of a hook: a closure, and a command beside its process alone
     #[command(after_help = "Examples:\n  pincer bench hooks\n  pincer bench hooks --json --rounds 200")]
     Hooks(BenchArguments),
     /// The agent loop against a scripted model: accepting, ten tools, many sessions at once, going on after a kill
@@ -178,10 +178,10 @@ pub(crate) struct CronBenchArguments {
     /// Print one JSON object per line
     #[arg(long)]
     pub json: bool,
-    /// How many jobs there are
+    /// The number of jobs
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub jobs: u32,
-    /// How long each part is measured
+    /// The time for which each part is measured
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
 }

@@ -15,7 +15,7 @@ pub(crate) struct ChannelsArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum ChannelsCommand {
-    /// The channels of the config, whose plugin brings each, and how many texts wait for it
+    /// The channels of the config, the plugin of each, and the number of texts that wait for it
     List,
     /// Run channels until this is ended: take messages, have them answered, and send what waits
     Start {
@@ -32,7 +32,7 @@ pub(crate) enum ChannelsCommand {
         /// Only those that stand so
         #[arg(long, value_name = "STATE")]
         state: Option<StateArgument>,
-        /// How many at most
+        /// The most that are listed
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
     },
@@ -59,7 +59,7 @@ pub(crate) struct SendArguments {
     /// A word of your own for this text: sent again, it is the same one
     #[arg(long = "id", value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
     pub key: Option<String>,
-    /// How long to wait until it is sent
+    /// The longest to wait until it is sent
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     pub timeout: u64,
 }

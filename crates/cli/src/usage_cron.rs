@@ -1,4 +1,4 @@
-//! What `pincer cron` understands.
+//! The arguments of `pincer cron`.
 
 use clap::{Args, Subcommand, ValueEnum};
 use pincer_store::CronMissed;
@@ -39,8 +39,8 @@ Examples:
   pincer cron add tea --at 20m -m 'Remind me of the tea.' --delete-after-run --json
 
 A cron expression has five fields (minute, hour, day of month, month, day of week), or six with the second first. A local time that
-a change of the clock leaves out comes when the clock jumps, and one that it repeats comes once; what comes every hour neither pauses
-nor hurries.")]
+a change of the clock leaves out comes when the clock jumps, and one that it repeats comes once. A job of every hour neither pauses nor
+hurries.")]
     Add(Box<AddArguments>),
     /// List jobs: name, state, schedule, next time, last run
     #[command(after_help = "\
@@ -54,7 +54,7 @@ The state is on, off, running, or over when no more times come.")]
         /// The jobs of all users of this store
         #[arg(long, conflicts_with = "user")]
         all_users: bool,
-        /// How many at most
+        /// The most that are listed
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
         limit: u32,
     },
@@ -100,11 +100,11 @@ Examples:
   pincer cron runs report
   pincer cron runs report --limit 100 --json
 
-How many are kept says `cron.keepRuns` in the config. The whole of an answer: pincer sessions show cron:ID, or --json.")]
+`cron.keepRuns` in the config sets how many are kept. For whole answers: pincer sessions show cron:ID, or --json.")]
     Runs {
         /// The job
         job: String,
-        /// How many at most
+        /// The most that are listed
         #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
     },
@@ -119,7 +119,7 @@ pub(crate) struct AddArguments {
     /// The time zone of --at and --cron, such as Europe/Berlin; otherwise that of the system
     #[arg(long, value_name = "ZONE", conflicts_with = "every")]
     pub tz: Option<String>,
-    /// What the agent is told
+    /// The message for the agent
     #[arg(short = 'm', long, value_name = "TEXT", allow_hyphen_values = true)]
     pub message: String,
     /// The agent, as `agents` in the config names it
@@ -137,7 +137,7 @@ pub(crate) struct AddArguments {
     /// The longest that a run may take
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub timeout: Option<u64>,
-    /// What becomes of times at which no process ran jobs; otherwise as `cron.missed` in the config says
+    /// The rule for times at which no process ran jobs; otherwise that of `cron.missed` in the config
     #[arg(long, value_name = "RULE")]
     pub missed: Option<MissedArgument>,
     /// Remove it when it has run for the last time, unless that failed

@@ -22,7 +22,7 @@ pub(crate) enum PluginsCommand {
         /// The folder
         dir: PathBuf,
     },
-    /// What a plugin brings
+    /// Show one plugin and everything that it brings
     Show {
         /// Its id
         id: String,
@@ -57,7 +57,7 @@ pub(crate) struct UpdateArguments {
     pub agreement: AgreementArguments,
 }
 
-/// How a person agrees.
+/// Consent in advance, or a look without changes.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct AgreementArguments {
     /// Ask nothing; critical findings are refused all the same

@@ -18,7 +18,7 @@ pub(crate) struct RunsArguments {
 pub(crate) enum RunsCommand {
     /// The latest runs, those that have ended too, for a day
     List {
-        /// How many at most
+        /// The most that are listed
         #[arg(long, value_name = "N", default_value_t = RunsCommand::PAGE, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
         /// Only those that began before this one: the first of the page after

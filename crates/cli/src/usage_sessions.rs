@@ -116,7 +116,7 @@ accepted before come first. A session that waits for an answer is not compacted.
     Compact {
         /// The key of the session
         key: String,
-        /// What the summary is to look at
+        /// Wishes for the summary, such as points to keep
         #[arg(long, value_name = "TEXT")]
         instructions: Option<String>,
     },

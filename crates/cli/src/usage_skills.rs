@@ -25,7 +25,7 @@ pub(crate) enum SkillsCommand {
     List,
     /// Tell what is wrong: missing programs and variables, damaged files, names that are there twice
     Check,
-    /// What a skill says
+    /// Print the text of a skill
     Show {
         /// Its name
         name: String,

@@ -15,7 +15,7 @@ pub(crate) const GLOBAL: &str = "skills";
 pub(crate) const LIST: &str = "skills.list";
 pub(crate) const READ: &str = "skills.read";
 
-/// The skills of an agent's run. What a program is given of them does not change what it may do.
+/// The skills of an agent's run. They change nothing about the rights of a program.
 pub trait SkillTexts: Send + Sync {
     /// Returns all of them, in their order.
     fn list(&self) -> Vec<SkillEntry>;
@@ -28,13 +28,13 @@ pub trait SkillTexts: Send + Sync {
 pub struct SkillEntry {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub description: String,
     /// Where its file is, for the tool `read`.
     pub location: String,
 }
 
-/// Why a program does not get the text of a skill.
+/// An error while a program reads a skill.
 #[derive(Debug, thiserror::Error)]
 pub enum SkillError {
     /// There is none of that name.
@@ -54,12 +54,12 @@ pub enum SkillError {
     Unreadable {
         /// The name.
         name: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn Error + Send + Sync>,
     },
 }
 
-/// What a program of a scope takes while it runs: tools, and the skills if it is an agent's.
+/// The globals that a program of a scope takes while it runs: tools, and the skills if it is an agent's.
 struct Globals {
     tools: Arc<RunTools>,
     has_skills: bool,

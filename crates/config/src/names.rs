@@ -150,7 +150,7 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
     }
 }
 
-/// Names of channels stand in keys of sessions and in files, and what a channel names must be there.
+/// Names of channels stand in keys of sessions and in files, and the agents that a channel names must be there.
 fn channels(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
     for (name, channel) in &config.channels {
         let at = format!("channels.{name}");

@@ -1,6 +1,6 @@
-//! Why a schedule is none.
+//! Errors in schedules.
 
-/// Why a schedule is none.
+/// An error in a schedule.
 #[derive(Debug, thiserror::Error)]
 pub enum ScheduleError {
     /// One field of a cron expression is wrong.
@@ -12,7 +12,7 @@ pub enum ScheduleError {
         text: String,
         /// The whole expression.
         expression: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The cron expression as a whole is wrong.
@@ -72,7 +72,7 @@ pub enum ScheduleError {
     Stored {
         /// The text.
         text: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },

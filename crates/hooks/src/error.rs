@@ -6,13 +6,13 @@ use std::time::Duration;
 /// The reason why a hook gave no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    /// It could not be started.
+    /// The hook could not be started.
     #[error("it cannot be started: {0}")]
     Start(#[source] Box<dyn Error + Send + Sync>),
-    /// It ended as a failure.
+    /// The hook ended as a failure.
     #[error("it failed with {status}{}", if stderr.is_empty() { String::new() } else { format!(": {stderr}") })]
     Failed {
-        /// How it ended.
+        /// The way in which it ended.
         status: String,
         /// The last lines of its standard error.
         stderr: String,
@@ -20,10 +20,10 @@ pub enum HookError {
     /// Its answer cannot be read.
     #[error("its answer is not a verdict: {0}")]
     Answer(#[source] Box<dyn Error + Send + Sync>),
-    /// It did not answer in time.
+    /// The hook did not answer in time.
     #[error("it did not answer within {} ms", .0.as_millis())]
     Late(Duration),
-    /// It panicked.
+    /// The hook panicked.
     #[error("it broke down: this is a bug of the hook")]
     Broken,
 }

@@ -90,7 +90,7 @@ pub struct Hook<P: Point> {
     pub name: String,
     /// Hooks with a higher priority are asked earlier. Of equal ones, the first registered is asked first.
     pub priority: i32,
-    /// How long it may take to answer.
+    /// The longest that it may take to answer.
     pub timeout: Duration,
     /// Whether its answer may add to the prompt.
     pub may_inject: bool,

@@ -1,11 +1,11 @@
-//! The one table of all hooks: when each runs, what it gets, what it may answer, and what happens when it fails.
+//! The one table of all hooks: the time, the event, the answer and the failure of each.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How the answers of several hooks at one place are put together.
+/// The way in which the answers of several hooks at one place are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Asked one after the other; the answers are merged.
@@ -18,7 +18,7 @@ pub enum Kind {
     Observe,
 }
 
-/// What happens when a hook fails, is late, or gives an answer that cannot be read.
+/// The effect of a hook that fails, is late, or gives an answer that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnFailure {
     /// The matter is blocked.
@@ -27,27 +27,27 @@ pub enum OnFailure {
     Skip,
 }
 
-/// What a hook sees or changes that an operator must allow a plugin.
+/// The reach of a hook, for which a plugin needs the permission of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// Nothing that needs a permission.
     Plain,
-    /// It reads conversations: `allowConversationAccess`.
+    /// Reading conversations: `allowConversationAccess`.
     Conversation,
-    /// It adds to the prompt: `allowPromptInjection`.
+    /// Adding to the prompt: `allowPromptInjection`.
     Prompt,
 }
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// How answers are put together.
+    /// The way in which answers are put together.
     pub kind: Kind,
-    /// What happens when it fails.
+    /// The effect of a failure.
     pub on_failure: OnFailure,
-    /// How long it may take, unless the config says otherwise.
+    /// The longest that it may take, unless the config says otherwise.
     pub timeout: Duration,
-    /// What a plugin needs a permission for.
+    /// The reach, for which a plugin needs a permission.
     pub reach: Reach,
     /// When it runs.
     pub when: &'static str,
@@ -101,7 +101,7 @@ use Reach::{Conversation, Plain, Prompt};
 names! {
     /// A message came in.
     MessageReceived "message_received" row(Observe, Skip, 15, Conversation, [
-        "A message was accepted and stored. Messages of the schedule are not told of.",
+        "A message was accepted and stored. Messages of the schedule are left out.",
         "`from`, `content`, `messageId`, `timestamp`",
         "",
     ]);
@@ -113,7 +113,7 @@ names! {
     ]);
     /// A session is about to begin anew.
     BeforeReset "before_reset" row(Observe, Skip, 15, Conversation, [
-        "A session begins anew: by `/new` or `/reset`, after its idle time, at its daily hour, or for a job of the schedule. It runs before that, and is waited for.",
+        "A session begins anew: by `/new` or `/reset`, after its idle time, at its daily hour, or for a job of the schedule. The reset waits for it.",
         "`reason`, `messages`",
         "",
     ]);
@@ -193,7 +193,7 @@ names! {
     ]);
     /// The result of a tool is about to be stored.
     ToolResultPersist "tool_result_persist" row(Modify, Skip, 15, Plain, [
-        "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. The result of a whole program is one of `exec`: a text for each thing that it printed, and one for what it came to.",
+        "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. The result of a whole program is one of `exec`: a text for each thing that it printed, and one for its value or error.",
         "`toolName`, `toolCallId`, `message` (a `toolResult`), `isSynthetic` (Pincer wrote it: the call has no result of its own)",
         "`message`: the result in place of that one. Each hook gets what the one before it made of it",
     ]);
@@ -224,7 +224,7 @@ names! {
     ]);
     /// A message is about to be sent.
     MessageSending "message_sending" row(Gate, Skip, 15, Conversation, [
-        "Before a text is sent to a channel. Text that a command of Pincer prints is none.",
+        "Before a text is sent to a channel. Not asked for text that a command of Pincer prints.",
         "`to`, `content`, `replyToId`, `threadId`, `metadata`",
         "`content` replaces the text (each hook sees what the one before made of it); `cancel: true` with `cancelReason` ends the matter; `cancel: false` says nothing",
     ]);

@@ -19,7 +19,7 @@ pub struct Settings {
     pub name: String,
     /// Hooks with a higher priority are asked earlier.
     pub priority: i32,
-    /// How long it may take. If absent, as the table says.
+    /// The longest that it may take. If absent, as the table says.
     pub timeout: Option<Duration>,
     /// Whether its answer may add to the prompt.
     pub may_inject: bool,

@@ -1,7 +1,7 @@
 //! The moment in which what is staged takes its place, as steps that a later process can finish or undo.
 //!
 //! The journal says what is about to happen. It is written before anything is moved and removed when all is done, so a process that
-//! finds one knows that another died in between. What has already happened is read from the folders: a name is there or not.
+//! finds one knows that another died in between. The folders tell how far it came: a name is there or not.
 
 use std::fs;
 use std::io;
@@ -19,13 +19,13 @@ use crate::target::Kind;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "change")]
 pub(crate) enum Change {
-    /// `new` takes the place of the target. What was there is put aside.
+    /// `new` takes the place of the target. The old folder is put aside.
     Put {
         /// The record of what is put.
         record: Record,
         /// The folder in the stage, as seen from the work folder: a state directory may be moved before a journal is read.
         new: PathBuf,
-        /// The place for what is there now, seen from there too.
+        /// The place for the old folder, seen from there too.
         old: PathBuf,
     },
     /// The target is taken away.
@@ -34,7 +34,7 @@ pub(crate) enum Change {
         kind: Kind,
         /// Its name.
         id: String,
-        /// The place for what is there now.
+        /// The place for the old folder.
         old: PathBuf,
     },
 }
@@ -134,9 +134,9 @@ fn shift(from: &Path, to: &Path) -> Result<(), InstallError> {
 /// The outcome of a change that a process left unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovered {
-    /// It was finished.
+    /// The change was finished.
     Finished,
-    /// It was undone.
+    /// The change was undone.
     Undone,
 }
 

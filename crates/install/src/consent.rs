@@ -14,7 +14,7 @@ pub enum Need {
     ConsentToFindings,
 }
 
-/// How a person has agreed.
+/// The consent of a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Consent {
     /// Not at all.
@@ -30,7 +30,7 @@ pub enum Consent {
 /// No person has agreed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unagreed {
-    /// It was not agreed to.
+    /// No consent was given.
     #[error("the {kind} {id} is not installed: it was not agreed to (without a terminal, `--yes` agrees)")]
     Consent {
         /// The kind of the thing.

@@ -1,4 +1,4 @@
-//! The digest of a tree: what an entry of the policy vouches for.
+//! The digest of a tree, for which an entry of the policy can vouch.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};

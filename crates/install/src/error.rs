@@ -1,4 +1,4 @@
-//! Why something was not installed, updated or removed.
+//! Errors of installations, updates and removals.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::policy::Blocked;
 use crate::refusal::Refusal;
 use crate::target::Kind;
 
-/// Why something was not installed, updated or removed. What was there is as it was.
+/// An error of an installation, an update or a removal. Everything that was in place is unchanged.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
@@ -18,7 +18,7 @@ pub enum InstallError {
     Refused {
         /// The source.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
     /// The source cannot be read.
@@ -26,7 +26,7 @@ pub enum InstallError {
     Read {
         /// The kind of the thing.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -35,7 +35,7 @@ pub enum InstallError {
     Write {
         /// The kind of the thing.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
@@ -66,7 +66,7 @@ pub enum InstallError {
     /// No person has agreed.
     #[error(transparent)]
     Consent(#[from] crate::consent::Unagreed),
-    /// It is there already.
+    /// The name is taken by an installed thing.
     #[error("the {kind} {id} is installed already: `pincer {}s update {id} {}` replaces it", kind, source_path.display())]
     Installed {
         /// The kind of the thing.
@@ -117,7 +117,7 @@ pub enum InstallError {
     Damaged {
         /// Which.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         reason: serde_json::Error,
     },

@@ -16,7 +16,7 @@ pub struct Policy {
     default: InstallDefault,
 }
 
-/// Why a policy cannot be used. Then nothing is installed.
+/// An error in a policy. With one, nothing is installed.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
     /// A pattern is none.
@@ -24,7 +24,7 @@ pub enum PolicyError {
     Glob {
         /// Which.
         at: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: globset::Error,
     },
@@ -33,7 +33,7 @@ pub enum PolicyError {
     Digest {
         /// Which.
         at: String,
-        /// Why.
+        /// The cause.
         #[source]
         source: NoDigest,
     },
@@ -74,7 +74,7 @@ pub enum Blocked {
 pub enum Ruling {
     /// An entry names these very files by their digest: no person is asked.
     Vouched,
-    /// It is allowed: a person is asked about critical findings only.
+    /// The policy allows it: a person is asked about critical findings only.
     Allowed,
     /// A person decides.
     Ask,

@@ -88,10 +88,10 @@ pub enum EntryProblem {
     /// Not UTF-8.
     #[error("has a name that is not UTF-8")]
     NotUtf8,
-    /// It begins at the root.
+    /// The path begins at the root.
     #[error("has an absolute path")]
     Absolute,
-    /// It leads up.
+    /// The path leads up.
     #[error("leads out of its folder with `..`")]
     LeadsOut,
     /// An empty part, a `.` or a backslash.
@@ -130,7 +130,7 @@ pub enum EntryProblem {
     /// Too large.
     #[error("has more than {0} bytes")]
     TooLarge(u64),
-    /// It ends early, or goes on.
+    /// The content is shorter or longer than its entry says.
     #[error("has another size than the archive says")]
     OtherSize,
     /// Not what the archive promised.
@@ -148,7 +148,7 @@ pub enum EntryProblem {
     /// A sparse file.
     #[error("is a sparse file, as those are that are made to fill a disk")]
     Sparse,
-    /// It was changed while it was read.
+    /// The source was changed while it was read.
     #[error("was changed while it was read")]
     Changed,
     /// A folder with content.
@@ -160,7 +160,7 @@ pub enum EntryProblem {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveProblem {
-    /// It ends early.
+    /// The archive ends early.
     #[error("it ends in the middle")]
     EndsEarly,
     /// A checksum is wrong.

@@ -47,7 +47,7 @@ impl Stage {
         self.folder.join(CONTENT)
     }
 
-    /// The place for what is replaced.
+    /// Returns the place for the old folder.
     pub(crate) fn old(&self) -> PathBuf {
         self.folder.join(OLD)
     }
@@ -81,7 +81,7 @@ pub(crate) fn sweep(stages: &Path) -> Result<(), InstallError> {
             let _ = fs::remove_file(&folder);
         }
         if begins(PREFIX) && lock_file(&folder).is_ok_and(|lock| lock.try_lock().is_ok()) {
-            // It may be needed by nothing: what fails here is tried again by the next command.
+            // No command needs the folder: the next one tries again.
             let _ = fs::remove_dir_all(&folder);
         }
     }

@@ -93,7 +93,7 @@ pub struct Permitted {
 }
 
 impl Permitted {
-    /// Looks for what it would run and reach.
+    /// Looks for programs that it would run and places that it would reach.
     pub fn scan(self) -> Result<Scanned, InstallError> {
         let scan = scan(&self.case.contents)?;
         Ok(Scanned { case: self.case, ruling: self.ruling, scan })
@@ -155,11 +155,11 @@ pub struct Plan<'a> {
     pub place: PathBuf,
     /// The digest of its files.
     pub digest: &'a Digest,
-    /// How many files it has.
+    /// The number of its files.
     pub files: usize,
-    /// How large they are together.
+    /// Their size in all.
     pub bytes: u64,
-    /// How many files of `.git` and the like are not taken along.
+    /// The number of files in `.git` and the like that are not taken along.
     pub left_out: usize,
     /// The one whose place it takes.
     pub replaces: Option<&'a Record>,
@@ -226,8 +226,7 @@ impl Judged {
 pub struct Accepted(Box<Case>);
 
 impl Accepted {
-    /// Puts it in its place. Whatever ends this process in the middle, what was there is there, or what is new is: the next command
-    /// sees to it.
+    /// Puts it in its place. If this process dies in the middle, the next command brings back the old version or finishes the new one.
     pub fn commit(self) -> Result<Done, InstallError> {
         let Case { installs, mut stage, kind, contents, digest: promised, source, present, .. } = *self.0;
         sync(stage.folder()).map_err(InstallError::write(stage.folder()))?;

@@ -55,9 +55,9 @@ pub fn is_target_name(name: &str) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Request {
-    /// It is not there yet.
+    /// A new thing is installed.
     Install,
-    /// It takes the place of an older one.
+    /// An older version is replaced.
     Update,
 }
 

@@ -1,4 +1,4 @@
-//! The channels of a plugin: what its process is asked, and what it tells by itself.
+//! The channels of a plugin: requests to its process, and messages from it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,17 +26,17 @@ pub trait ChannelListener: Send + Sync {
     fn state(&self, state: Value);
 }
 
-/// Why a message of a plugin was not taken.
+/// The refusal of a message from a plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct NotReceived {
-    /// Why.
+    /// The reason.
     pub message: String,
     /// The same message may be taken later.
     pub may_retry: bool,
 }
 
-/// Why a plugin did not do what its channel was asked for.
+/// The failure of a request to a channel.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum ChannelFailure {
     /// The process is not there: nothing was done.
@@ -48,11 +48,11 @@ pub enum ChannelFailure {
     /// The plugin says no.
     #[error("{message}")]
     Refused {
-        /// What it says.
+        /// The message of the plugin.
         message: String,
         /// Another attempt comes to the same.
         is_permanent: bool,
-        /// How long to wait before another attempt, if it says so.
+        /// The pause before another attempt, if the plugin names one.
         retry_after: Option<Duration>,
     },
 }

@@ -49,31 +49,31 @@ pub struct Manifest {
 pub struct ManifestChannel {
     /// Its name: lower-case letters, digits and single dashes. `channels` of the config knows it by that.
     pub name: String,
-    /// What it connects to, in a sentence for people.
+    /// The service that it connects to, in a sentence for people.
     #[serde(default)]
     pub description: Option<String>,
-    /// What it can do.
+    /// Its abilities.
     #[serde(default)]
     pub capabilities: ChannelCapabilities,
 }
 
-/// What a channel can do.
+/// The abilities of a channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct ChannelCapabilities {
-    /// It can tell that an answer is being written.
+    /// Whether it can show that an answer is being written.
     pub typing: bool,
-    /// How long such a notice lasts: it is repeated sooner.
+    /// The time that such a notice lasts: it is repeated sooner.
     #[schemars(range(min = 500, max = 600_000))]
     pub typing_ms: u64,
-    /// It has groups besides direct messages.
+    /// Whether it has groups besides direct messages.
     pub groups: bool,
-    /// It has pictures and files.
+    /// Whether it has pictures and files.
     pub media: bool,
     /// The most bytes of one text. A longer one is sent in parts.
     #[schemars(range(min = 100, max = 1_000_000))]
     pub max_text: u32,
-    /// How long sending one text may take.
+    /// The longest that sending one text may take.
     #[schemars(range(min = 1000, max = 600_000))]
     pub send_timeout_ms: u64,
 }
@@ -132,7 +132,7 @@ pub struct ManifestHook {
     /// Higher is asked earlier.
     #[serde(default)]
     pub priority: i32,
-    /// How long it may take to answer. If absent, as the table says.
+    /// The longest that it may take to answer. If absent, as the table says.
     #[serde(default)]
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: Option<u64>,

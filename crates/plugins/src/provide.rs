@@ -14,10 +14,10 @@ use crate::manifest::ManifestHook;
 use crate::process::{Failure, PluginProcess, wrong};
 use crate::{Found, Manifest};
 
-/// What the user has settled for the hooks of a plugin.
+/// The settings of the user for the hooks of a plugin.
 #[derive(Clone, Debug, Default)]
 pub struct HookSettings {
-    /// How long each may take, whatever the manifest says.
+    /// The longest that each may take, whatever the manifest says.
     pub timeout: Option<Duration>,
     /// The same for single hooks.
     pub timeouts: BTreeMap<HookName, Duration>,

@@ -64,7 +64,7 @@ pub(crate) enum Incoming {
     Update { id: u64, update: Value },
     /// A message that a channel has received, to be acknowledged under this id.
     Received { id: Value, params: Value },
-    /// How a channel stands.
+    /// The state of a channel.
     ChannelState { params: Value },
 }
 

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions};
 
-/// The variable that marks what belongs to a group.
+/// The variable that marks the processes of a group.
 pub(crate) const MARK: &str = "PINCER_GROUP";
-/// How long those are pursued that start others as fast as they are ended.
+/// The time for which processes are pursued that start others as fast as they are ended.
 const PURSUIT: Duration = Duration::from_millis(500);
-/// How often the children of this process are listed to see the same twice.
+/// The most times that the children of this process are listed, to see the same ones twice.
 const LOOKS: usize = 4;
 
 static ADOPTING: AtomicBool = AtomicBool::new(false);

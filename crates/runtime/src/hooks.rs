@@ -1,4 +1,4 @@
-//! The hooks of the config: commands that have a say, and what the user allows plugins.
+//! The hooks of the config: commands that have a say, and the rights of plugins' hooks.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

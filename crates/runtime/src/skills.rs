@@ -27,16 +27,16 @@ pub struct ScopeSkills {
     pub unknown: Vec<(String, String)>,
 }
 
-/// Why a model is not told of a skill.
+/// The reason for leaving a skill out of a model's list.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeftOut {
-    /// It is turned off.
+    /// The config turns it off, with this key.
     #[error("it is turned off: `skills.entries.{0}.enabled` is false")]
     TurnedOff(String),
     /// The agent has other skills.
     #[error("it is not among the skills of this agent: add it to `{0}`")]
     NotOfAgent(String),
-    /// It says that only people choose it.
+    /// Its file says that only people choose it.
     #[error("it says `disable-model-invocation: true`")]
     ForPeople,
     /// Something that it needs is not there.

@@ -19,7 +19,7 @@ const MOST_DESCRIPTION: usize = 1024;
 pub struct Skill {
     /// Its name: letters, digits, `-`, `_` and `.`.
     pub name: String,
-    /// What it is for, on one line.
+    /// Its purpose, on one line.
     pub description: String,
     /// The kind of place that it is from.
     pub source: Source,
@@ -27,7 +27,7 @@ pub struct Skill {
     pub base: PathBuf,
     /// The name of its folder there.
     pub folder: String,
-    /// What else its file says at its beginning.
+    /// The front matter of its file.
     pub front_matter: FrontMatter,
 }
 
@@ -43,7 +43,7 @@ impl Skill {
 pub struct Problem {
     /// The folder, or its file.
     pub path: PathBuf,
-    /// What is wrong with it, and what to do.
+    /// The error, and its remedy.
     pub message: String,
 }
 
@@ -63,7 +63,7 @@ pub struct Found {
     pub skills: Vec<Skill>,
     /// The ones that another one of the same name outweighs.
     pub shadowed: Vec<Shadowed>,
-    /// What is wrong.
+    /// The folders that are no skills, with their errors.
     pub problems: Vec<Problem>,
 }
 

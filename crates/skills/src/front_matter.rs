@@ -22,7 +22,7 @@ const METADATA: [&str; 3] = ["openclaw", "pincer", "clawdbot"];
 pub struct FrontMatter {
     /// The name, if it says one.
     pub name: Option<String>,
-    /// What the skill is for.
+    /// The purpose of the skill.
     pub description: Option<String>,
     /// The version, as it is written.
     pub version: Option<String>,
@@ -32,11 +32,11 @@ pub struct FrontMatter {
     pub allowed_tools: Vec<String>,
     /// Whether only people choose it, so that models are not told of it.
     pub is_for_people: bool,
-    /// What it needs.
+    /// The requirements of the skill.
     pub requirements: Requirements,
 }
 
-/// Why front matter cannot be used.
+/// An error in front matter.
 #[derive(Debug, thiserror::Error)]
 pub enum FrontMatterError {
     /// The file begins with something else.
@@ -45,13 +45,13 @@ pub enum FrontMatterError {
     /// The second line is missing.
     #[error("the second line `---` is missing, or too far away")]
     Open,
-    /// It is not text.
+    /// The file is not text.
     #[error("it is not UTF-8")]
     NotText,
-    /// It is not YAML.
+    /// The front matter is not YAML.
     #[error("what stands between the lines `---` is not YAML: {0}")]
     Yaml(String),
-    /// It is YAML of another kind.
+    /// The front matter is YAML of another kind.
     #[error("what stands between the lines `---` is not a list of keys and values")]
     NotKeys,
 }
@@ -121,7 +121,7 @@ fn between(bytes: &[u8]) -> Result<&str, FrontMatterError> {
     let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
-        // The end of the piece may cut a character, and what follows the front matter is not looked at.
+        // The end of the piece may cut a character, and text behind the front matter is not looked at.
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
     };
     let mut lines = text.split_inclusive('\n');

@@ -34,13 +34,13 @@ pub struct Place {
     dir: Dir,
 }
 
-/// Why a file of a skill is not read.
+/// An error while a file of a skill is read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A link leads out of the folder.
     #[error("it is a link that leads out of its folder: put the files themselves there")]
     Outside,
-    /// It is no regular file.
+    /// The file is no regular file.
     #[error("it is not a regular file")]
     NotAFile,
     /// The system refused.

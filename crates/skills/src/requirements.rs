@@ -1,9 +1,9 @@
-//! What a skill needs, and whether it is there.
+//! The requirements of a skill, and a check of them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// What a skill needs.
+/// The requirements of a skill.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Requirements {
     /// Programs, all of them.
@@ -20,7 +20,7 @@ pub struct Requirements {
     pub always: bool,
 }
 
-/// What there is to meet requirements with.
+/// The surroundings that requirements are checked against.
 pub struct Surroundings<'s> {
     /// The directories in which programs are looked for.
     pub path: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Surroundings<'s> {
 /// A requirement that is not met.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Missing {
-    /// It is for other systems.
+    /// The skill is for other systems.
     #[error("it is for {}, and this is {here}", wanted.join(" or "))]
     System {
         /// The systems that it is for.

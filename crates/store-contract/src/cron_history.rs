@@ -1,4 +1,4 @@
-//! What the traits promise about the runs of jobs: that a time is run for once, and that the history tells what came of it.
+//! The promises of the traits about the runs of jobs: a time is run for once, and the history tells the outcome.
 
 use pincer_store::{
     AgentRunState, CronAfter, CronBegin, CronBegun, CronDue, CronJob, CronRunState, CronSkip, Millis, NewAgentRun,

@@ -1,4 +1,4 @@
-//! What the traits promise about jobs of the schedule: how they are stored, found and due.
+//! The promises of the traits about jobs of the schedule: the way in which they are stored, found and due.
 
 use pincer_store::{
     CronAfter, CronChange, CronClock, CronDefinition, CronJob, CronMissed, CronNow, CronPage, Millis, NewCronJob,

@@ -1,4 +1,4 @@
-//! What the traits promise about texts on their way to channels.
+//! The promises of the traits about texts on their way to channels.
 use pincer_store::DeliveryState::{Cancelled, Failed, Pending, Sent};
 use pincer_store::{
     AgentRunState, Delivery, DeliveryChange, DeliverySource, Enqueued, Fence, MOST_PENDING, NewAgentRun, NewDelivery,
@@ -66,7 +66,7 @@ pub fn a_delivery_is_stored_once_per_key(fresh: &Fresh) {
         let place = NewDelivery { route: route("ben"), ..again.clone() };
         assert_eq!(two.enqueue(&place).expect("asked"), Enqueued::Different("d1".into()));
         missing(two.delivery("d2"));
-        // What hooks made of a text does not make it another one.
+        // A text that hooks have changed is the same delivery.
         let claimed = one.claim_delivery("d1", stored.fence, "p").expect("claimed");
         let changed = DeliveryChange::Checked { text: Some("rewritten".into()) };
         one.change_delivery("d1", claimed.fence, changed).expect("changed");
@@ -214,7 +214,7 @@ pub fn deliveries_are_listed_and_forgotten(fresh: &Fresh) {
             (ids(None, 9), ids(Some(Sent), 2), ids(Some(Pending), 9)),
             ("d4 d3 d2 d1".into(), "d3 d2".into(), "d4".into())
         );
-        // What an open run has sent must be known until its end.
+        // The texts that an open run has sent must be known until its end.
         assert_eq!(store.forget_deliveries(70).expect("forgotten"), 1);
         assert_eq!(ids(None, 9), "d4 d3 d1");
         turn(store, "s", fence, "r", AgentRunState::Done);

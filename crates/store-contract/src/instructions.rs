@@ -1,4 +1,4 @@
-//! What the traits promise about what is kept of instructions.
+//! The promises of the traits about the instructions of models.
 use pincer_store::{Fence, SessionCommit};
 
 use crate::Fresh;

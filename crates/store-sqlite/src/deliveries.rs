@@ -15,7 +15,7 @@ use crate::store::Refused;
 
 const COLUMNS: &str = "id, user, run, source, key, channel, account, recipient, thread, reply_to, text, state, attempts, next_at, \
                        sent_bytes, is_checked, error, message_id, created_at, expires_at, ended_at, owner, fence, original";
-/// The first pending delivery of each route of a channel. The index holds nothing but what is pending.
+/// The first pending delivery of each route of a channel. The index holds pending deliveries only.
 pub(crate) const FIRST: &str =
     "SELECT min(number) FROM delivery WHERE state = 'pending' AND channel = ?1 GROUP BY route";
 /// The most deliveries that are forgotten in one step: other processes must not wait for long.

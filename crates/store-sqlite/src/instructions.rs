@@ -1,4 +1,4 @@
-//! What is kept of the instructions of models, in rows.
+//! The instructions of models, in rows.
 
 use pincer_store::{Instructions, Millis, Reply, SessionCommit, SessionId, StoreError};
 use rusqlite::{Connection, OptionalExtension};

@@ -27,7 +27,7 @@ impl CronClock {
     pub const ALL: [Self; 2] = [Self::Wall, Self::Store];
 }
 
-/// What both clocks show.
+/// The times of both clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CronNow {
     /// The one on the wall.
@@ -46,7 +46,7 @@ impl CronNow {
     }
 }
 
-/// What becomes of times at which no process ran jobs.
+/// The rule for times at which no process ran jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CronMissed {
     /// The job runs once for all of them, late.
@@ -57,19 +57,19 @@ pub enum CronMissed {
 
 words!(CronMissed { Run = "run", Skip = "skip" });
 
-/// What becomes of a job that has run for the last time.
+/// The rule for a job that has run for the last time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CronAfter {
-    /// It stays, with its history.
+    /// The job stays, with its history.
     #[default]
     Keep,
-    /// It is removed, unless the run came to nothing.
+    /// The job is removed, unless the run came to nothing.
     Remove,
 }
 
 words!(CronAfter { Keep = "keep", Remove = "remove" });
 
-/// What a job is: when it runs, and what is said to which agent.
+/// The definition of a job: its times, its message, and the agent that gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CronDefinition {
     /// Its name, unique among the jobs of its user.
@@ -92,9 +92,9 @@ pub struct CronDefinition {
     pub channel: Option<String>,
     /// The name under which rules know the sender.
     pub sender: Option<String>,
-    /// What becomes of times at which no process ran jobs. If absent, as the config says.
+    /// The rule for times at which no process ran jobs. If absent, that of the config.
     pub missed: Option<CronMissed>,
-    /// What becomes of it when no more times come.
+    /// The rule for the job when no more times come.
     pub after: CronAfter,
 }
 
@@ -105,13 +105,13 @@ pub struct NewCronJob {
     pub id: CronJobId,
     /// Its user.
     pub user: String,
-    /// What it is.
+    /// Its definition.
     pub definition: CronDefinition,
     /// When it is due for the first time.
     pub next_at: Option<Millis>,
     /// The run of an agent that makes it, if no person does.
     pub made_by: Option<AgentRunId>,
-    /// How many jobs of this user agents may have made, this one included. Only for one that an agent makes.
+    /// The most jobs of this user that agents may have made, this one included. Only for one that an agent makes.
     pub most_by_agents: u32,
     /// The time.
     pub now: Millis,
@@ -124,19 +124,19 @@ pub struct CronJob {
     pub id: CronJobId,
     /// Its user.
     pub user: String,
-    /// What it is.
+    /// Its definition.
     pub definition: CronDefinition,
     /// Changes whenever the definition does, or whether it is turned on.
     pub version: u32,
     /// Whether it runs by itself.
     pub is_enabled: bool,
-    /// Why it was turned off, if no person did it.
+    /// The reason why it was turned off, if no person did it.
     pub disabled_because: Option<String>,
     /// When it is due next, by its clock.
     pub next_at: Option<Millis>,
     /// The run that has not ended.
     pub running: Option<AgentRunId>,
-    /// How many runs have failed since the last one that did not.
+    /// The number of failed runs since the last one that did not fail.
     pub failures: u32,
     /// The run of an agent that made it, if no person did.
     pub made_by: Option<AgentRunId>,
@@ -163,7 +163,7 @@ impl CronJob {
 pub struct CronChange {
     /// The version that the change is made of.
     pub seen: u32,
-    /// What it is from now on.
+    /// The new definition.
     pub definition: CronDefinition,
     /// Whether it runs by itself from now on.
     pub is_enabled: bool,
@@ -180,7 +180,7 @@ pub struct CronPage {
     pub user: Option<String>,
     /// Only those that were made after this one.
     pub after: Option<CronJobId>,
-    /// How many at most.
+    /// The most that are listed.
     pub limit: u32,
 }
 
@@ -204,16 +204,16 @@ pub struct CronBegin {
     pub due: Option<CronDue>,
     /// The message.
     pub run: NewAgentRun,
-    /// How many failures in a row turn the job off.
+    /// The number of failures in a row that turns the job off.
     pub disable_after: Option<u32>,
-    /// How many runs are kept in its history.
+    /// The number of runs that are kept in its history.
     pub keep: u32,
 }
 
-/// What became of the run of a job.
+/// The outcome of beginning the run of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CronBegun {
-    /// It is accepted.
+    /// The run is accepted.
     Begun(Box<AgentRun>),
     /// The run before it has not ended. If the job was due, that is part of its history now.
     Busy(AgentRunId),
@@ -232,40 +232,40 @@ pub struct CronSkip {
     pub version: u32,
     /// The time.
     pub due: CronDue,
-    /// Why, in a word: [`Missed`](CronRunState::Missed) or [`Refused`](CronRunState::Refused), which is a failure.
+    /// The reason as a word: [`Missed`](CronRunState::Missed) or [`Refused`](CronRunState::Refused), which is a failure.
     pub state: CronRunState,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
     /// Turns the job off: no next time can be told, and the reason says why.
     pub turn_off: bool,
-    /// How many failures in a row turn the job off.
+    /// The number of failures in a row that turns the job off.
     pub disable_after: Option<u32>,
-    /// How many runs are kept in its history.
+    /// The number of runs that are kept in its history.
     pub keep: u32,
     /// The time.
     pub now: Millis,
 }
 
-/// How the run of a job stands.
+/// The state of a job's run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CronRunState {
-    /// It has not ended.
+    /// The run has not ended.
     Open,
-    /// It has its answer.
+    /// The run has its answer.
     Done,
-    /// It failed.
+    /// The run failed.
     Failed,
-    /// It was stopped.
+    /// The run was stopped.
     Aborted,
-    /// It took longer than it may.
+    /// The run took longer than it may.
     TimedOut,
-    /// It gave way in the queue of its session.
+    /// The run gave way in the queue of its session.
     Dropped,
-    /// It did not begin, because the run before it had not ended.
+    /// The run did not begin, because the run before it had not ended.
     Skipped,
-    /// It did not begin, because no process ran jobs when it was due.
+    /// The run did not begin, because no process ran jobs when it was due.
     Missed,
-    /// It could not begin.
+    /// The run could not begin.
     Refused,
 }
 
@@ -290,17 +290,17 @@ pub struct CronRun {
     pub due_at: Option<Millis>,
     /// When that happened.
     pub at: Millis,
-    /// How it stands.
+    /// Its state.
     pub state: CronRunState,
-    /// How many times in a row came to this.
+    /// The number of times in a row that came to this.
     pub count: u32,
     /// The run of its agent.
     pub run: Option<AgentRunId>,
-    /// How that stands, as long as it is kept.
+    /// The state of that run, as long as it is kept.
     pub run_state: Option<AgentRunState>,
-    /// What that came to, as JSON, as long as it is kept.
+    /// The result of that run as JSON, as long as it is kept.
     pub result: Option<String>,
-    /// Why there is no answer.
+    /// The reason why there is no answer.
     pub error: Option<String>,
     /// When it ended.
     pub ended_at: Option<Millis>,
@@ -346,7 +346,7 @@ pub trait CronJobs {
     fn begin_cron_run(&self, begin: CronBegin) -> Reply<CronBegun>;
     /// Stores that a job does not run for a time. Returns `false` if that time is no longer its next, or it has changed.
     fn skip_cron_run(&self, skip: CronSkip) -> Reply<bool>;
-    /// Returns the history of a job, the latest first: what comes before this number, if one is given.
+    /// Returns the history of a job, the latest first: the part before this number, if one is given.
     fn cron_runs(&self, id: &CronJobId, before: Option<i64>, limit: u32) -> Reply<Vec<CronRun>>;
     /// Returns the runs of all jobs that have not ended, the oldest first.
     fn open_cron_runs(&self) -> Reply<Vec<OpenCronRun>>;

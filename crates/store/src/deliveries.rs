@@ -29,17 +29,17 @@ pub struct Route {
     pub thread: Option<String>,
 }
 
-/// How a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeliveryState {
-    /// It waits, or is being sent.
+    /// The text waits, or is being sent.
     Pending,
     /// The channel has taken it.
     Sent,
-    /// It never arrives.
+    /// The text never arrives.
     Failed,
-    /// It is not to be sent any more.
+    /// The text is not to be sent any more.
     Cancelled,
 }
 
@@ -107,9 +107,9 @@ pub struct Delivery {
     pub text: String,
     /// The text before hooks changed it, if they did.
     pub original: Option<String>,
-    /// How it stands.
+    /// Its state.
     pub state: DeliveryState,
-    /// How often a process has begun to send it.
+    /// The number of times that a process has begun to send it.
     pub attempts: u32,
     /// When it is sent, or tried again.
     pub next_at: Millis,
@@ -117,9 +117,9 @@ pub struct Delivery {
     pub sent_bytes: u64,
     /// Whether hooks have had their say.
     pub is_checked: bool,
-    /// Why it was not sent, at the last attempt or for good.
+    /// The reason why it was not sent, at the last attempt or for good.
     pub error: Option<String>,
-    /// The channel's name for what was sent last.
+    /// The channel's name for the part that was sent last.
     pub message_id: Option<String>,
     /// When it was stored.
     pub created_at: Millis,
@@ -133,10 +133,10 @@ pub struct Delivery {
     pub fence: Fence,
 }
 
-/// What became of a delivery that was to be stored.
+/// The outcome of storing a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enqueued {
-    /// It is stored.
+    /// The delivery is stored.
     New(Delivery),
     /// The same text was stored for the same place before.
     Same(Delivery),
@@ -168,23 +168,23 @@ pub enum DeliveryChange {
         /// The time.
         at: Millis,
     },
-    /// It is tried again.
+    /// Another attempt comes later.
     Later {
         /// When.
         next_at: Millis,
-        /// Why it was not sent now.
+        /// The reason why it was not sent now.
         error: String,
     },
-    /// It never arrives.
+    /// The text never arrives.
     Failed {
-        /// Why.
+        /// The reason.
         error: String,
         /// The time.
         at: Millis,
     },
-    /// It is not to be sent.
+    /// The text is not to be sent.
     Cancelled {
-        /// Why.
+        /// The reason.
         error: String,
         /// The time.
         at: Millis,
@@ -198,7 +198,7 @@ pub struct DeliveryPage {
     pub channel: Option<String>,
     /// Only those that stand so.
     pub state: Option<DeliveryState>,
-    /// How many at most.
+    /// The most that are listed.
     pub limit: u32,
 }
 

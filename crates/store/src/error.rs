@@ -75,7 +75,7 @@ pub enum StoreError {
     /// Agents have made as many jobs as they may.
     #[error("agents have made {limit} cron jobs for this user, which is as many as they may: remove some")]
     TooManyJobs {
-        /// How many they may.
+        /// The most that there may be.
         limit: u32,
     },
     /// Another process has changed a job in the meantime.

@@ -1,10 +1,10 @@
-//! What is kept of the instructions of models: the skills that a session's list has, and the workspaces that have begun.
+//! The stored part of the instructions of models: the skills that a session's list has, and the workspaces that have begun.
 //!
 //! Both are stored with a commit of the session ([`SessionCommit`](crate::SessionCommit)), so only the writer of the session changes them.
 
 use crate::{Reply, SessionId};
 
-/// What is kept of the instructions of models.
+/// The stored part of the instructions of models.
 pub trait Instructions {
     /// Returns the list of skills that was stored last for a session.
     fn listed_skills(&self, session: &SessionId) -> Reply<Option<String>>;

@@ -166,7 +166,7 @@ impl Door {
         self.registry().servers().clone()
     }
 
-    /// Differs whenever something else is registered: whoever keeps what they made of it looks here.
+    /// Returns a number that changes with every registration, for callers that keep results made of the registry.
     pub fn version(&self) -> u64 {
         self.registry().version()
     }
@@ -246,7 +246,7 @@ impl Door {
         let started = Instant::now();
         let entry = match scope.view.find(&call.tool) {
             Ok(entry) => Arc::clone(entry),
-            // The same words whether nobody has such a tool or only this caller has not.
+            // The same words whether there is no such tool or only this caller does not have it.
             Err(error) => {
                 let error = CallError::new(ErrorCode::UnknownTool, error.to_string());
                 return Outcome { result: Err(error), effect: Effect::None, duration: started.elapsed() };
@@ -340,7 +340,7 @@ impl Door {
             let (tool, fingerprint) = (id.clone(), registered.fingerprint());
             Question { tool, fingerprint, input: &input, call, demand, standing: &standing }
         });
-        // From before it is noted until what came of it is: what is noted and not made here is made by nobody.
+        // From before the call is noted until its outcome is: a call that is noted, but not made here, is made nowhere.
         let _making = context.run.as_ref().map(|run| self.under_way.begin(run.id(), call.seq));
         let mut from_caller = None;
         let _turn = loop {
@@ -391,7 +391,7 @@ impl Door {
         result
     }
 
-    /// Returns a result as the hooks want it stored. The caller gets the same: what is stored decides what happens after a crash.
+    /// Returns a result as the hooks want it stored. The caller gets the same: after a crash, the stored result counts.
     async fn persisted(
         &self,
         registry: &Registry,

@@ -12,7 +12,7 @@ use crate::door::Failed;
 use crate::registry::Registered;
 use crate::{CallError, CatchPanic, Context, Effect, ErrorCode, ToolCall, UpdateSink};
 
-/// How long a tool has to end by itself when its call is aborted or late.
+/// The time that a tool has to end by itself when its call is aborted or late.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Runs a tool until it has a value or fails, its time is over, or its call is aborted.

@@ -1,9 +1,9 @@
-//! What the entry of a compaction says besides its summary.
+//! The details in the entry of a compaction, besides its summary.
 
 use pincer_json::Json;
 use serde::{Deserialize, Serialize};
 
-/// What the entry of a compaction says besides its summary.
+/// The details in the entry of a compaction, besides its summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CompactionDetails {

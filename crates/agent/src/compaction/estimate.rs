@@ -1,4 +1,4 @@
-//! Estimates how many tokens a text is. What a provider counts is always better: this is for what came since.
+//! Estimates the tokens of a text. The count of a provider is always better: this is for entries that came after it.
 
 use pincer_model::{Content, Message, Part, Tool, ToolResult};
 

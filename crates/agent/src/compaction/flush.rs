@@ -1,6 +1,6 @@
 //! The silent turn in which a model may write lasting notes before its conversation is compacted.
 //!
-//! It is part of the transcript like everything else, so that a process that dies in it leaves nothing behind that the next one could
+//! The turn is part of the transcript like everything else, so that a process that dies in it leaves nothing behind that the next one could
 //! not read. Its answer is withheld.
 
 use pincer_model::Plan;

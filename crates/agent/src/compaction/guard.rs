@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// How often in a row the same call may come after a compaction.
+/// The most times in a row that the same call may come after a compaction.
 const MOST_REPEATS: u32 = 3;
-/// How often in a row a request may be too long: compacted once as usual, once to the least.
+/// The most times in a row that a request may be too long: compacted once as usual, once to the least.
 pub(crate) const MOST_OVERFLOWS: u32 = 2;
 
-/// What a run remembers about its compactions.
+/// The memory of a run about its compactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Guard {
@@ -18,7 +18,7 @@ pub(crate) struct Guard {
     pub overflows: u32,
     /// The last call since a compaction, with its result.
     last_call: Option<String>,
-    /// How often it came in a row.
+    /// The times in a row that the call came.
     repeats: u32,
 }
 

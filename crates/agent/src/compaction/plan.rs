@@ -8,7 +8,7 @@ pub(crate) struct Piece {
     pub tokens: u64,
 }
 
-/// What an entry is to a model.
+/// The role of an entry in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// A message of the user.
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 
 /// Returns the first piece that stays, so that about `keep` tokens do. `None` if all of them may stay, or if nothing can be cut off.
 ///
-/// A call stays with its result, and what stays is never nothing. `open_from` is the first piece that something still open belongs to: it
+/// A call stays with its result, and something always stays. `open_from` is the first piece that something still open belongs to: it
 /// stays too. A cut where the user speaks is preferred, if it keeps at least half of `keep`.
 pub(crate) fn cut(pieces: &[Piece], keep: u64, open_from: Option<usize>) -> Option<usize> {
     let total: u64 = pieces.iter().map(|piece| piece.tokens).sum();

@@ -28,7 +28,7 @@ const LEAST_RESULT: u64 = 400;
 /// Windows that providers tell are believed from here on.
 const LEAST_WINDOW: u64 = 512;
 
-/// What came of making room for a request.
+/// The outcome of making room for a request.
 pub(crate) enum Room {
     /// There is room.
     Made,
@@ -38,10 +38,10 @@ pub(crate) enum Room {
     Ended,
 }
 
-/// Why a conversation is compacted.
+/// The reason of a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trigger {
-    /// It is about to be too long.
+    /// The next request is about to be too long.
     Threshold,
     /// The provider found it too long: for the first time, or again.
     Overflow { is_again: bool },
@@ -49,13 +49,13 @@ enum Trigger {
     Asked,
 }
 
-/// What came of a compaction.
+/// The outcome of a compaction.
 enum Done {
-    /// It is stored. The conversation had, and has, so many tokens.
+    /// The summary is stored. The conversation had, and has, so many tokens.
     Compacted { before: u64, after: u64 },
     /// Nothing can be left out.
     Nothing,
-    /// It failed, and nothing has changed.
+    /// No summary could be made, and nothing has changed.
     Failed(ModelError),
     /// The run is to stop.
     Stopped,
@@ -70,7 +70,7 @@ struct Ready {
     spent: Spent,
 }
 
-/// What there is room for.
+/// The room in the window of a model.
 #[derive(Clone, Copy, Debug)]
 struct Budget {
     /// The most tokens of the kept part.
@@ -229,7 +229,7 @@ impl Turn {
         }
     }
 
-    /// Compacts the conversation in one commit. What came before stays in the session.
+    /// Compacts the conversation in one commit. Older entries stay in the session.
     async fn compact(&self, trigger: Trigger, instructions: Option<&str>) -> Result<Done, Lost> {
         let unread = |error: serde_json::Error| {
             tracing::error!(run = %self.run.id, "the transcript cannot be read for a compaction: {error}");

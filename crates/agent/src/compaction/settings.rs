@@ -8,7 +8,7 @@ const RESERVE_FLOOR: u64 = 20_000;
 const KEEP_RECENT: u64 = 20_000;
 const SOFT_THRESHOLD: u64 = 4_000;
 
-/// How the conversation of a run is compacted.
+/// The settings for compactions of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     /// Whether that happens by itself.
@@ -23,10 +23,10 @@ pub(crate) struct Settings {
     pub flush: Option<FlushSettings>,
 }
 
-/// How the silent turn before a compaction goes.
+/// The settings for the silent turn before a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FlushSettings {
-    /// How many tokens before the limit it comes.
+    /// The tokens before the limit at which it comes.
     pub soft_threshold: u64,
     pub model: Option<String>,
     pub prompt: Option<String>,

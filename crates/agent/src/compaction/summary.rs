@@ -13,7 +13,7 @@ use crate::lane::Lane;
 use crate::record;
 use crate::reply::{Asked, Voice, ask};
 
-/// How often a part is asked for whose summary is of no use.
+/// The most attempts at the summary of one part, if the first is of no use.
 const MOST_TRIES: u32 = 2;
 /// The tokens around the texts of a request.
 const AROUND: u64 = 400;
@@ -34,14 +34,14 @@ pub(crate) struct Summarizer<'a> {
     pub window: Option<u64>,
 }
 
-/// What a summary took.
+/// The requests and tokens that a summary took.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spent {
     pub requests: u32,
     pub usage: Usage,
 }
 
-/// What came of asking for a summary.
+/// The outcome of asking for a summary.
 pub(crate) enum Written {
     Summary(String),
     /// The model wrote nothing that could be used, for this reason.
@@ -104,7 +104,7 @@ impl Summarizer<'_> {
     /// Returns the most tokens of a part that follows a summary.
     fn room(&self, summary: &str, texts: &[&str]) -> u64 {
         match self.window {
-            // What is estimated is not what is counted.
+            // An estimate may be lower than the provider's count.
             Some(window) => (window / 20 * 19).saturating_sub(self.most + estimate::text(summary) + AROUND),
             None => texts.iter().map(|text| estimate::text(text) + 1).sum(),
         }

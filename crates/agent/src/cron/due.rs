@@ -20,11 +20,11 @@ use crate::outcome::RunOutcome;
 
 /// The longest that is slept: the clock on the wall may be set.
 const LONGEST_SLEEP: Duration = Duration::from_secs(30);
-/// How soon jobs that other processes have changed are noticed.
+/// The interval at which jobs that other processes have changed are noticed.
 const LOOK_FOR_JOBS: Duration = Duration::from_secs(1);
-/// How often runs are looked for whose process is gone.
+/// The interval at which runs are looked for whose process is gone.
 const ADOPT_EVERY: Duration = Duration::from_secs(30);
-/// How soon it is tried again when the store does not answer.
+/// The pause before another attempt when the store does not answer.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// A time counts as missed if no process ran jobs for so long after it.
 const LATE: Millis = 60_000;
@@ -45,14 +45,14 @@ pub enum CronNews {
     Ended {
         /// The job's name.
         job: String,
-        /// What it came to.
+        /// Its outcome.
         outcome: Box<RunOutcome>,
     },
     /// A job does not run for a time.
     Skipped {
         /// The job's name.
         job: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -95,7 +95,7 @@ impl Presence {
     }
 }
 
-/// What goes on here.
+/// The work of the schedule in this process.
 struct Work {
     open: JoinSet<Option<(String, RunOutcome)>>,
     followed: HashSet<AgentRunId>,

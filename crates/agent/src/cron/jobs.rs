@@ -16,7 +16,7 @@ use crate::error::AgentError;
 const LONGEST_NAME: usize = 100;
 /// The longest message of a job, in bytes.
 const LONGEST_MESSAGE: usize = 256 << 10;
-/// How many jobs of a user agents may have made.
+/// The most jobs of a user that agents may have made.
 const MOST_BY_AGENTS: u32 = 100;
 
 /// When a job is to run, in words.
@@ -64,9 +64,9 @@ pub struct JobWish {
     pub channel: Option<String>,
     /// The name under which rules know their sender.
     pub sender: Option<String>,
-    /// What becomes of times at which no process ran jobs.
+    /// The rule for times at which no process ran jobs.
     pub missed: Option<CronMissed>,
-    /// What becomes of it when no more times come.
+    /// The rule for the job when no more times come.
     pub after: CronAfter,
     /// The run of an agent that makes it, if no person does.
     pub made_by: Option<AgentRunId>,

@@ -1,7 +1,7 @@
 //! Jobs of the schedule: they are made here, begun here when they are due, and agents have a tool for them.
 //!
 //! The store sees to it that a time is run for once (`CronJobs::begin_cron_run`), and that the end of a run is part of its job's history.
-//! What is left for a process is to look when the next job is due.
+//! A process has only to look when the next job is due.
 
 mod begin;
 mod document;

@@ -25,7 +25,7 @@ use crate::settings::SessionSettings;
 const DESCRIPTION: &str = "Make an agent run later, or again and again: add, list, show, update, remove and run jobs of the schedule, and \
                            read what their runs came to. A job sends its message to an agent like you, with the tools that you have. \
                            In a session of its own it remembers nothing of this conversation, so say everything in the message.";
-/// How many jobs or runs are listed if the call does not say.
+/// The number of jobs or runs that are listed if the call does not say.
 const USUAL_LIMIT: u32 = 20;
 /// The most jobs that are looked at for a list.
 const MOST_LISTED: u32 = 1000;
@@ -58,7 +58,7 @@ fn entry() -> Result<Entry, IdError> {
             "every": text("Run again and again, with this time in between: 90s, 10m, 1h30m, 2d."),
             "cron": text("Run by a cron expression of five fields, such as 0 9 * * 1-5."),
             "tz": text("The time zone of at and cron, such as Europe/Berlin. The system's if absent."),
-            "message": text("What the agent is told when the job runs."),
+            "message": text("The message that the agent gets when the job runs."),
             "session": {
                 "type": "string",
                 "enum": ["isolated", "this"],
@@ -68,7 +68,7 @@ fn entry() -> Result<Entry, IdError> {
             "missed": {
                 "type": "string",
                 "enum": ["run", "skip"],
-                "description": "What becomes of times at which nothing ran jobs: run once, late, or skip."
+                "description": "The rule for times at which no process ran jobs: run once, late, or skip."
             },
             "deleteAfterRun": { "type": "boolean", "description": "Remove the job when it has run for the last time." },
             "enabled": { "type": "boolean", "description": "Turn the job on or off, for update." },

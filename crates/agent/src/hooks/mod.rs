@@ -1,4 +1,4 @@
-//! The hooks of a run: what each place of the loop asks them, and what becomes of their answers.
+//! The hooks of a run: the questions of each place in the loop, and the use of their answers.
 
 mod observing;
 mod session;
@@ -56,12 +56,12 @@ pub(crate) struct Beginning {
     /// Another model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What is added to the prompt.
+    /// The additions to the prompt.
     pub prompt: PromptAdditions,
 }
 
 impl RunHooks {
-    /// Returns the hooks of a session, for what a request concerns.
+    /// Returns the hooks of a session, for a request.
     pub(crate) fn new(agent: &Inner, user: &str, key: &SessionKey, request: &Request) -> Self {
         let context = RunContext {
             session_key: key.to_string(),
@@ -85,7 +85,7 @@ impl RunHooks {
         self
     }
 
-    /// Returns whether there are hooks at a place. What an event is made of need not be collected for none.
+    /// Returns whether there are hooks at a place. Without one, the parts of the event need not be collected.
     pub(crate) fn has<P: Point>(&self) -> bool
     where
         Table: Holds<P>,
@@ -249,7 +249,7 @@ impl RunHooks {
         }
     }
 
-    /// Returns a message as it is to be written. Hooks change what it says; what the loop goes by (role, ids, calls) stays.
+    /// Returns a message as it is to be written. Hooks change its content; the parts that the loop goes by (role, ids, calls) stay.
     pub(crate) async fn written(&self, message: Stored) -> Stored {
         if !self.has::<BeforeMessageWrite>() {
             return message;

@@ -20,7 +20,7 @@ pub(crate) struct Observing(Arc<State>);
 struct State {
     /// The events that wait, for each session that observers are told of at the moment.
     waiting: Mutex<Waiting>,
-    /// How many sessions that are.
+    /// The number of such sessions.
     busy: watch::Sender<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! What a run of this process does at the moment, as far as its liveness depends on it.
+//! The present work of a run of this process, as far as its liveness depends on it.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,7 +7,7 @@ use pincer_store::Millis;
 
 use crate::event::{AgentEvent, Stream};
 
-/// What a run does at the moment.
+/// The present work of a run.
 #[derive(Default)]
 pub(crate) struct Activity(Mutex<Doing>);
 

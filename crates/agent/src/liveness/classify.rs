@@ -1,4 +1,4 @@
-//! Decides what the state of a session means. Pure: what is seen goes in with the time, a finding comes out.
+//! Finds the meaning of a session's state. Pure: the state goes in with the time, a finding comes out.
 
 use pincer_config::Config;
 use pincer_store::Millis;
@@ -10,7 +10,7 @@ const LEAST_ABORT: Millis = 300_000;
 /// So many requests to the model without a word of it are a repetition.
 const REPEATED: u32 = 3;
 
-/// How long nothing may happen.
+/// The times for which nothing may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Thresholds {
     /// Until it is reported.
@@ -36,14 +36,14 @@ impl Thresholds {
     }
 }
 
-/// What is seen of a session.
+/// The state of a session as a look finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// Whether a living process works on it.
     pub is_owned: bool,
     /// The run that has it.
     pub active: Active,
-    /// What the run waits for.
+    /// The thing that the run waits for.
     pub waits: Waits,
     /// Since when it is worked on, or waits to be.
     pub since: Millis,
@@ -64,11 +64,11 @@ pub(crate) struct Seen {
 pub(crate) enum Active {
     None,
     Open,
-    /// It has ended.
+    /// The run has ended.
     Terminal,
 }
 
-/// What a run waits for.
+/// The thing that a run waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waits {
     Nothing,
@@ -80,7 +80,7 @@ pub(crate) enum Waits {
     Runtime,
 }
 
-/// What the state of a session means.
+/// The meaning of a session's state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub kind: DiagnosticKind,
@@ -155,7 +155,7 @@ mod tests {
         }
     }
 
-    /// What is found so many milliseconds after the run began.
+    /// Returns the finding so many milliseconds after the run began.
     fn after(seen: Seen, millis: Millis) -> Option<(&'static str, Reason, bool)> {
         with(seen, millis, USUAL)
     }

@@ -1,4 +1,4 @@
-//! What is told about the liveness of sessions.
+//! Reports about the liveness of sessions.
 
 use pincer_store::{AgentRunId, Millis, SessionKey};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Diagnostic {
-    /// What it reports.
+    /// The kind of the report.
     #[serde(rename = "type")]
     pub kind: DiagnosticKind,
     /// The time, in milliseconds since 1970.
@@ -21,18 +21,18 @@ pub struct Diagnostic {
     pub run_id: Option<AgentRunId>,
     /// The generation of the work. A recovery changes nothing of a later one.
     pub generation: u64,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How long the work has gone on.
+    /// The time for which the work has gone on.
     pub age_ms: Millis,
-    /// How long nothing has happened.
+    /// The time for which nothing has happened.
     pub quiet_ms: Millis,
     /// The messages that wait.
     pub queued: u32,
     /// The recovery that is asked for, or has come to an end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub action: Option<Recovery>,
-    /// What came of the recovery.
+    /// The outcome of the recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<RecoveryStatus>,
 }
@@ -85,17 +85,17 @@ pub enum Reason {
     RuntimeOwnedWait,
 }
 
-/// What is done about a session.
+/// The remedy for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
-    /// The run is stopped, and what waits comes next.
+    /// The run is stopped, and the next in the queue begins.
     Abort,
     /// This process takes the session over.
     Release,
 }
 
-/// What came of a recovery.
+/// The outcome of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryStatus {

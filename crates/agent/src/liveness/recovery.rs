@@ -5,7 +5,7 @@ use std::hash::Hash;
 
 use pincer_store::Millis;
 
-/// How long a run that was told to stop may take for that.
+/// The time that a run has to end after it was told to stop.
 const DRAIN: Millis = 15_000;
 
 /// The recoveries under way.
@@ -17,12 +17,12 @@ struct UnderWay {
     is_late: bool,
 }
 
-/// How a recovery goes.
+/// The progress of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// The work has ended.
     Ended,
-    /// It should have ended by now. Told once.
+    /// The run should have ended by now. Told once.
     Late,
 }
 

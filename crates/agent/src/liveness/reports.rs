@@ -1,4 +1,4 @@
-//! How often a finding is told: at once, then less and less often while it stays the same.
+//! Repeated reports of one finding: at once, then less and less often while it stays the same.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -11,7 +11,7 @@ use super::diagnostic::{DiagnosticKind, Reason};
 /// The longest time between two reports of the same.
 const LONGEST: Millis = 3_600_000;
 
-/// What was told of each session.
+/// The last report of each session.
 pub(crate) struct Reports<K>(HashMap<K, Told>);
 
 struct Told {

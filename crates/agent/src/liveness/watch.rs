@@ -36,7 +36,7 @@ pub(crate) struct Liveness {
     is_watching: Mutex<bool>,
 }
 
-/// What a watch remembers from look to look.
+/// The memory of a watch, from look to look.
 #[derive(Default)]
 struct Memory {
     reports: Reports<Of>,
@@ -45,7 +45,7 @@ struct Memory {
     asked: HashMap<Of, Diagnostic>,
     /// The generations in which this process has taken sessions over: once is enough.
     released: HashMap<Of, u64>,
-    /// How many sessions without a process were looked at.
+    /// The number of sessions without a process that were looked at.
     looked: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Bootstrap files: what the owner of a workspace wants every run to know. They are read anew for each run, by the workspace's handle.
+//! Bootstrap files: texts of a workspace's owner that every run is to know. They are read anew for each run, by the workspace's handle.
 
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ const FILES: [(&str, Of); 6] = [
     ("MEMORY.md", Of::Workspace),
 ];
 
-/// Whose a file is. A sandboxed session is the same agent as ever, but the agent's notes about its user are not for everybody that it
-/// talks to.
+/// The owner of a file. A sandboxed session is the same agent as ever, but the agent's notes about its user are not for other people
+/// that it talks to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Of {
     /// If the directory of a sandboxed session has no such file, that of the agent's own workspace is read.
@@ -99,7 +99,7 @@ impl BootstrapFile {
 pub(crate) enum Content {
     /// The text as far as it was read, and the bytes of the whole file.
     Text { text: String, bytes: u64 },
-    /// It cannot be read.
+    /// The file cannot be read, for this reason.
     Unreadable(String),
 }
 
@@ -158,7 +158,7 @@ fn file(workspace: &Workspace, name: &str, most: usize) -> Option<Content> {
 const HEADING: &str =
     "# Files of the workspace\n\nTheir owner wrote them for you. They are shown as they were when this run began.";
 
-/// Returns a part for each file, within the bounds. What is cut says so.
+/// Returns a part for each file, within the bounds. A file that is cut says so.
 pub(super) fn parts(bootstrap: &Bootstrap) -> Vec<Part> {
     let Bounds { file: most, total } = bootstrap.bounds;
     let mut left = total;

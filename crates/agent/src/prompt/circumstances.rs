@@ -1,4 +1,4 @@
-//! What changes between the requests of a conversation, in a few words.
+//! The circumstances that change between the requests of a conversation, in a few words.
 
 use chrono::{DateTime, FixedOffset, Local};
 use pincer_tools::one_line;

@@ -1,7 +1,7 @@
 //! The instructions of a model: parts that stay the same from request to request, and a few words behind them that do not.
 //!
-//! Providers keep what they have read of a prompt, up to a boundary, and take less for it when it comes again byte by byte. So what
-//! changes least stands first, and what changes by itself (the date) stands behind the boundary.
+//! Providers keep what they have read of a prompt, up to a boundary, and take less for it when it comes again byte by byte. So the
+//! parts that change least stand first, and the part that changes by itself (the date) stands behind the boundary.
 
 mod bootstrap;
 mod circumstances;
@@ -51,17 +51,17 @@ pub struct Part {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartKind {
-    /// What an agent is.
+    /// The basic instructions of an agent.
     Base,
-    /// How it reaches its tools.
+    /// The instructions for its tools.
     Tools,
     /// The skills that it can read.
     Skills,
     /// A file of the workspace.
     Bootstrap,
-    /// What the sender of the message adds.
+    /// The additions of the message's sender.
     Extra,
-    /// What hooks put in place of the usual parts, before them or after them.
+    /// The texts of hooks, in place of the usual parts, before them or after them.
     Hooks,
     /// Session, channel, model and date.
     Session,

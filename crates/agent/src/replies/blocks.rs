@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// How replies are cut into blocks.
+/// The settings for cutting replies into blocks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BlockSettings {
     pub break_at: BlockBreak,

@@ -12,7 +12,7 @@ pub(crate) use payloads::{Said, Shaping, ToolFailure, failed_with, payloads, sai
 pub(crate) use silence::{shown, visible};
 pub(crate) use telling::BlockTeller;
 
-/// How much of its calls and thoughts the user of a run is told.
+/// The share of its calls and thoughts that the user of a run is told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Telling {
     pub verbose: Verbose,

@@ -1,4 +1,4 @@
-//! The payloads of an answer: what the model said, without silence and without what was sent already.
+//! The payloads of an answer: the model's texts, without silent ones and without those that were sent already.
 
 use pincer_sessions::Message as Stored;
 
@@ -36,7 +36,7 @@ pub(crate) struct ToolFailure {
     pub message: String,
 }
 
-/// What payloads are made of.
+/// The material of payloads.
 pub(crate) struct Shaping<'a> {
     pub said: &'a [Said],
     /// The texts that messaging tools have sent.

@@ -16,11 +16,11 @@ pub(crate) struct BlockTeller {
 struct Cutting {
     settings: BlockSettings,
     blocks: Blocks,
-    /// How much of the text was cut.
+    /// The length of the text that was cut.
     taken: usize,
     /// A small block that waits for the next one, and until when.
     waiting: Option<(String, Instant)>,
-    /// How many were told.
+    /// The number of blocks that were told.
     told: u32,
 }
 

@@ -76,7 +76,7 @@ async fn an_overflow_is_answered_after_a_compaction_in_every_format() {
             [json!({ "phase": "start" }), json!({ "phase": "end", "completed": true, "willRetry": true })],
             "{model}"
         );
-        // The overflow may come late: what was shown until then is void.
+        // The overflow may come late: text that was shown until then is void.
         let shown: Vec<&AgentEvent> = events.iter().filter(|event| event.stream == Stream::Assistant).collect();
         if overflow == RESPONSES {
             let void = shown.iter().rposition(|event| event.text("text").is_empty()).expect("a void reply");

@@ -1,4 +1,4 @@
-//! The tool `cron`: what an agent makes has no more rights than the run that makes it.
+//! The tool `cron`: a job of an agent has no more rights than the run that makes it.
 
 use pincer_agent::{JobWish, Request, Status, When, add_cron_job};
 use pincer_runtime::{Principal, ScopeRequest};

@@ -225,7 +225,7 @@ async fn before_prompt_build_adds_to_the_instructions_and_to_the_turn_of_the_use
     });
     let run = world.send("Hi").await;
     assert_eq!(world.outcome(&run).await.status, Status::Waiting);
-    // Another process goes on with it, asks nobody again, and sends the model the same.
+    // Another process goes on with it, asks no hook again, and sends the model the same.
     world.dies().await;
     let later = world.another();
     let outcome = later.outcome(&run).await;

@@ -1,4 +1,4 @@
-//! What the user is told of replies: silence, thoughts, blocks, calls and failures.
+//! Replies as the user is told of them: silence, thoughts, blocks, calls and failures.
 
 use pincer_agent::{PayloadKind, Reasoning, Request, Status, Stream, Verbose};
 

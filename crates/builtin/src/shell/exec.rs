@@ -63,9 +63,9 @@ pub struct Confinement {
 /// The bounds of an approved command in a sandboxed session. In any case it writes in the session's workspace only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SandboxBounds {
-    /// It may use the network.
+    /// The command may use the network.
     Network,
-    /// It may not.
+    /// The command may not use the network.
     NoNetwork,
 }
 

@@ -1,4 +1,4 @@
-//! Messages on their way in: whose are taken, and what they may do.
+//! Messages on their way in: the senders that are heard, and their rights.
 
 use pincer_channels::{Receipt, TypingNotice};
 use pincer_store::{DeliverySource, SessionPage, Sessions};

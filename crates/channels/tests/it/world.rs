@@ -36,7 +36,7 @@ pub(crate) struct Fake {
     inbox: watch::Sender<Option<Inbox>>,
     sent: watch::Sender<Vec<Outgoing>>,
     typing: watch::Sender<Vec<TypingNotice>>,
-    /// What comes of the next texts. Those after them are sent.
+    /// The results of the next attempts to send. Texts after them are sent.
     pub answers: Mutex<VecDeque<Result<Option<String>, SendError>>>,
     /// Texts are sent when it has permits.
     pub gate: Semaphore,
@@ -218,7 +218,7 @@ impl World {
         Self::open(Arc::clone(&self.server), Arc::clone(&self.directory), self.config.clone(), Fake::new(max_text))
     }
 
-    /// What is left when the process dies: the store, and a lease that nobody holds.
+    /// Returns the world after the death of the process: the store, and a lease that no process holds.
     pub(crate) async fn dies(self) -> Self {
         self.running.abort();
         self.agent.close().await;
@@ -278,7 +278,7 @@ impl World {
         self.store().deliveries(DeliveryPage { limit: 100, ..DeliveryPage::default() }).await.expect("read")
     }
 
-    /// What the n-th request said last.
+    /// Returns the last message of the n-th request.
     pub(crate) fn asked(&self, request: usize) -> String {
         let messages = self.server.requests()[request].body["messages"].as_array().cloned().unwrap_or_default();
         messages.last().map(|message| message["content"].to_string()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! `pincer bench cron`: what jobs of the schedule cost while none of them is due.
+//! `pincer bench cron`: the cost of jobs while none of them is due.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::notices;
 use crate::print::line;
 use crate::usage_bench::CronBenchArguments;
 
-/// How many jobs are stored at a time: one sync serves them all.
+/// The number of jobs that are stored at a time: one sync serves them all.
 const AT_ONCE: u32 = 250;
 const LOOKS: u32 = 200;
 /// Our limit for each thousandth of a processor that jobs may cost beyond none. A figure beyond it is a defect.

@@ -1,4 +1,4 @@
-//! `pincer bench hooks`: what a hook costs beside what it does.
+//! `pincer bench hooks`: the cost of a hook besides its own work.
 
 use std::process::Stdio;
 use std::sync::Arc;

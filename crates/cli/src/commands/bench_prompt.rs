@@ -28,7 +28,7 @@ const WARM_UP: u32 = 20;
 /// Our limit. A figure beyond it is a defect.
 const LIMIT_MS: f64 = 2.0;
 
-/// What was measured, in milliseconds.
+/// The measurements, in milliseconds.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {

@@ -134,7 +134,7 @@ fn the_policy_of_the_config_is_final() {
             Some(expected) => assert!(code == 1 && err.contains(expected), "{code} {err}"),
         }
     }
-    // What is named needs no question, and what is there is not updated against the policy.
+    // A thing that `allow` names needs no question, and an installed thing is not updated against the policy.
     fs::write(home.path("a/more"), "x").unwrap();
     assert_eq!(home.run(&["skills", "update", "a"]).0, 0);
     fs::write(home.path("a/more"), "y").unwrap();
@@ -328,7 +328,7 @@ fn a_before_install_hook_is_asked_and_its_block_is_final() {
         let (code, word, message) = install(answer, &[]);
         assert!(code == 1 && word == "blocked_by_hook" && message.contains("could not be asked"), "{message}");
     }
-    // What one has blocked, another does not lift.
+    // A hook does not lift the block of another one.
     fs::write(home.path("lifts.sh"), "echo '{\"block\": false}'\n").unwrap();
     let no_opinion = format!("{{ command: ['sh', '{here}/lifts.sh'] }}");
     config(&[hook(""), no_opinion], "");

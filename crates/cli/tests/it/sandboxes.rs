@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::common::Home;
 
-/// Calls a tool for an agent in a session: exit code, and what was printed on either stream.
+/// Calls a tool for an agent in a session. Returns the exit code, and the text of both streams.
 fn call(home: &Home, agent: &str, session: &str, tool: &str, input: serde_json::Value) -> (i32, String) {
     let input = input.to_string();
     let (code, out, err) = home.run(&["tools", "call", tool, &input, "--agent", agent, "--session", session, "--json"]);
@@ -47,7 +47,7 @@ fn agents_work_where_the_config_says_and_sandboxed_sessions_each_in_their_own_di
     assert!(sandboxes.iter().all(|sandbox| sandbox.join("c").exists()), "{sandboxes:?}");
     write(&home, "guest", "main", "d");
     assert!(boxes(home.path("guests"))[0].join("d").exists());
-    // What is protected anywhere is protected there, though it lies in the state directory.
+    // Protected paths are protected there too, though the workspace lies in the state directory.
     let (code, told) = call(&home, "writer", "other", "write", json!({ "path": ".git/config", "content": "" }));
     assert!(code == 1 && told.contains("git runs"), "{told}");
     // The operator's own command, which names no agent, works in the usual workspace.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What becomes of the thoughts of a model.
+/// The treatment of a model's thoughts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ReasoningLevel {
@@ -38,7 +38,7 @@ pub enum BlockBreak {
     MessageEnd,
 }
 
-/// How long blocks are, and where they end. A code fence that fits into a block stays whole; a longer one is closed and opened again.
+/// The length of blocks, and their ends. A code fence that fits into a block stays whole; a longer one is closed and opened again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct BlockChunk {

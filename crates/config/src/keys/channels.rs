@@ -21,7 +21,7 @@ pub struct Channel {
     pub allow_from: Vec<String>,
     /// The places that the `message` tool may send to besides the one that its run is for: ids of people and groups. `*` is every place.
     pub allow_to: Vec<String>,
-    /// What a sender who is not in `allowFrom` is told in a direct message, at most once in ten minutes. If absent, nothing.
+    /// The answer to a direct message of a sender who is not in `allowFrom`, at most once in ten minutes. If absent, there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refuse_with: Option<String>,
     /// The key of the session that a message belongs to. `{channel}`, `{kind}` (`dm` or `group`), `{conversation}` (the sender, or the
@@ -30,10 +30,10 @@ pub struct Channel {
     pub session: Option<String>,
     /// Whether the other side is told that an answer is being written, if the channel can.
     pub typing: bool,
-    /// How long it is tried to send a text before it counts as failed.
+    /// The time for which sending a text is tried before it counts as failed.
     #[schemars(range(min = 10, max = 2_592_000))]
     pub expire_after_seconds: u64,
-    /// What the channel is told when it starts: its plugin decides what may stand here.
+    /// Settings for the channel. They are passed to its plugin, which decides about their form.
     #[schemars(with = "Map<String, Value>")]
     pub config: Map<String, Value>,
 }

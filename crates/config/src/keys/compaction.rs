@@ -1,9 +1,9 @@
-//! Compaction: what happens when a conversation fills the window of its model.
+//! Compaction of conversations that fill the window of their model.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What happens when a conversation fills the window of its model: the older part of it is replaced by a summary.
+/// Compaction: when a conversation fills the window of its model, a summary replaces the older part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Compaction {
@@ -35,7 +35,7 @@ pub struct MemoryFlush {
     /// Whether there is one. `true` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How many tokens before the limit it comes, at most a quarter of it. 4000 if absent.
+    /// The number of tokens before the limit at which the turn comes, at most a quarter of the limit. 4000 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub soft_threshold_tokens: Option<u64>,
     /// The model that is asked, as `provider/model`. If absent, the model of the run.

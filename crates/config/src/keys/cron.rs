@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 pub struct Cron {
     /// Whether jobs run by themselves, and agents have the tool `cron`.
     pub enabled: bool,
-    /// How many runs of jobs go on at a time in one process. Those that wait for a person do not count.
+    /// The most runs of jobs that go on at a time in one process. Those that wait for a person do not count.
     #[schemars(range(min = 1, max = 100))]
     pub max_concurrent_runs: u32,
-    /// What becomes of times at which no process ran jobs, unless a job says otherwise.
+    /// The rule for times at which no process ran jobs, unless a job says otherwise.
     pub missed: CronMissed,
-    /// How many runs of each job are kept in its history, with the sessions that began anew for them.
+    /// The number of runs of each job that are kept in its history, with the sessions that began anew for them.
     #[schemars(range(min = 1, max = 10_000))]
     pub keep_runs: u32,
-    /// How many failures in a row turn a job off. If absent, none do.
+    /// The number of failures in a row that turns a job off. If absent, none do.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub disable_after_failures: Option<u32>,
@@ -35,7 +35,7 @@ impl Default for Cron {
     }
 }
 
-/// What becomes of times at which no process ran jobs.
+/// The rule for times at which no process ran jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CronMissed {

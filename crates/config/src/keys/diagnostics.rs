@@ -10,12 +10,12 @@ pub struct Diagnostics {
     /// Whether sessions are watched. `true` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    /// How long nothing may happen in a session that is worked on until that is reported. 120000 if absent.
+    /// The time for which nothing may happen in a session that is worked on, before that is reported. 120000 if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub stuck_session_warn_ms: Option<u64>,
-    /// How long nothing may happen until the run is stopped. If absent, three times `stuckSessionWarnMs` and at least 300000, and then a
-    /// tool may be silent for any time.
+    /// The time for which nothing may happen before the run is stopped. If absent, three times `stuckSessionWarnMs` and at least
+    /// 300000; then a tool may be silent for any time.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub stuck_session_abort_ms: Option<u64>,

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Commands that have a say, or are told of something. docs/hooks.md has a row for each hook: when it runs, what it gets, and what it may
-/// answer.
+/// Commands that have a say, or are told of something. docs/hooks.md has a row for each hook: its time, its event, and
+/// its answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hooks {
@@ -124,7 +124,7 @@ impl Hooks {
 pub struct CommandHook {
     /// The command: a list of program and arguments, or one string for the shell.
     pub command: CommandLine,
-    /// How long it may take. If absent, as docs/hooks.md says.
+    /// The longest that the hook may take. If absent, as docs/hooks.md says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: Option<u64>,
@@ -145,7 +145,7 @@ pub struct ToolHook {
     pub matcher: OneOrMany,
     /// The command: a list of program and arguments, or one string for the shell.
     pub command: CommandLine,
-    /// How long it may take. If absent, as docs/hooks.md says.
+    /// The longest that the hook may take. If absent, as docs/hooks.md says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: Option<u64>,

@@ -119,7 +119,7 @@ pub struct Agent {
     /// Whether its runs tell of the tools that they use. `off` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verbose_default: Option<VerboseLevel>,
-    /// What becomes of the thoughts of its model. `stream` if absent.
+    /// The treatment of the model's thoughts. `stream` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning_default: Option<ReasoningLevel>,
     /// Whether its replies are told in blocks while they come in. `off` if absent.
@@ -128,7 +128,7 @@ pub struct Agent {
     /// When blocks are told. `text_end` if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_streaming_break: Option<BlockBreak>,
-    /// How long blocks are, and where they end.
+    /// The length of blocks, and the places where they end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub block_streaming_chunk: Option<BlockChunk>,
     /// Small blocks that follow each other closely are told together.
@@ -156,7 +156,7 @@ pub struct Agent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub max_concurrent: Option<u32>,
-    /// What happens when a conversation fills the window of its model. Each key counts alone: that of the agent, or that of `defaults`.
+    /// Compaction of conversations that fill the window of their model. Each key counts alone: that of the agent, or that of `defaults`.
     pub compaction: Compaction,
 }
 

@@ -41,7 +41,7 @@ impl Default for PluginEntry {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PluginHooks {
-    /// How long they may take to answer, whatever the plugin says. One that is late counts as failed.
+    /// The longest that each hook may take to answer, whatever the plugin says. One that is late counts as failed.
     #[schemars(range(min = 10, max = 600_000))]
     pub timeout_ms: Option<u64>,
     /// The same for single hooks, by their names.

@@ -66,8 +66,8 @@ pub enum InstallDefault {
     /// A person is asked.
     #[default]
     Ask,
-    /// It is refused.
+    /// The installation is refused.
     Deny,
-    /// It is installed as if `allow` named it.
+    /// The thing is installed as if `allow` named it.
     Allow,
 }

@@ -35,19 +35,19 @@ pub struct InstallAnswer {
     pub findings: Vec<Value>,
     /// `true` ends the matter. `false` says nothing.
     pub block: Option<bool>,
-    /// Why it is blocked.
+    /// The reason of the block.
     pub block_reason: Option<String>,
 }
 
-/// What the hooks say of an install.
+/// The answer of the hooks to an installation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Installing {
-    /// It may go on.
+    /// The installation may go on.
     Go {
         /// The findings of the hooks.
         findings: Vec<Value>,
     },
-    /// It is blocked, for this reason.
+    /// The installation is blocked, for this reason.
     Block(String),
 }
 

@@ -43,7 +43,7 @@ pub struct MessageSending {
     /// The thread that it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
-    /// What the channel knows besides.
+    /// Other facts that the channel knows.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -56,23 +56,23 @@ pub struct SendingAnswer {
     pub content: Option<String>,
     /// `true` ends the matter. `false` says nothing.
     pub cancel: Option<bool>,
-    /// Why it is not sent.
+    /// The reason why it is not sent.
     pub cancel_reason: Option<String>,
     /// Members that are added to the metadata.
     pub metadata: Option<Map<String, Value>>,
 }
 
-/// What becomes of a text.
+/// The answer of the hooks to a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sending {
-    /// It is sent like this.
+    /// The text is sent like this.
     Send {
         /// The text.
         content: String,
-        /// What the channel is told besides.
+        /// Other facts that the channel is told.
         metadata: Map<String, Value>,
     },
-    /// It is not sent.
+    /// The text is not sent.
     Cancel(Option<String>),
 }
 
@@ -92,7 +92,7 @@ pub struct MessageSent {
     /// The channel's own id of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_id: Option<String>,
-    /// Why it could not be sent.
+    /// The reason why it could not be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }

@@ -60,7 +60,7 @@ pub struct StartAnswer {
     /// Another model.
     #[serde(flatten)]
     pub model: ModelOverride,
-    /// What is added to the prompt.
+    /// The additions to the prompt.
     #[serde(flatten)]
     pub prompt: PromptAdditions,
 }
@@ -78,7 +78,7 @@ pub struct BeforePromptBuild {
     pub messages: Vec<Value>,
 }
 
-/// What hooks make of a prompt.
+/// The additions of hooks to a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, expecting = "an answer, an object or null")]
 pub struct PromptAdditions {

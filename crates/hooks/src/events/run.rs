@@ -1,4 +1,4 @@
-//! The way of a run: whether it is answered by a model, what is sent and what comes back, and its end.
+//! The way of a run: whether a model answers it, its requests and replies, and its end.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -31,7 +31,7 @@ pub struct ReplyAnswer {
     /// The answer: a text, or an object with a text. Without one the message is answered with silence.
     #[serde(deserialize_with = "reply")]
     pub reply: Option<String>,
-    /// Why, for the log.
+    /// The reason, for the log.
     pub reason: Option<String>,
 }
 
@@ -80,10 +80,10 @@ pub struct RunAnswer {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunOutcome {
-    /// It may.
+    /// The run may go on.
     #[default]
     Pass,
-    /// It ends.
+    /// The run ends.
     Block,
 }
 
@@ -150,15 +150,15 @@ pub struct BeforeAgentFinalize {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default, expecting = "an answer, an object or null")]
 pub struct FinalizeAnswer {
-    /// What is to be done.
+    /// The decision.
     pub action: FinalizeAction,
-    /// Why. The model is told this if there is no instruction.
+    /// The reason. The model is told this if there is no instruction.
     pub reason: Option<String>,
-    /// How the answer is to be revised.
+    /// The revision that is asked for.
     pub retry: Option<Retry>,
 }
 
-/// What is to be done with a run that is about to end.
+/// The decision about a run that is about to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FinalizeAction {
@@ -167,11 +167,11 @@ pub enum FinalizeAction {
     Continue,
     /// The model goes on, with an instruction.
     Revise,
-    /// It ends, and no further hook is asked.
+    /// The run ends, and no further hook is asked.
     Finalize,
 }
 
-/// How an answer is to be revised.
+/// The revision of an answer that a hook asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Retry {
@@ -183,10 +183,10 @@ pub struct Retry {
     pub max_attempts: Option<u32>,
 }
 
-/// What becomes of a run that is about to end.
+/// The outcome for a run that is about to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Finalize {
-    /// It ends.
+    /// The run ends.
     End,
     /// The model goes on with this instruction. The key counts revisions of one matter.
     Revise {
@@ -208,10 +208,10 @@ pub struct AgentEnd {
     pub messages: Vec<Value>,
     /// Whether it has an answer.
     pub success: bool,
-    /// Why it has none.
+    /// The reason why there is no answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How long it took.
+    /// The time that it took.
     pub duration_ms: u64,
 }
 

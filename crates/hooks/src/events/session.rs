@@ -33,7 +33,7 @@ pub struct BeforeReset {
     /// The session.
     #[serde(flatten)]
     pub context: RunContext,
-    /// Why.
+    /// The reason.
     pub reason: String,
     /// The messages of the session, as a model is sent them.
     pub messages: Vec<Value>,
@@ -50,7 +50,7 @@ pub struct SessionEnd {
     pub message_count: u32,
     /// The time since it began.
     pub duration_ms: i64,
-    /// Why it ended.
+    /// The reason of its end.
     pub reason: String,
     /// The session that follows it under its key.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! What is stored of a conversation: results of tools, and messages.
+//! Events about the stored conversation: results of tools, and messages.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -53,7 +53,7 @@ pub struct MessageWriteAnswer {
     pub message: Option<Value>,
 }
 
-/// What is written of a message.
+/// The form in which a message is written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Written {
     /// This message.

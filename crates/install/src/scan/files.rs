@@ -1,4 +1,4 @@
-//! Findings about files as a whole: what they are, and what cannot be looked at.
+//! Findings about files as a whole: their kinds, and files that cannot be looked at.
 
 use crate::digest::TreeFile;
 use crate::scan::MOST_TEXT_BYTES;

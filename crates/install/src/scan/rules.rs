@@ -6,7 +6,7 @@ use regex::RegexSet;
 
 use crate::scan::findings::Severity::{self, Critical, Info, Warning};
 
-/// A pattern, and what it probably means.
+/// A pattern, and its probable meaning.
 pub(super) struct Rule {
     pub severity: Severity,
     pub id: &'static str,

@@ -279,7 +279,7 @@ impl Extensions {
     }
 }
 
-/// Attributes that change neither where a file goes nor what is in it. The target of a link is refused with the link.
+/// Attributes that change neither the place of a file nor its content. The target of a link is refused with the link.
 fn is_harmless(key: &[u8]) -> bool {
     !(key == b"path" || key == b"size" || key.starts_with(b"GNU.sparse."))
 }

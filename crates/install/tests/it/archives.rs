@@ -180,7 +180,7 @@ fn there_is_one_manifest_at_the_top_or_in_a_single_folder() {
     assert!(matches!(two, Some(Refusal::TwoManifests { .. })), "{two:?}");
 }
 
-/// What common programs write is read, and all of it is one tree: a folder and its archives have one digest.
+/// Archives of common programs are read, and all of them are one tree: a folder and its archives have one digest.
 #[test]
 fn a_folder_and_what_common_programs_make_of_it_have_one_digest() {
     let home = Home::new();

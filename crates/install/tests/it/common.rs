@@ -20,7 +20,7 @@ pub(crate) struct Entry {
     pub mode: u32,
     pub link: &'static str,
     pub content: Vec<u8>,
-    /// What the header says; the length of the content if `None`.
+    /// The size in the header; the length of the content if `None`.
     pub size: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct Zipped {
     pub flags: u16,
     pub method: u16,
     pub content: Vec<u8>,
-    /// What the headers say.
+    /// The size in the headers.
     pub bytes: Option<u32>,
     pub checksum: Option<u32>,
     pub extra: Vec<u8>,

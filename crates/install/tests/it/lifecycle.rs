@@ -1,4 +1,4 @@
-//! Install, update, remove: what is there before and after, and what two processes do to each other.
+//! Install, update, remove: the folders before and after, and two processes at once.
 
 use std::fs;
 use std::sync::Barrier;

@@ -1,4 +1,4 @@
-//! What is found in texts, and what is not.
+//! Findings in texts, and texts in which nothing is found.
 
 use pincer_install::{Finding, Kind, Severity};
 

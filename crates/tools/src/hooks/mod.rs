@@ -77,7 +77,7 @@ pub struct ApprovalDemand {
     pub title: Option<String>,
     /// In more.
     pub description: Option<String>,
-    /// How much depends on it: `info`, `warning` or `critical`. The person sees it.
+    /// The weight of the question: `info`, `warning` or `critical`. The person sees it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub severity: Option<Severity>,
     /// The decisions that the person may take, among `allow-once`, `allow-always` and `deny`. Without `allow-always`, the answer is for
@@ -96,7 +96,7 @@ pub struct ApprovalDemand {
     pub timeout_behavior: Option<String>,
 }
 
-/// How much depends on a question.
+/// The weight of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {

@@ -13,7 +13,7 @@ use crate::{DONE, FAILED, INTERRUPTED, WAITING};
 use super::drawing::Drawing;
 use super::{Form, Here, refused};
 
-/// How long a run that is stopped has to end.
+/// The time that a run has to end when it is stopped.
 const STOPPING: Duration = Duration::from_secs(10);
 
 impl Here {
@@ -87,7 +87,7 @@ impl Here {
                 }
                 return Ok((outcome, drawing));
             }
-            // What led there is told before it is asked about.
+            // Earlier events are told before the question.
             while let Ok(Ok(Some(event))) = tokio::time::timeout(Duration::from_millis(50), reader.next()).await {
                 draw(&event, form, &mut drawing);
             }

@@ -81,7 +81,7 @@ fn text(shown: &ShownPrompt) {
         row(&name(part), Size::of(&part.text));
         total = total.and(Size::of(&part.text));
     }
-    line("---- cache boundary: what stands before it is the same in every request of the session ----");
+    line("---- cache boundary: the text before it is the same in every request of the session ----");
     if let Some(part) = &prompt.suffix {
         row(&name(part), Size::of(&part.text));
         total = total.and(Size::of(&part.text));

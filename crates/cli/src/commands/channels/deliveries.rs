@@ -1,4 +1,4 @@
-//! What channels are to send: a text of the operator's own, the list, and taking one back.
+//! Texts on their way to channels: sending one of the operator's own, listing them, and taking one back.
 
 use std::io::{Read, stdin};
 use std::thread::sleep;
@@ -20,7 +20,7 @@ use crate::usage::LocationArguments;
 use crate::usage_channels::SendArguments;
 use crate::{DONE, FAILED, WAITING, WRONG_USAGE, settings, state};
 
-/// How soon it is looked again whether a text was sent.
+/// The interval at which it is looked again whether a text was sent.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The most bytes of a text.
 const MOST_TEXT: u64 = 1 << 20;

@@ -14,7 +14,7 @@ use crate::refused::Refused;
 use crate::usage::LocationArguments;
 use crate::{DONE, FAILED, WRONG_USAGE, settings, tokio_runtime};
 
-/// How long programs that go on have when this is ended.
+/// The time that programs have to end when this command ends.
 const LINGER: Duration = Duration::from_secs(5);
 
 pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool) -> u8 {

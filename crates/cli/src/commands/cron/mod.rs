@@ -18,9 +18,9 @@ use crate::usage::LocationArguments;
 use crate::usage_cron::{AddArguments, CronArguments, CronCommand};
 use crate::{FAILED, WRONG_USAGE, settings, state, tokio_runtime};
 
-/// How many runs `show` has.
+/// The number of runs that `show` prints.
 const SHOWN_RUNS: u32 = 5;
-/// How many jobs are read at a time.
+/// The number of jobs that are read at a time.
 const PAGE: u32 = 500;
 
 pub(crate) fn run(locations: &LocationArguments, arguments: &CronArguments) -> u8 {

@@ -18,7 +18,7 @@ use crate::{DONE, FAILED, INTERRUPTED, WAITING, WRONG_USAGE, settings, tokio_run
 
 use super::{named, refused};
 
-/// How long a run that is stopped has to end.
+/// The time that a run has to end when it is stopped.
 const STOPPING: Duration = Duration::from_secs(10);
 const MOST_NAME: usize = 60;
 const MOST_TEXT: usize = 200;
@@ -113,7 +113,7 @@ fn code_of(outcome: &RunOutcome) -> u8 {
     }
 }
 
-/// The schedule of an agent, and what it tells.
+/// Returns the schedule of an agent, and its news.
 fn schedule(agent: &Agent) -> (Cron, mpsc::UnboundedReceiver<CronNews>) {
     let (tell, told) = mpsc::unbounded_channel();
     let cron = Cron::new(agent.clone(), move |news| {
@@ -179,7 +179,7 @@ async fn due(agent: &Agent, json: bool) -> Result<u8, Refused> {
 async fn watch(agent: &Agent, json: bool) -> Result<u8, Refused> {
     let (cron, mut told) = schedule(agent);
     let mut interrupted = Interruptions::listen();
-    note("jobs run when they are due; Ctrl-C ends this, and what goes on is left to the next process");
+    note("jobs run when they are due; Ctrl-C ends this, and the next process takes over the runs that go on");
     let watching = cron.watch();
     tokio::pin!(watching);
     loop {

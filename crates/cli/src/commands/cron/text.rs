@@ -1,4 +1,4 @@
-//! Jobs and their runs as a person reads them. What others have written is one line, with its control characters as escapes.
+//! Jobs and their runs as a person reads them. Texts of other origin are one line each, with control characters as escapes.
 
 use pincer_agent::RunOutcome;
 use pincer_cron::{Schedule, local};

@@ -50,10 +50,10 @@ pub(crate) fn run(locations: &LocationArguments, kind: Kind, change: &Change, js
     }
 }
 
-/// Why it was not done.
+/// The failure of a command.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
-    /// It was told already.
+    /// A failure that was told already, with its exit code.
     #[error("it was told already")]
     Told(u8),
     #[error("there is no place to keep state: set HOME, or pass --state-dir")]

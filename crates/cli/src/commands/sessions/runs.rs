@@ -15,7 +15,7 @@ use crate::{FAILED, WRONG_USAGE, settings};
 use super::find::{current, key as shown};
 use super::{Told, user};
 
-/// How often it is looked whether a run that is waited for waits for a person.
+/// The interval at which it is looked whether the run waits for a person.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long the end of a run is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
