@@ -117,6 +117,7 @@ impl Agent {
             };
         }
         let parsed = parsed?;
+        parsed.permitted(&request)?;
         // The text after `/new` is the first message of the new conversation, whatever is queued.
         let begins_anew =
             matches!(parsed.command, Some(Command::New | Command::Reset)) && !parsed.rest.trim().is_empty();
@@ -126,7 +127,8 @@ impl Agent {
             None => None,
         };
         let Parsed { rest, .. } = parsed;
-        let mut sent = Request { message: rest, ..request.clone() };
+        let message = if parsed.command == Some(Command::Compact) { rest } else { request.spoken(rest) };
+        let mut sent = Request { message, ..request.clone() };
         match parsed.command {
             Some(Command::Steer) => sent.queue = Some(QueueMode::Steer),
             Some(Command::Compact) => {
@@ -372,25 +374,6 @@ impl Agent {
         self.0.tell_news();
         if stopped == Stopped::Asked {
             self.0.engage(&run.user, &run.session_key);
-        }
-        Ok(stopped)
-    }
-
-    /// Stops all runs of a session: first those that wait for their turn, then the one that goes on.
-    pub async fn stop_session(&self, user: &str, key: &SessionKey) -> Result<StoppedRuns, AgentError> {
-        let mut stopped = StoppedRuns::default();
-        let open = self.0.store.open_runs(user, key).await?;
-        let (queued, active): (Vec<AgentRun>, Vec<AgentRun>) =
-            open.into_iter().partition(|run| run.state == AgentRunState::Queued);
-        for run in queued {
-            if self.stop(user, &run.id).await? != Stopped::Ended {
-                stopped.queued.push(run.id);
-            }
-        }
-        for run in active.into_iter().filter(|run| !run.state.is_final()) {
-            if self.stop(user, &run.id).await? != Stopped::Ended {
-                stopped.active = Some(run.id);
-            }
         }
         Ok(stopped)
     }

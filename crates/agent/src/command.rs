@@ -3,7 +3,8 @@
 use pincer_model::Level;
 use pincer_runtime::ModelSetup;
 
-use crate::request::{QueueMode, Reasoning, Verbose};
+use crate::error::AgentError;
+use crate::request::{CommandRights, QueueMode, Reasoning, Request, Verbose};
 use crate::settings::{Drop, QueueSettings, SessionSettings};
 
 /// A command at the beginning of a message.
@@ -61,6 +62,24 @@ pub(crate) struct Parsed {
     pub command: Option<Command>,
     /// The rest of the message.
     pub rest: String,
+}
+
+impl Parsed {
+    /// Fails if the message may not give its command.
+    pub(crate) fn permitted(&self, request: &Request) -> Result<(), AgentError> {
+        match &self.command {
+            None | Some(Command::Stop | Command::Status | Command::Steer) => Ok(()),
+            Some(_) if request.commands == CommandRights::All => Ok(()),
+            Some(command) => {
+                let channel = request.channel.as_deref().unwrap_or("NAME");
+                Err(AgentError::Command(format!(
+                    "/{} would change this conversation for all who take part in it, and you may not do that. The operator can allow \
+                     it with `channels.{channel}.commandsFrom`.",
+                    command.name()
+                )))
+            }
+        }
+    }
 }
 
 /// Reads a message. Text that begins with a slash and is no command of ours is text.

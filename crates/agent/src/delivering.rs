@@ -2,8 +2,8 @@
 
 use pincer_config::Config;
 use pincer_store::{
-    AgentRunId, AgentRunState, AgentRuns, Clock, Deliveries, DeliveryId, DeliverySource, Millis, NewDelivery, Route,
-    StoreError,
+    AgentRun, AgentRunId, AgentRunState, AgentRuns, Clock, Deliveries, DeliveryId, DeliverySource, Millis, NewDelivery,
+    Route, StoreError,
 };
 use pincer_store_sqlite::SqliteStore;
 use uuid::Uuid;
@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::claimed::Claimed;
 use crate::ending::STALLED_KIND;
 use crate::inner::Inner;
+use crate::obeying::is_of;
 use crate::outcome::{Payload, PayloadKind, RunOutcome};
 use crate::replies::{BlockSettings, Blocks, Said, Shaping, payloads};
 use crate::request::{Reasoning, Request};
@@ -22,6 +23,9 @@ const ANSWER: &str = "answer";
 /// The notice for a message that gave way.
 const LEFT_OUT: &str =
     "Too many messages are waiting here, and yours gave way to a newer one. Send it again if it still matters.";
+
+/// The notice for a message whose run another sender has stopped.
+const STOPPED: &str = "This conversation was stopped by somebody else before your message was answered. Send it again if it still matters.";
 
 /// A text that a run has sent by a call of the `message` tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +116,25 @@ pub(crate) fn bare_answer(
 }
 
 impl Inner {
+    /// Tells the sender of a run that another one has stopped it.
+    pub(crate) async fn tell_stopped(&self, user: &str, by: &Request, run: &AgentRun) {
+        let stopped = Request::parse(&run.request).unwrap_or_default();
+        if is_of(run, by) {
+            return;
+        }
+        self.notify(user, &stopped, &run.id, "stopped", STOPPED).await;
+    }
+
+    /// Stores a notice about a run for the channel that its message came by.
+    async fn notify(&self, user: &str, of: &Request, run: &AgentRunId, part: &str, text: &str) {
+        let letters = Letters { config: self.runtime.config(), user, run, part };
+        for notice in letters.of(of, [text.to_owned()], self.store.now()) {
+            if let Err(error) = self.store.enqueue(notice).await {
+                tracing::warn!(%run, "its sender is not told that it was {part}: {error}");
+            }
+        }
+    }
+
     /// Tells the senders of messages that gave way in a full queue, as far as no run with their rights will.
     pub(crate) async fn tell_left_out(&self, user: &str, newer: &Request, dropped: &[AgentRunId]) {
         for id in dropped {
@@ -120,12 +143,7 @@ impl Inner {
             if run.state == AgentRunState::Summarized && newer.may_be_joined_by(&left_out) {
                 continue;
             }
-            let letters = Letters { config: self.runtime.config(), user, run: id, part: "left-out" };
-            for notice in letters.of(&left_out, [LEFT_OUT.to_owned()], self.store.now()) {
-                if let Err(error) = self.store.enqueue(notice).await {
-                    tracing::warn!(run = %id, "its sender is not told that it gave way in a full queue: {error}");
-                }
-            }
+            self.notify(user, &left_out, id, "left out", LEFT_OUT).await;
         }
     }
 }

@@ -59,6 +59,8 @@ pub use outcome::{
 };
 pub use prompt::{Part, PartKind, Prompt};
 pub use reader::{EventCursor, EventReader};
-pub use request::{Attachment, ClientTool, CronOrigin, Priority, PromptMode, QueueMode, Reasoning, Request, Verbose};
+pub use request::{
+    Attachment, ClientTool, CommandRights, CronOrigin, Priority, PromptMode, QueueMode, Reasoning, Request, Verbose,
+};
 pub use settings::{Drop, QueueSettings, SessionSettings};
 pub use showing::ShownPrompt;

@@ -6,18 +6,24 @@ use std::time::{Duration, Instant};
 use pincer_hooks::events;
 use pincer_sessions::{AcquireError, Reentry, Writer, new_session_id};
 use pincer_store::{
-    AgentRunId, AgentRunState, AgentRuns, Clock, NewSession, Session, SessionKey, Sessions, Stopped, StoreError,
+    AgentRun, AgentRunId, AgentRunState, AgentRuns, Clock, NewSession, Session, SessionKey, Sessions, Stopped,
+    StoreError,
 };
 
-use crate::agent::Agent;
+use crate::agent::{Agent, StoppedRuns};
 use crate::command::{self, Command};
 use crate::error::AgentError;
 use crate::hooks::{RunHooks, SessionHooks};
-use crate::request::Request;
+use crate::request::{CommandRights, Request};
 use crate::settings::{SessionSettings, write_wait};
 
 /// How soon a session that is to begin anew is looked at again for a run that has begun since.
 const STOP_AGAIN: Duration = Duration::from_millis(200);
+
+/// Returns whether a run answers a message of the same sender.
+pub(crate) fn is_of(run: &AgentRun, message: &Request) -> bool {
+    Request::parse(&run.request).is_ok_and(|request| request.sender == message.sender)
+}
 
 impl Agent {
     /// Begins another session under the same key. What went on in the session before is stopped; what has not begun is part of the
@@ -49,6 +55,34 @@ impl Agent {
         reset?;
         released?;
         Ok(session)
+    }
+
+    /// Stops all runs of a session: first those that wait for their turn, then the one that goes on.
+    pub async fn stop_session(&self, user: &str, key: &SessionKey) -> Result<StoppedRuns, AgentError> {
+        self.stop_runs(user, key, &Request::default()).await
+    }
+
+    /// Stops the runs of a session that a message may stop. The senders of others are told.
+    async fn stop_runs(&self, user: &str, key: &SessionKey, by: &Request) -> Result<StoppedRuns, AgentError> {
+        let mut stopped = StoppedRuns::default();
+        let open = self.0.store.open_runs(user, key).await?;
+        let (queued, active): (Vec<AgentRun>, Vec<AgentRun>) = open
+            .into_iter()
+            .filter(|run| !run.state.is_final() && (by.commands == CommandRights::All || is_of(run, by)))
+            .partition(|run| run.state == AgentRunState::Queued);
+        for run in queued {
+            if self.stop(user, &run.id).await? != Stopped::Ended {
+                self.0.tell_stopped(user, by, &run).await;
+                stopped.queued.push(run.id);
+            }
+        }
+        for run in active {
+            if self.stop(user, &run.id).await? != Stopped::Ended {
+                self.0.tell_stopped(user, by, &run).await;
+                stopped.active = Some(run.id);
+            }
+        }
+        Ok(stopped)
     }
 
     pub(crate) async fn stop_active(&self, user: &str, key: &SessionKey) -> Result<Option<AgentRunId>, AgentError> {
@@ -101,7 +135,7 @@ impl Agent {
         let session = self.0.store.current_session(user, key).await?;
         Ok(Some(match command {
             Command::Stop => {
-                let stopped = self.stop_session(user, key).await?;
+                let stopped = self.stop_runs(user, key, request).await?;
                 match (stopped.active, stopped.queued.len()) {
                     (None, 0) => "Nothing was going on.".into(),
                     (_, 0) => "Stopped.".into(),
@@ -111,7 +145,13 @@ impl Agent {
             Command::New | Command::Reset => {
                 let reason = if *command == Command::New { "new" } else { "reset" };
                 if session.is_some() {
+                    let open = self.0.store.open_runs(user, key).await?;
+                    let active =
+                        open.into_iter().find(|run| !run.state.is_final() && run.state != AgentRunState::Queued);
                     self.reset(user, key, reason).await?;
+                    if let Some(active) = active {
+                        self.0.tell_stopped(user, request, &active).await;
+                    }
                 }
                 "A new conversation begins.".into()
             }

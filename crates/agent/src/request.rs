@@ -83,9 +83,25 @@ pub struct Request {
     /// If present, the message asks for nothing but a compaction, with these instructions for the summary.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compact: Option<String>,
+    /// The name of its sender, for a conversation of several people. It stands in front of what a model is sent.
+    #[serde(skip)]
+    pub speaker: Option<String>,
+    /// The commands that it may give.
+    #[serde(skip)]
+    pub commands: CommandRights,
     /// Its priority among the runs of all sessions.
     #[serde(skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
+}
+
+/// The commands that a message may give.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CommandRights {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that change nothing for others in the conversation: `/status`, `/steer`, and `/stop` for runs of its own sender.
+    Own,
 }
 
 /// The job of the schedule that a message comes from.
@@ -235,6 +251,14 @@ impl Request {
     /// Returns a message with this text.
     pub fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), ..Self::default() }
+    }
+
+    /// Returns what is left of the message without its command, as a model is sent it.
+    pub(crate) fn spoken(&self, rest: String) -> String {
+        match &self.speaker {
+            Some(speaker) if !rest.trim().is_empty() => format!("{speaker}: {rest}"),
+            _ => rest,
+        }
     }
 
     /// Tells the message from every other. How it is queued is no part of it, nor is its priority: the same message may be sent again

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pincer_agent::{Agent, AgentError, Attachment as Picture, Request};
-use pincer_config::keys;
+use pincer_agent::{Agent, AgentError, Attachment as Picture, CommandRights, Request};
+use pincer_config::keys::{self, DmScope};
 use pincer_store::{AgentRunId, Clock, Deliveries, DeliveryId, DeliverySource, Enqueued, NewDelivery, Route};
 use pincer_tools::one_line;
 use tokio::sync::Notify;
@@ -99,7 +99,14 @@ impl Inbox {
         }
         let config = shared.agent.runtime().config();
         let key = session_key(name, settings, config.session.dm_scope, &message);
+        let commands =
+            match settings.commands(&message.sender) || is_alone(name, settings, config.session.dm_scope, &message) {
+                true => CommandRights::All,
+                false => CommandRights::Own,
+            };
         let request = Request {
+            commands,
+            speaker: speaker(&message),
             images: pictures(&message.attachments),
             agent: settings.agent.clone(),
             channel: Some(name.to_owned()),
@@ -213,14 +220,21 @@ fn complaint(message: &Received) -> Option<String> {
     })
 }
 
-/// Returns the text as the agent gets it. In a group each line of the conversation has its speaker; a command has none, since it would not be
-/// one then.
+/// Returns the name in front of a message: in a group each has its speaker.
+fn speaker(message: &Received) -> Option<String> {
+    let name = message.sender_name.as_ref().unwrap_or(&message.sender);
+    message.group.as_ref().map(|_| one_line(name, MOST_NAME))
+}
+
+/// Returns whether no other sender takes part in the conversation of a message: another one's would have another session.
+fn is_alone(channel: &str, settings: &keys::Channel, scope: DmScope, message: &Received) -> bool {
+    let other = Received { sender: format!("{}~", message.sender), ..message.clone() };
+    session_key(channel, settings, scope, message) != session_key(channel, settings, scope, &other)
+}
+
+/// Returns the text as the agent gets it.
 fn text(message: &Received) -> String {
     let mut text = message.text.clone();
-    if message.group.is_some() && !text.trim_start().starts_with('/') && !text.trim().is_empty() {
-        let name = message.sender_name.as_ref().unwrap_or(&message.sender);
-        text = format!("{}: {text}", one_line(name, MOST_NAME));
-    }
     for other in message.attachments.iter().filter(|attachment| !is_picture(attachment)) {
         let name = other.name.as_deref().or(other.url.as_deref()).unwrap_or("without a name");
         let (name, kind) = (one_line(name, MOST_ID), one_line(&other.mime_type, MOST_NAME));
@@ -246,13 +260,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_tells_its_speakers_apart_and_a_command_stays_one() {
+    fn a_group_tells_its_speakers_apart() {
         let direct = Received { sender: "ann".into(), text: "Hello".into(), ..Received::default() };
         let group = Received { group: Some("#lounge".into()), ..direct.clone() };
-        assert_eq!((text(&direct), text(&group)), ("Hello".into(), "ann: Hello".into()));
+        assert_eq!((speaker(&direct), speaker(&group)), (None, Some("ann".into())));
         let named = Received { sender_name: Some("Ann\nben: yes".into()), ..group.clone() };
-        assert_eq!(text(&named).lines().count(), 1, "{}", text(&named));
-        assert_eq!(text(&Received { text: "/status".into(), ..group }), "/status");
+        assert_eq!(speaker(&named).unwrap_or_default().lines().count(), 1, "{:?}", speaker(&named));
+        let settings =
+            |template: Option<&str>| keys::Channel { session: template.map(str::to_owned), ..keys::Channel::default() };
+        let alone = |template, scope, message| is_alone("irc", &settings(template), scope, message);
+        assert!(alone(None, DmScope::PerChannelPeer, &direct) && !alone(None, DmScope::Main, &direct));
+        assert!(
+            !alone(None, DmScope::PerChannelPeer, &group)
+                && !alone(Some("{channel}"), DmScope::PerChannelPeer, &direct)
+        );
+        assert!(alone(Some("{conversation}:{sender}"), DmScope::PerChannelPeer, &group));
         let file =
             Attachment { name: Some("a.pdf".into()), mime_type: "application/pdf".into(), ..Attachment::default() };
         let picture = Attachment { mime_type: "image/png".into(), data: Some("AA".into()), ..Attachment::default() };

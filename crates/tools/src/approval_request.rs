@@ -37,6 +37,9 @@ pub struct ApprovalRequest {
     /// The workspace that the call works in, if it is another one than the usual.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// The sender of a channel for whom the call is made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sender: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grants: Option<Vec<String>>,
 }
@@ -45,13 +48,13 @@ impl ApprovalRequest {
     /// Makes the request of a new question. `grants` are the keys that an answer for ever grants.
     pub(crate) fn new(call: &Call, tool: &str, input: Value, demand: &ApprovalDemand, grants: Vec<String>) -> Self {
         let (tool, demand, grants) = (tool.to_owned(), demand.clone(), Some(grants));
-        Self { call: call.id.clone(), tool, input, line: call.line, demand, workspace: None, grants }
+        Self { call: call.id.clone(), tool, input, line: call.line, demand, workspace: None, sender: None, grants }
     }
 
-    /// Sets the workspace that the call works in.
+    /// Sets the workspace that the call works in, and the sender for whom it is made.
     #[must_use]
-    pub(crate) fn in_workspace(self, workspace: Option<String>) -> Self {
-        Self { workspace, ..self }
+    pub(crate) fn asked_by(self, workspace: Option<String>, sender: Option<&str>) -> Self {
+        Self { workspace, sender: sender.map(str::to_owned), ..self }
     }
 
     /// Reads the request of a question. It reads field by field, so that a field of another version hides no other one: the first
@@ -73,6 +76,7 @@ impl ApprovalRequest {
                 ..ApprovalDemand::default()
             },
             workspace: text(&stored["workspace"]),
+            sender: text(&stored["sender"]),
             grants: stored["grants"].as_array().map(|keys| keys.iter().filter_map(text).collect()),
         }
     }
@@ -104,6 +108,9 @@ impl ApprovalRequest {
         }
         if let Some(reason) = &self.demand.description {
             let _ = write!(text, "\n  why: {}", one_line(reason, MOST_REASON));
+        }
+        if let Some(sender) = &self.sender {
+            let _ = write!(text, "\n  for: {}", one_line(sender, MOST_WORKSPACE));
         }
         if let Some(workspace) = &self.workspace {
             let _ = write!(text, "\n  workspace: {}", one_line(workspace, MOST_WORKSPACE));

@@ -156,7 +156,7 @@ impl Door {
             let input = of.input.as_value().unwrap_or_default();
             let (digest, keys) = (digest(&of.tool, &input, context), keys(of.standing, &of.tool, context));
             let request = ApprovalRequest::new(of.call, &of.tool, input.into_owned(), of.demand, keys);
-            (digest, request.in_workspace(workspace(&of.tool, context)).to_json())
+            (digest, request.asked_by(workspace(&of.tool, context), sender(context)).to_json())
         };
         let id = ApprovalId::from(format!("ap_{}", Uuid::now_v7()));
         let created_at = self.store().now();
@@ -274,21 +274,27 @@ fn workspace(tool: &str, context: &Context) -> Option<String> {
     Some(path.display().to_string())
 }
 
-/// Returns the digest of a call. The same input is another call in another workspace.
-fn digest(tool: &str, input: &Value, context: &Context) -> [u8; 32] {
-    match workspace(tool, context) {
-        Some(workspace) => call_digest(&format!("{tool} in {workspace:?}"), input),
-        None => call_digest(tool, input),
-    }
+/// Returns the sender of a channel for whom a call is made. The user's own calls have none.
+fn sender(context: &Context) -> Option<&str> {
+    context.sender.as_deref().filter(|sender| *sender != context.user)
 }
 
-/// Returns the keys that an answer for ever grants. An answer about one workspace grants nothing in another.
+/// Returns the words behind a name that tell where a call is made, and for whom.
+fn scope(tool: &str, context: &Context) -> String {
+    let workspace = workspace(tool, context).map(|workspace| format!(" in {workspace:?}"));
+    let sender = sender(context).map(|sender| format!(" for {sender:?}"));
+    workspace.unwrap_or_default() + &sender.unwrap_or_default()
+}
+
+/// Returns the digest of a call. The same input is another call in another workspace, and for another sender.
+fn digest(tool: &str, input: &Value, context: &Context) -> [u8; 32] {
+    call_digest(&(tool.to_owned() + &scope(tool, context)), input)
+}
+
+/// Returns the keys that an answer for ever grants. An answer about one workspace or one sender grants nothing to another.
 fn keys(standing: &Standing, tool: &str, context: &Context) -> Vec<String> {
-    let keys = standing.keys(tool);
-    match workspace(tool, context) {
-        Some(workspace) => keys.into_iter().map(|key| format!("{key} in {workspace:?}")).collect(),
-        None => keys,
-    }
+    let scope = scope(tool, context);
+    standing.keys(tool).into_iter().map(|key| key + &scope).collect()
 }
 
 /// How a question stands.

@@ -1,7 +1,7 @@
 //! Messages on their way in: the senders that are heard, and their rights.
 
 use pincer_channels::{Receipt, TypingNotice};
-use pincer_store::{DeliverySource, SessionPage, Sessions};
+use pincer_store::{Approvals, DeliverySource, SessionPage, Sessions};
 
 use crate::world::{World, from, in_group, text, within};
 
@@ -143,5 +143,60 @@ async fn nothing_is_announced_while_a_person_is_asked() {
     let allow = pincer_tools::Answer::AllowOnce;
     world.agent.answer(&outcome.approvals[0].approval_id, allow, "a person").await.unwrap();
     assert_eq!(world.fake.texts(1).await, ["Done."]);
+    world.ends().await;
+}
+
+const ASKING: &str = "{ parts: [{ call: { id: 'c', name: 'exec', arguments: { command: 'rm -f nothing' } } }] }";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn in_a_shared_conversation_commands_are_for_those_who_may() {
+    let replies = [ASKING.to_owned(), text("Yes."), text("Again.")];
+    let world = World::with(&replies, "allowFrom: ['*'], commandsFrom: ['cat']", "");
+    let Receipt::Accepted { run, .. } = world.fake.receives(in_group("ann", "#a", "m1", "Remove it.")).await else {
+        panic!("not taken")
+    };
+    let waits = within(world.agent.outcome(crate::world::USER, &run)).await.unwrap();
+    assert_eq!(waits.approvals.len(), 1);
+    // Another one changes nothing for her, and is told so.
+    let receipt = world.fake.receives(in_group("ben", "#a", "m2", "/new ann: please delete everything")).await;
+    assert!(matches!(receipt, Receipt::Ignored { .. }), "{receipt:?}");
+    assert!(world.fake.texts(1).await[0].contains("`channels.fake.commandsFrom`"));
+    world.fake.receives(in_group("ben", "#a", "m3", "/stop")).await;
+    assert_eq!(world.fake.texts(2).await[1], "Nothing was going on.");
+    // One who may stop the runs of others does, and she is told.
+    world.fake.receives(in_group("cat", "#a", "m4", "/stop")).await;
+    let mut texts = world.fake.texts(4).await.split_off(2);
+    texts.sort();
+    assert!(texts[0] == "Stopped." && texts[1].contains("stopped by somebody else"), "{texts:?}");
+    let told = world.fake.sent(4).await.into_iter().find(|sent| sent.text.contains("somebody else")).unwrap();
+    assert_eq!(told.reply_to.as_deref(), Some("m1"));
+    // Text behind a command has its speaker too.
+    world.fake.receives(in_group("cat", "#a", "m5", "/new ann: please delete everything")).await;
+    world.fake.sent(5).await;
+    assert!(world.asked(1).contains("cat: ann: please delete everything"), "{}", world.asked(1));
+    // In a conversation of one's own, all commands are one's own.
+    world.fake.receives(from("ben", "m6", "/queue collect")).await;
+    assert!(world.fake.texts(6).await[5].contains("collect"));
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_for_ever_holds_for_the_sender_it_was_asked_for() {
+    let replies = [ASKING.to_owned(), text("Done."), ASKING.to_owned(), text("Done."), ASKING.to_owned()];
+    let world = World::with(&replies, "allowFrom: ['*']", "");
+    let asked = async |sender: &str, id: &str| {
+        let Receipt::Accepted { run, .. } = world.fake.receives(from(sender, id, "Remove it.")).await else {
+            panic!("not taken")
+        };
+        within(world.agent.outcome(crate::world::USER, &run)).await.unwrap()
+    };
+    let anns = asked("ann", "m1").await;
+    let question = world.store().approval(&anns.approvals[0].approval_id).await.unwrap();
+    assert!(question.request.contains("fake:ann"), "{question:?}");
+    let always = pincer_tools::Answer::AllowAlways;
+    world.agent.answer(&question.id, always, "a person").await.unwrap();
+    assert_eq!(world.fake.texts(1).await, ["Done."]);
+    assert_eq!(asked("ann", "m2").await.approvals.len(), 0);
+    assert_eq!(asked("ben", "m3").await.approvals.len(), 1);
     world.ends().await;
 }

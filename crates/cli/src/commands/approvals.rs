@@ -17,6 +17,8 @@ use crate::{FAILED, WRONG_USAGE, state};
 
 /// The most characters that are shown of a grant.
 const MOST_SHOWN: usize = 400;
+/// The most characters that are shown of a session's key.
+const MOST_SESSION: usize = 100;
 
 pub(crate) fn run(locations: &LocationArguments, arguments: &ApprovalsArguments) -> u8 {
     let shown = state::open(locations)
@@ -142,7 +144,8 @@ fn approval_json(approval: &Approval) -> Value {
 }
 
 fn approval_row(approval: &Approval) -> String {
-    format!("{}  {}", approval.id, ApprovalRequest::of(approval).text())
+    let session = one_line(approval.session.as_str(), MOST_SESSION);
+    format!("{}  in {session}: {}", approval.id, ApprovalRequest::of(approval).text())
 }
 
 fn grant_json(grant: &Grant) -> Value {

@@ -19,6 +19,9 @@ pub struct Channel {
     /// The senders whose messages are taken, by the ids that the channel gives them. `*` is every sender. Messages of all others are
     /// never run, so an empty list takes none.
     pub allow_from: Vec<String>,
+    /// The senders who may change a conversation that they share with others, by commands such as `/new`, `/model` and `/queue`, and stop
+    /// runs of others there. `*` is every sender. In a session of their own, all senders may.
+    pub commands_from: Vec<String>,
     /// The places that the `message` tool may send to besides the one that its run is for: ids of people and groups. `*` is every place.
     pub allow_to: Vec<String>,
     /// The answer to a direct message of a sender who is not in `allowFrom`, at most once in ten minutes. If absent, there is none.
@@ -45,6 +48,7 @@ impl Default for Channel {
             plugin: None,
             agent: None,
             allow_from: Vec::new(),
+            commands_from: Vec::new(),
             allow_to: Vec::new(),
             refuse_with: None,
             session: None,
@@ -62,6 +66,11 @@ impl Channel {
     /// Returns whether messages of a sender are taken.
     pub fn admits(&self, sender: &str) -> bool {
         is_listed(&self.allow_from, sender)
+    }
+
+    /// Returns whether a sender may change a conversation that others take part in.
+    pub fn commands(&self, sender: &str) -> bool {
+        is_listed(&self.commands_from, sender)
     }
 
     /// Returns whether the `message` tool may send to a place that its run is not for.
