@@ -122,6 +122,16 @@ impl Branch {
         self.pieces[at..].iter().map(|piece| piece.tokens).sum()
     }
 
+    /// Returns the tokens of the pieces before one.
+    pub(crate) fn tokens_before(&self, at: usize) -> u64 {
+        self.tokens_from(0) - self.tokens_from(at)
+    }
+
+    /// Returns the tokens that a summary of the pieces before one replaces: theirs, and those of the summary before.
+    pub(crate) fn replaced(&self, at: usize) -> u64 {
+        self.tokens_before(at) + estimate::text(&self.summary)
+    }
+
     /// Returns the sizes of the results from a piece on.
     pub(crate) fn results_from(&self, at: usize) -> Vec<u64> {
         let results = self.pieces[at..].iter().filter(|piece| matches!(piece.kind, Kind::Result(_)));

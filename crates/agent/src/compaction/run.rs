@@ -1,4 +1,4 @@
-//! Compacts the conversation of a run: before a request that would not fit, after one that did not, or because it is asked for.
+//! Compacts the conversation of a run: before a request that would not fit, or after one that did not.
 
 use pincer_hooks::events::{AfterCompaction, BeforeCompaction};
 use pincer_model::{ErrorKind, ModelError};
@@ -7,12 +7,11 @@ use pincer_store::{EntryKind, Sessions, StoreError, Totals};
 use serde_json::json;
 
 use super::CompactionDetails;
-use super::branch::{Branch, both_ends};
 use super::estimate;
 use super::guard::MOST_OVERFLOWS;
-use super::plan::{cut, share};
+use super::planned::{LEAST_SUMMARY, Planned, Trigger};
 use super::summary::{Spent, Summarizer, Written, plain};
-use crate::claimed::{Left, StopReason};
+use crate::claimed::StopReason;
 use crate::ending::Failure;
 use crate::event::{Happening, Stream};
 use crate::lane::{Lost, Step};
@@ -21,10 +20,8 @@ use crate::reply::void;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
 
-/// A summary has at least so many tokens.
-const LEAST_SUMMARY: u64 = 200;
-/// A result has at least so many bytes, however many there are.
-const LEAST_RESULT: u64 = 400;
+/// The reason why a request stays too long after a summary was written.
+const LONGER: &str = "the summary of its older part is not shorter than that part";
 /// Windows that providers tell are believed from here on.
 const LEAST_WINDOW: u64 = 512;
 
@@ -38,24 +35,13 @@ pub(crate) enum Room {
     Ended,
 }
 
-/// The reason of a compaction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trigger {
-    /// The next request is about to be too long.
-    Threshold,
-    /// The provider found it too long: for the first time, or again.
-    Overflow { is_again: bool },
-    /// The user wants it.
-    Asked,
-}
-
-/// The outcome of a compaction.
-enum Done {
-    /// The summary is stored. The conversation had, and has, so many tokens.
+/// What came of a compaction.
+pub(super) enum Done {
+    /// It is stored. The conversation had, and has, so many tokens.
     Compacted { before: u64, after: u64 },
-    /// Nothing can be left out.
-    Nothing,
-    /// No summary could be made, and nothing has changed.
+    /// The summary is not shorter than what it would replace, and nothing has changed. They have so many tokens.
+    Longer { summary: u64, replaced: u64 },
+    /// It failed, and nothing has changed.
     Failed(ModelError),
     /// The run is to stop.
     Stopped,
@@ -70,20 +56,9 @@ struct Ready {
     spent: Spent,
 }
 
-/// The room in the window of a model.
-#[derive(Clone, Copy, Debug)]
-struct Budget {
-    /// The most tokens of the kept part.
-    keep: u64,
-    /// The most tokens of the summary.
-    summary: u64,
-    /// The most tokens of both together, if that is known.
-    all: Option<u64>,
-}
-
 impl Turn {
     /// Returns the estimated tokens of instructions and tools.
-    fn around(&self) -> u64 {
+    pub(super) fn around(&self) -> u64 {
         *self.around.get_or_init(|| {
             let mut system = self.prompt.stable();
             system.extend(self.prompt.suffix.as_ref().map(|part| part.text.clone()));
@@ -144,10 +119,15 @@ impl Turn {
         let mut reason = "its last message alone is too long";
         let failed;
         if !self.state().has_failed_to_compact {
-            match self.compact(Trigger::Threshold, None).await? {
-                Done::Compacted { .. } | Done::Stopped => return Ok(Room::Changed),
-                Done::Nothing => {}
-                Done::Failed(error) => {
+            match self.compact_by_itself(Trigger::Threshold).await? {
+                Some(Done::Compacted { .. } | Done::Stopped) => return Ok(Room::Changed),
+                None => {}
+                Some(Done::Longer { .. }) => {
+                    // The next step of this run would have such a summary written again.
+                    self.state().has_failed_to_compact = true;
+                    reason = LONGER;
+                }
+                Some(Done::Failed(error)) => {
                     self.state().has_failed_to_compact = true;
                     failed = format!("it could not be compacted: {error}");
                     reason = &failed;
@@ -182,10 +162,11 @@ impl Turn {
         };
         let reason = match overflows {
             overflows if overflows > MOST_OVERFLOWS => "it was compacted and is still too long".to_owned(),
-            overflows => match self.compact(Trigger::Overflow { is_again: overflows > 1 }, None).await? {
-                Done::Compacted { .. } | Done::Stopped => return Ok(true),
-                Done::Nothing => "its last message alone is too long".to_owned(),
-                Done::Failed(failed) => format!("it could not be compacted: {failed}"),
+            overflows => match self.compact_by_itself(Trigger::Overflow { is_again: overflows > 1 }).await? {
+                Some(Done::Compacted { .. } | Done::Stopped) => return Ok(true),
+                None => "its last message alone is too long".to_owned(),
+                Some(Done::Longer { .. }) => LONGER.to_owned(),
+                Some(Done::Failed(failed)) => format!("it could not be compacted: {failed}"),
             },
         };
         let told = format!("{}, and {reason}", error.message.trim_end_matches('.'));
@@ -193,59 +174,19 @@ impl Turn {
         self.failed(&error).await.map(|()| false)
     }
 
-    /// Compacts the conversation because the user wants it, and ends the run with that.
-    pub(crate) async fn compact_as_asked(&self, instructions: &str) -> Result<Left, Lost> {
-        let told = match self.compact(Trigger::Asked, Some(instructions)).await? {
-            Done::Compacted { before, after } => {
-                format!("The conversation is compacted: about {before} tokens became about {after}.")
-            }
-            Done::Nothing => "There is nothing to compact: the conversation is short.".to_owned(),
-            Done::Stopped => return self.stopped(None).await,
-            Done::Failed(error) => return self.failed(&error).await.map(|()| Left::Ended),
-        };
-        self.state().said.push(Said::Text(told));
-        self.finish(None).await.map(|()| Left::Ended)
-    }
-
-    /// Returns what there is room for, in tokens as they are estimated here.
-    fn budget(&self, trigger: Trigger) -> Budget {
-        let settings = &self.compaction;
-        let is_tight = trigger == Trigger::Overflow { is_again: true };
-        let estimated = self.state().transcript.estimated();
-        let counted = self.tokens().saturating_sub(self.around());
-        // The provider may count more for the same text: then the pieces are larger than they look.
-        let looks_like = |tokens: u64| match counted > estimated {
-            true => u64::try_from(u128::from(tokens) * u128::from(estimated) / u128::from(counted)).unwrap_or(tokens),
-            false => tokens,
-        };
-        // Without a known window, half of what there is stays at most.
-        let all = self.window().map(|window| settings.limit(window).saturating_sub(self.around()));
-        let room = all.unwrap_or(counted.max(estimated));
-        let room = if is_tight { room / 2 } else { room };
-        Budget {
-            keep: if is_tight { 0 } else { looks_like(settings.keep_recent.min(room / 2)) },
-            summary: (room / 4).min(settings.reserve(u64::MAX) * 4 / 5).max(LEAST_SUMMARY),
-            all: all.map(|_| looks_like(room)),
+    /// Compacts the conversation of a run that goes on. Returns `None` if nothing can be left out.
+    async fn compact_by_itself(&self, trigger: Trigger) -> Result<Option<Done>, Lost> {
+        match self.plan_compaction(trigger).await? {
+            Ok(planned) => self.compact(planned, None).await.map(Some),
+            Err(_) => Ok(None),
         }
     }
 
-    /// Compacts the conversation in one commit. Older entries stay in the session.
-    async fn compact(&self, trigger: Trigger, instructions: Option<&str>) -> Result<Done, Lost> {
-        let unread = |error: serde_json::Error| {
-            tracing::error!(run = %self.run.id, "the transcript cannot be read for a compaction: {error}");
-            Lost::Unstored(StoreError::Missing { what: "readable transcript", id: self.lane.session.to_string() })
-        };
-        let entries = self.lane.store.context(&self.lane.session).await.map_err(Lost::Unstored)?;
-        let open: Vec<String> = self.agent.programs(&self.run.id).await.iter().map(ToString::to_string).collect();
-        let branch = Branch::read(&entries, open).map_err(unread)?;
-        let budget = self.budget(trigger);
-        let at = self.place(&branch, budget, trigger);
-        let (at, is_summarized) = (at.unwrap_or(0), at.is_some());
-        let before = self.tokens();
-        if !is_summarized && self.shortened(&branch, at, budget, &branch.summary).is_none() {
-            return Ok(Done::Nothing);
-        }
-        self.lane.feed.tell(happening(json!({ "phase": "start" })), self.lane.now());
+    /// Compacts the conversation in one commit. What came before stays in the session.
+    pub(super) async fn compact(&self, planned: Planned, instructions: Option<&str>) -> Result<Done, Lost> {
+        let Planned { branch, budget, trigger, cut } = &planned;
+        let (mut at, before) = (cut.unwrap_or(0), self.tokens());
+        self.lane.feed.tell(happening(json!({ "phase": "start", "trigger": trigger.name() })), self.lane.now());
         let (compacted, kept) = (branch.messages(..at), branch.messages(at..));
         let event = BeforeCompaction {
             context: self.hooks.context(),
@@ -255,20 +196,25 @@ impl Turn {
         };
         self.hooks.tell(&self.agent, event);
         let mut spent = Spent::default();
-        let (summary, fallback) = match is_summarized {
-            false => (branch.summary.clone(), None),
-            true => match self.summary(&branch, at, budget, instructions, &mut spent).await {
+        let (summary, fallback) = match cut {
+            None => (branch.summary.clone(), None),
+            Some(_) => match self.summary(&planned, at, instructions, &mut spent).await {
                 Ok(written) => written,
-                Err(done) => {
-                    self.tell_failed(&done);
-                    return Ok(done);
+                // All of it stays, and fits better with shorter results.
+                Err(Done::Longer { .. }) if branch.shortened(0, *budget, &branch.summary).is_some() => {
+                    at = 0;
+                    (branch.summary.clone(), None)
                 }
+                Err(done) => return self.give_up(done, &spent).await,
             },
         };
-        let most_result_bytes = self.shortened(&branch, at, budget, &summary).or(branch.details.most_result_bytes);
+        let Some(first) = branch.marks.get(at) else {
+            let told = ModelError::new(ErrorKind::Malformed, "it has no entries");
+            return self.give_up(Done::Failed(told), &spent).await;
+        };
+        let most_result_bytes = branch.shortened(at, *budget, &summary).or(branch.details.most_result_bytes);
         let request = branch.cut_request(at);
         let details = CompactionDetails { most_result_bytes, request, fallback };
-        let Some(first) = branch.marks.get(at) else { return Ok(Done::Nothing) };
         let body = Compaction {
             summary,
             first_kept_entry_id: first.id.to_string(),
@@ -276,60 +222,29 @@ impl Turn {
             details: details.to_json(),
         };
         let entry = serde_json::to_string(&body).unwrap_or_default();
-        let done = self.store(Ready { entry, details, first_kept: first.position, before, spent }, trigger).await?;
+        let done = self.store(Ready { entry, details, first_kept: first.position, before, spent }, *trigger).await?;
         let event = AfterCompaction {
             context: self.hooks.context(),
             // The summary is one of them.
-            message_count: kept + 1,
-            compacted_count: compacted,
+            message_count: branch.messages(at..) + 1,
+            compacted_count: branch.messages(..at),
             token_count: Some(self.tokens()),
         };
         self.hooks.tell(&self.agent, event);
         Ok(done)
     }
 
-    /// Returns the first piece that stays, if something is to be summarized.
-    fn place(&self, branch: &Branch, budget: Budget, trigger: Trigger) -> Option<usize> {
-        let pieces = &branch.pieces;
-        let at = cut(pieces, budget.keep, branch.open_from());
-        match trigger {
-            // A conversation that may stay as it is: its last turn does.
-            Trigger::Asked if at.is_none() => {
-                let last = branch.tokens_from(branch.last_turn());
-                cut(pieces, last, branch.open_from()).filter(|_| last < branch.tokens_from(0))
-            }
-            // A program that is open is summarized rather than the run failed.
-            Trigger::Overflow { .. } => at.or_else(|| cut(pieces, budget.keep, None)),
-            Trigger::Threshold if self.window().is_some_and(|window| self.tokens() > window) => {
-                at.or_else(|| cut(pieces, budget.keep, None))
-            }
-            Trigger::Asked | Trigger::Threshold => at,
-        }
-    }
-
-    /// Returns the most bytes of each kept result, if the kept part is too long with whole results and may be shortened further.
-    fn shortened(&self, branch: &Branch, at: usize, budget: Budget, summary: &str) -> Option<usize> {
-        let room = budget.all?.saturating_sub(estimate::text(summary));
-        let results = branch.results_from(at);
-        let all = branch.tokens_from(at);
-        if results.is_empty() || all <= room {
-            return None;
-        }
-        let others = all - results.iter().sum::<u64>();
-        let most = share(&results, room.saturating_sub(others))?;
-        let most = usize::try_from(most.saturating_mul(3).max(LEAST_RESULT)).unwrap_or(usize::MAX);
-        branch.details.most_result_bytes.is_none_or(|before| most < before).then_some(most)
-    }
-
     /// Has the summary written. Returns it, with the reason if no model has written it.
     async fn summary(
         &self,
-        branch: &Branch,
+        planned: &Planned,
         at: usize,
-        budget: Budget,
         instructions: Option<&str>,
         spent: &mut Spent,
     ) -> Result<(String, Option<String>), Done> {
+        let Planned { branch, budget, trigger, .. } = planned;
+        let replaced = branch.replaced(at);
+        let most = budget.summary.min(replaced).max(LEAST_SUMMARY);
         let plan = self.plan_with(self.compaction.model.as_deref());
         let own = self.compaction.model.is_some();
         let window = match plan.targets.first().and_then(pincer_model::Target::context_window) {
@@ -343,18 +258,18 @@ impl Turn {
             lane: &self.lane,
             stop: &self.stop.token,
             instructions,
-            most: budget.summary,
+            most,
             window,
         };
         let texts: Vec<&str> =
             branch.marks[..at].iter().map(|mark| mark.text.as_str()).filter(|text| !text.is_empty()).collect();
         let written = summarizer.write(&branch.summary, &texts, spent).await;
         self.add_spent(spent);
-        let (mut summary, fallback) = match written {
-            Written::Summary(text) => (text, None),
-            Written::Useless(reason) => {
-                (plain(&branch.summary, branch.requests(at), budget.summary), Some(reason.to_owned()))
-            }
+        let with_rest = |text| branch.with_rest(at, *budget, text);
+        let list = || with_rest(plain(&branch.summary, branch.requests(at), most));
+        let (mut summary, mut fallback) = match written {
+            Written::Summary(text) => (with_rest(text), None),
+            Written::Useless(reason) => (list(), Some(reason.to_owned())),
             Written::Failed(error) if error.kind == ErrorKind::Deadline => {
                 self.stop.stop(StopReason::TimedOut);
                 return Err(Done::Stopped);
@@ -362,18 +277,38 @@ impl Turn {
             Written::Failed(error) => return Err(Done::Failed(error)),
             Written::Stopped => return Err(Done::Stopped),
         };
-        let most = usize::try_from(budget.summary * 2).unwrap_or(usize::MAX);
-        if let Some(request) = branch.cut_request(at) {
-            summary.push_str(&format!(
-                "\n\nThe request that is being worked on, word for word:\n{}",
-                both_ends(&request, most)
-            ));
+        let is_longer = |summary: &str| estimate::text(summary) >= replaced;
+        // A user who asked can go on as before. A request that is too long cannot, and a list has only so many tokens.
+        if is_longer(&summary) && fallback.is_none() && *trigger != Trigger::Asked {
+            (summary, fallback) = (list(), Some("its summary was not shorter".to_owned()));
         }
-        if branch.open_from().is_some_and(|open| open < at) {
-            let programs = branch.open.join(", ");
-            summary.push_str(&format!("\n\nPrograms that are still suspended, for `wait`: {programs}"));
+        match is_longer(&summary) {
+            true => Err(Done::Longer { summary: estimate::text(&summary), replaced }),
+            false => Ok((summary, fallback)),
         }
-        Ok((summary, fallback))
+    }
+
+    /// Leaves the conversation as it is. The tokens of the model count all the same.
+    async fn give_up(&self, done: Done, spent: &Spent) -> Result<Done, Lost> {
+        let reason = match &done {
+            Done::Failed(error) => error.to_string(),
+            Done::Longer { .. } => "its summary is not shorter".to_owned(),
+            _ => "stopped".to_owned(),
+        };
+        tracing::info!(run = %self.run.id, "the conversation was not compacted: {reason}");
+        let end = json!({ "phase": "end", "completed": false, "willRetry": false, "reason": reason });
+        match spent.requests > 0 && !self.stop.token.is_cancelled() {
+            true => {
+                let detail = Some(self.state().detail.to_json().into());
+                // Events are stored with an entry, and this one says what the tokens were for.
+                let entries = vec![self.lane.note("pincer.not-compacted", &json!({ "reason": reason }))];
+                let (totals, happenings) = (spent.totals(), vec![happening(end)]);
+                let step = Step { entries, totals, detail, happenings, ..Step::default() };
+                self.lane.commit(step, &self.stop.token).await?;
+            }
+            false => self.lane.feed.tell(happening(end), self.lane.now()),
+        }
+        Ok(done)
     }
 
     /// Stores a compaction, and goes on from what is stored.
@@ -409,16 +344,6 @@ impl Turn {
         state.said.extend(details.notice().map(Said::Text));
         drop(state);
         Ok(Done::Compacted { before, after: self.tokens() })
-    }
-
-    fn tell_failed(&self, done: &Done) {
-        let reason = match done {
-            Done::Failed(error) => error.to_string(),
-            _ => "stopped".to_owned(),
-        };
-        tracing::info!(run = %self.run.id, "the conversation was not compacted: {reason}");
-        let end = json!({ "phase": "end", "completed": false, "willRetry": false, "reason": reason });
-        self.lane.feed.tell(happening(end), self.lane.now());
     }
 
     fn add_spent(&self, more: &Spent) {

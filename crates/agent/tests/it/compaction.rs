@@ -73,7 +73,10 @@ async fn an_overflow_is_answered_after_a_compaction_in_every_format() {
         let told = compactions(&events);
         assert_eq!(
             told,
-            [json!({ "phase": "start" }), json!({ "phase": "end", "completed": true, "willRetry": true })],
+            [
+                json!({ "phase": "start", "trigger": "overflow" }),
+                json!({ "phase": "end", "completed": true, "willRetry": true })
+            ],
             "{model}"
         );
         // The overflow may come late: text that was shown until then is void.
@@ -112,6 +115,7 @@ async fn a_request_that_would_be_too_long_is_compacted_before_it_is_sent() {
     let outcome = world.outcome(&run).await;
     assert_eq!(outcome.text(), "Three.", "{outcome:?}");
     let told = compactions(&world.events(&run, 1).await);
+    assert_eq!(told[0], json!({ "phase": "start", "trigger": "threshold" }));
     assert_eq!(told[1], json!({ "phase": "end", "completed": true, "willRetry": false }));
     assert!(sent(&world, 2).contains("apple") && sent(&world, 3).contains("Fruit."));
     assert!(sent(&world, 3).contains("And now?") && !sent(&world, 3).contains("apple"));
@@ -163,7 +167,8 @@ async fn compact_in_a_message_compacts_with_the_wishes_of_the_user() {
     let outcome = world.outcome(&run).await;
     assert!(outcome.status == Status::Ok && outcome.text().contains("compacted"), "{outcome:?}");
     assert!(sent(&world, 2).contains("keep the names"));
-    assert_eq!(compactions(&world.events(&run, 1).await).len(), 2);
+    let told = compactions(&world.events(&run, 1).await);
+    assert_eq!((told.len(), &told[0]["trigger"]), (2, &json!("manual")));
     assert!(world.ask("/status").await.text().contains("1 compaction;"));
     assert_eq!(world.ask("And now?").await.text(), "Three.");
     let again = sent(&world, 3);
@@ -179,9 +184,51 @@ async fn a_new_session_has_nothing_to_compact_and_no_model_is_asked() {
     let world = world(&in_order(&[text("One.")]), NARROW);
     let outcome = world.ask("/compact").await;
     assert_eq!((outcome.status, world.server.requests().len()), (Status::Ok, 0));
-    assert!(outcome.text().contains("nothing to compact"), "{outcome:?}");
+    assert!(outcome.text().contains("nothing to compact yet: the conversation has no messages"), "{outcome:?}");
     assert_eq!(world.ask("Hello.").await.text(), "One.");
-    assert!(world.ask("/compact").await.text().contains("nothing to compact"));
+    let text = world.ask("/compact").await.text();
+    assert!(text.contains("2 messages") && text.contains("the latest turn stays"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_short_conversation_is_left_as_it_is_and_the_user_is_told_how_much_that_is() {
+    // A provider may count a lot for its own instructions: that makes no conversation longer.
+    let world = world(&in_order(&[counted("One.", 3_000), counted("Two.", 3_100), text("Three.")]), NARROW);
+    world.ask("apple").await;
+    world.ask("pear").await;
+    let before = world.entries().await;
+    let run = world.send("/compact keep all").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Ok);
+    let text = outcome.text();
+    for word in ["nothing to compact yet", "4 messages of about ", "2 messages of about ", "all of it stays as it is"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert_eq!((world.server.requests().len(), session(&world).await.totals.compactions), (2, 0));
+    assert_eq!(compactions(&world.events(&run, 1).await), Vec::<Value>::new(), "nothing is told of a summary");
+    assert!(world.entries().await.starts_with(&before), "all of it is there, and nothing in its place");
+    assert!(!world.entries().await.contains(&"compaction".to_owned()));
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    assert!(sent(&world, 2).contains("apple") && sent(&world, 2).contains("pear"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_is_not_shorter_is_not_taken_and_the_user_is_told() {
+    let long = counted(&"fruit ".repeat(1_500), 1_400);
+    let world = world(&in_order(&[text("One."), text("Two."), long, text("Three.")]), NARROW);
+    long_conversation(&world, "scripted/narrow", 500).await;
+    let spent = session(&world).await.totals;
+    let run = world.send("/compact").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Ok, "{outcome:?}");
+    assert!(outcome.text().starts_with("The conversation stays as it is"), "{outcome:?}");
+    let told = compactions(&world.events(&run, 1).await);
+    assert_eq!((&told[1]["completed"], &told[1]["reason"]), (&json!(false), &json!("its summary is not shorter")));
+    let now = session(&world).await.totals;
+    assert_eq!(now.compactions, 0);
+    assert_eq!(now.output, spent.output + 10, "the model wrote it all the same");
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+    assert!(sent(&world, 3).contains("apple") && !sent(&world, 3).contains("fruit"), "{}", sent(&world, 3));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,6 +62,46 @@ async fn a_summary_that_is_of_no_use_is_asked_for_again_and_then_a_list_stands_f
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_summary_that_is_not_shorter_gives_way_to_a_list_of_requests() {
+    let long = text(&"fruit ".repeat(1_500));
+    let replies = [counted("One.", 3_000), counted("Two.", 7_000), long.clone(), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    filled(&world).await;
+    let outcome = world.ask("And now?").await;
+    let texts: Vec<&str> = outcome.result.payloads.iter().map(|payload| payload.text.as_str()).collect();
+    assert!(texts[0].contains("its summary was not shorter") && texts[1] == "Three.", "{texts:?}");
+    assert!(sent(&world, 3).contains("No summary could be written") && !sent(&world, 3).contains("fruit"));
+
+    // Nor is a list of a few words. The run goes on, since its requests fit, and does not have another summary written.
+    let call =
+        "{ parts: [{ call: { id: 'a', name: 'look', arguments: { n: 1 } } }], usage: { input: 7000, output: 10 } }";
+    let replies = [counted("One.", 7_000), long, call.into(), text("Three.")];
+    let world = crate::world::world(&in_order(&replies), NARROW);
+    world.ask("apple").await;
+    let run = world.send("And now?").await;
+    assert_eq!(world.outcome(&run).await.text(), "Three.");
+    let told = compactions(&world.events(&run, 1).await);
+    assert_eq!((told.len(), &told[1]["completed"]), (2, &json!(false)), "{told:?}");
+    assert!(sent(&world, 3).contains("apple") && session(&world).await.totals.compactions == 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_result_is_shortened_without_a_summary_of_the_few_words_before_it() {
+    // A request is repeated word for word in the summary of its turn, which would be no shorter than it.
+    for message in ["Look.".to_owned(), format!("Look. {}", "word ".repeat(500))] {
+        let call = "{ call: { id: 'a', name: 'show', arguments: { bytes: 9000 } } }";
+        let show = format!("{{ parts: [{call}], usage: {{ input: 6500, output: 10 }} }}");
+        let world = world(&in_order(&[show, text("Much.")]), NARROW);
+        let outcome = world.ask(&message).await;
+        assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Much.".to_owned()), "{outcome:?}");
+        assert_eq!((world.server.requests().len(), session(&world).await.totals.compactions), (2, 1));
+        let results = sent(&world, 1).len() - message.len();
+        assert!(sent(&world, 1).contains("Look.") && results < 6_500, "{results}");
+        assert_eq!(world.server.complaints(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_compaction_that_fails_changes_nothing() {
     let broken = "{ status: 401, error: { message: 'no' } }";
     let replies =

@@ -40,7 +40,7 @@ fn a_session_is_compacted_from_the_command_line() {
     let server = Server::start(Script::parse(&script).unwrap()).unwrap();
     let home = home(&server, "");
     for word in ["apple", "pear"] {
-        assert_eq!(home.run(&["agent", "-m", &format!("{word} {}", "word ".repeat(300))]).0, 0);
+        assert_eq!(home.run(&["agent", "-m", &format!("{word} {}", "word ".repeat(600))]).0, 0);
     }
     let (code, document) = home.json(&["sessions", "compact", "main", "--instructions", "keep names", "--json"]);
     assert_eq!((code, &document["key"], &document["compacted"]), (0, &json!("main"), &json!(true)), "{document}");
@@ -58,6 +58,57 @@ fn a_session_is_compacted_from_the_command_line() {
     assert!(copied.contains("Fruit.") && copied.contains("And now?") && !copied.contains("apple"), "{copied}");
     let (code, _, error) = home.run(&["sessions", "compact", "nothing"]);
     assert!(code == 2 && error.contains("nothing"), "{code} {error}");
+}
+
+#[test]
+fn a_short_session_is_not_compacted_and_the_reason_is_told() {
+    let server = served(&[HELLO, AGAIN]);
+    let home = home(&server, "");
+    for word in ["apple", "pear"] {
+        assert_eq!(home.run(&["agent", "-m", word]).0, 0);
+    }
+    let (code, out, error) = home.run(&["agent", "-m", "/compact"]);
+    assert_eq!((code, error.as_str()), (0, ""), "nothing is said of a long conversation");
+    assert!(out.contains("nothing to compact yet") && out.contains("4 messages"), "{out}");
+    let (code, document) = home.json(&["sessions", "compact", "main", "--json"]);
+    assert_eq!((code, &document["compacted"]), (0, &json!(false)), "{document}");
+    assert!(document["text"].as_str().unwrap().contains("2 messages"), "{document}");
+    assert_eq!(server.requests().len(), 2, "no model was asked");
+}
+
+#[test]
+fn a_compaction_says_why_it_happens() {
+    const FULL: &str = "{ parts: [{ text: 'Again.' }], usage: { input: 35000, output: 10 } }";
+    const TOO_LONG: &str = "{ status: 400, error: { code: 'context_length_exceeded', message: 'Too long.' } }";
+    let words = |word: &str, count| format!("{word} {}", "word ".repeat(count));
+    for (window, second, third, overflow, reason) in [
+        ("", AGAIN, "/compact".to_owned(), "", "as you asked, the older part of the conversation gives way"),
+        (", contextWindow: 40000", FULL, "And now?".to_owned(), "", "the conversation is long: its older part"),
+        ("", AGAIN, words("And now?", 2_400), TOO_LONG, "the conversation was too long for the model: its older part"),
+    ] {
+        let replies = [
+            HELLO,
+            second,
+            overflow,
+            "{ parts: [{ text: 'Fruit.' }] }",
+            "{ parts: [{ text: 'Three.' }], repeat: true }",
+        ];
+        let replies: Vec<&str> = replies.into_iter().filter(|reply| !reply.is_empty()).collect();
+        let server =
+            Server::start(Script::parse(&format!("{{ replies: [{}] }}", replies.join(", "))).unwrap()).unwrap();
+        let home = home(&server, "");
+        let config = fs::read_to_string(home.path("pincer.json5")).unwrap();
+        let models = format!("apiKey: 'k', models: [{{ id: 'scripted'{window} }}]");
+        let flush = "model: 's/scripted', compaction: { memoryFlush: { enabled: false } }";
+        let config = config.replace("apiKey: 'k'", &models).replace("model: 's/scripted'", flush);
+        fs::write(home.path("pincer.json5"), config).unwrap();
+        for word in ["apple", "pear"] {
+            assert_eq!(home.run(&["agent", "-m", &words(word, 2_000)]).0, 0);
+        }
+        let (code, out, error) = home.run(&["agent", "-m", &third]);
+        assert!(code == 0 && error.contains(reason), "{reason}: {code} {out} {error}");
+        assert_eq!(error.matches("gives way").count(), 1, "{error}");
+    }
 }
 
 #[test]

@@ -107,7 +107,11 @@ impl Drawing {
         self.rest();
         let is_done = event.data.get("completed").and_then(Value::as_bool) == Some(true);
         match (event.phase(), event.text("reason")) {
-            ("start", _) => note("(the conversation is long: its older part gives way to a summary)"),
+            ("start", _) => note(match event.text("trigger") {
+                "manual" => "(as you asked, the older part of the conversation gives way to a summary)",
+                "overflow" => "(the conversation was too long for the model: its older part gives way to a summary)",
+                _ => "(the conversation is long: its older part gives way to a summary)",
+            }),
             ("end", "") => {}
             ("end", reason) if is_done => note(&format!("(no model wrote the summary: {reason})")),
             ("end", reason) => note(&format!("(the conversation stays as it is: {reason})")),
