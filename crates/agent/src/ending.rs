@@ -119,10 +119,14 @@ impl Claimed {
         (outcome.error, outcome.error_kind) = (Some(message.clone()), Some("blocked".into()));
         outcome.stop_reason = Some("blocked".into());
         let note = self.lane.note("pincer.error", &json!({ "kind": "blocked", "message": message }));
-        let withheld = self.withheld().await?;
+        let mut entries = vec![note];
+        // `/compact` is no part of the conversation, so nothing of it must be kept from later runs.
+        if self.request.compact.is_none() {
+            entries.insert(0, self.withheld().await?);
+        }
         let end =
             json!({ "phase": "error", "error": message, "endedAt": self.lane.store.now(), "errorKind": "blocked" });
-        self.end(vec![withheld, note], Totals::default(), AgentRunState::Failed, outcome, end).await
+        self.end(entries, Totals::default(), AgentRunState::Failed, outcome, end).await
     }
 
     /// Returns an entry in place of what the user said: later runs are not sent it either. The text stays on a branch of its own.

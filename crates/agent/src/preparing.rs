@@ -228,10 +228,8 @@ async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError
     };
     let prepared = prepared(&claimed.agent, &of, &claimed.request, &beginning).await?;
     if is_first {
-        let transcript = std::mem::take(&mut claimed.state().transcript);
-        let may_run = claimed.hooks.may_run(&prompt, &transcript, &prepared.prompt.texts()).await;
-        claimed.state().transcript = transcript;
-        if let Err(message) = may_run {
+        let conversation = || crate::hooks::messages(&claimed.state().transcript);
+        if let Err(message) = claimed.hooks.may_run(&prompt, conversation, &prepared.prompt.texts()).await {
             return Ok(Begun::Answered(claimed.blocked(message).await));
         }
     }

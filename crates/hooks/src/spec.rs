@@ -162,7 +162,7 @@ names! {
     ]);
     /// A run is about to ask its model for the first time.
     BeforeAgentRun "before_agent_run" row(Gate, Block, 15, Conversation, [
-        "When the prompt is ready, before the first request of a run. Not asked for the summary that `/compact` has a model write.",
+        "When the prompt is ready, before the first request of a run; and before `/compact` sends the conversation to a model: then `prompt` is the command and `systemPrompt` are the instructions for the summary. A compaction or a turn for notes within a run is not asked about again.",
         "`prompt`, `messages`, `systemPrompt`",
         "`outcome`: `pass`, or `block` with `message` for the user: later runs are not sent the blocked words either. `reason` is neither logged nor shown. With such a hook, a message that would steer begins a run of its own",
     ]);

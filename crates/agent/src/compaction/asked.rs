@@ -1,8 +1,10 @@
 //! Compacts a conversation because the user wants it, and tells the user what came of it.
 
 use super::planned::{LEAST_SUMMARIZED, Short, Size, Trigger};
+use super::request::SYSTEM;
 use super::run::Done;
 use crate::claimed::Left;
+use crate::hooks::messages;
 use crate::lane::Lost;
 use crate::replies::Said;
 use crate::turn::Turn;
@@ -47,6 +49,13 @@ impl Turn {
             Ok(planned) => planned,
             Err(short) => return self.end_with(short.told()).await,
         };
+        // The gate of a run let its messages through to a model. This run has none, and sends those of all others.
+        if planned.cut.is_some() {
+            let conversation = || messages(&self.state().transcript);
+            if let Err(message) = self.hooks.may_run(&self.request.message, conversation, &[SYSTEM.to_owned()]).await {
+                return self.blocked(message).await.map(|()| Left::Ended);
+            }
+        }
         match self.compact(planned, Some(instructions)).await? {
             Done::Compacted { before, after } => {
                 self.end_with(format!("The conversation is compacted: about {before} tokens became about {after}."))

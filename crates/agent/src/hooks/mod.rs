@@ -168,15 +168,20 @@ impl RunHooks {
         self.has::<BeforeModelResolve>() || self.has::<BeforeAgentStart>() || self.has::<BeforePromptBuild>()
     }
 
-    /// Asks whether a run may ask its model. Returns the text for the user if it may not.
-    pub(crate) async fn may_run(&self, prompt: &str, transcript: &Transcript, system: &[String]) -> Result<(), String> {
+    /// Asks whether a run may send a conversation to a model. Returns the text for the user if it may not.
+    pub(crate) async fn may_run(
+        &self,
+        prompt: &str,
+        messages: impl FnOnce() -> Vec<Value>,
+        system: &[String],
+    ) -> Result<(), String> {
         if !self.has::<BeforeAgentRun>() {
             return Ok(());
         }
         let event = BeforeAgentRun {
             context: self.context(),
             prompt: prompt.to_owned(),
-            messages: messages(transcript),
+            messages: messages(),
             system_prompt: system.join("\n\n"),
         };
         self.table.before_agent_run(&event).await

@@ -1,13 +1,16 @@
 //! Conversations that are compacted: after an overflow in each wire format, before a request that would be too long, and because the
 //! user wants it.
 
+use std::sync::{Arc, Mutex};
+
 use pincer_agent::{AgentEvent, Request, Status, Stream};
-use pincer_hooks::events::{AfterCompaction, BeforeCompaction};
+use pincer_hooks::HookError;
+use pincer_hooks::events::{AfterCompaction, BeforeAgentRun, BeforeCompaction, RunAnswer, RunOutcome};
 use pincer_sessions::new_session_id;
 use pincer_store::{Clock, EntryKind, EntryPage, NewSession, Session, SessionKey, Sessions};
 use serde_json::{Value, json};
 
-use crate::hooks::observe;
+use crate::hooks::{hook, observe};
 use crate::world::{KEY, USER, World, calls, text, within, world};
 
 /// A script whose replies come one after the other, from a provider that refuses calls without results.
@@ -229,6 +232,62 @@ async fn a_summary_that_is_not_shorter_is_not_taken_and_the_user_is_told() {
     assert_eq!(now.output, spent.output + 10, "the model wrote it all the same");
     assert_eq!(world.ask("And now?").await.text(), "Three.");
     assert!(sent(&world, 3).contains("apple") && !sent(&world, 3).contains("fruit"), "{}", sent(&world, 3));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_gate_of_runs_is_asked_before_a_conversation_is_sent_for_its_summary() {
+    let replies = [text("One."), text("Two."), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&asked);
+    hook(&world, move |event: &BeforeAgentRun| {
+        kept.lock().unwrap().push(event.prompt.clone());
+        if event.prompt.starts_with("/compact") {
+            assert!(event.system_prompt.contains("summaries of conversations"), "{event:?}");
+            assert!(serde_json::to_string(&event.messages).unwrap().contains("apple 1"), "{event:?}");
+        }
+        match event.prompt.as_str() {
+            "/compact block" => Ok(RunAnswer {
+                outcome: RunOutcome::Block,
+                reason: Some("a secret reason".into()),
+                message: Some("Not this conversation.".into()),
+            }),
+            "/compact fail" => Err(HookError::Answer("nonsense".into())),
+            _ => Ok(RunAnswer::default()),
+        }
+    });
+    // Nothing is sent for a conversation without an older part.
+    assert!(world.ask("/compact block").await.text().contains("nothing to compact"));
+    assert_eq!(asked.lock().unwrap().len(), 0);
+    long_conversation(&world, "scripted/narrow", 500).await;
+    let blocked = world.ask("/compact block").await;
+    assert_eq!((blocked.status, blocked.error.as_deref()), (Status::Error, Some("Not this conversation.")));
+    assert_eq!(blocked.error_kind.as_deref(), Some("blocked"));
+    assert!(!serde_json::to_string(&blocked).unwrap().contains("secret"));
+    let failed = world.ask("/compact fail").await;
+    assert!(failed.error.as_deref().is_some_and(|error| error.contains("blocked")), "{failed:?}");
+    assert_eq!((world.server.requests().len(), session(&world).await.totals.compactions), (2, 0), "no model was asked");
+    assert!(world.ask("/compact").await.text().contains("is compacted"));
+    assert_eq!(asked.lock().unwrap().iter().filter(|prompt| prompt.starts_with("/compact")).count(), 3);
+    assert!(!sent(&world, 2).contains("withheld"), "nothing of the conversation was blocked: {}", sent(&world, 2));
+    assert_eq!(world.ask("And now?").await.text(), "Three.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_compaction_within_a_run_is_part_of_what_the_gate_let_through() {
+    let replies = [counted("One.", 3_000), counted("Two.", 7_000), text("Fruit."), text("Three.")];
+    let world = world(&in_order(&replies), NARROW);
+    let asked: Arc<Mutex<Vec<String>>> = Arc::default();
+    let kept = Arc::clone(&asked);
+    hook(&world, move |event: &BeforeAgentRun| {
+        kept.lock().unwrap().push(event.prompt.clone());
+        Ok(RunAnswer::default())
+    });
+    for message in ["apple", "pear", "And now?"] {
+        world.ask(message).await;
+    }
+    assert_eq!(session(&world).await.totals.compactions, 1);
+    assert_eq!(*asked.lock().unwrap(), ["apple", "pear", "And now?"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

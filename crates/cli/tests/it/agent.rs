@@ -112,6 +112,21 @@ fn a_compaction_says_why_it_happens() {
 }
 
 #[test]
+fn a_hook_refuses_a_compaction_with_its_own_words() {
+    let server = served(&[HELLO, AGAIN]);
+    let gate = "grep -q '\"prompt\":\"/compact' && echo '{\"outcome\":\"block\",\"message\":\"Not this one.\"}'; true";
+    let home = home(&server, &format!("hooks: {{ before_agent_run: [{{ command: {gate:?} }}] }}"));
+    for word in ["apple", "pear"] {
+        assert_eq!(home.run(&["agent", "-m", &format!("{word} {}", "word ".repeat(600))]).0, 0);
+    }
+    let (code, _, error) = home.run(&["sessions", "compact", "main"]);
+    assert!(code == 1 && error.contains("Not this one."), "{code} {error}");
+    let (code, out, error) = home.run(&["agent", "-m", "/compact"]);
+    assert!(code == 1 && format!("{out}{error}").contains("Not this one."), "{code} {out} {error}");
+    assert_eq!(server.requests().len(), 2, "no model was asked");
+}
+
+#[test]
 fn a_session_that_waits_is_not_compacted() {
     let server = served(&[COMMAND, AGAIN]);
     let home = home(&server, "");
