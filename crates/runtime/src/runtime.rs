@@ -29,7 +29,7 @@ use crate::options::{EngineStart, RuntimeOptions, Trail};
 use crate::scope::{Scope, ScopeRequest, Views};
 use crate::sites::Sites;
 use crate::state::{fold, open_store};
-use crate::workspace::{moved_workspace, workspace};
+use crate::workspace::{may_write, moved_workspace, workspace};
 
 /// A working system: store, door, tools, plugins, MCP servers, engine and code mode, for any number of principals and sessions.
 /// It must be opened in a tokio runtime, and ended with [`Runtime::shutdown`].
@@ -313,10 +313,9 @@ impl Runtime {
         &self.loaded.parsed.config
     }
 
-    /// Returns whether files can be written to the workspace, as far as its permissions say.
-    pub fn may_write_workspace(&self) -> bool {
-        let found = std::fs::metadata(workspace(&self.loaded));
-        found.is_ok_and(|found| found.is_dir() && !found.permissions().readonly())
+    /// Returns whether files can be written to the workspace of a scope, as far as permissions say.
+    pub fn may_write_workspace(&self, scope: &Scope) -> bool {
+        may_write(&scope.site().workspace, &workspace(&self.loaded))
     }
 
     /// Returns the workspaces of calls, unless the built-in tools were left out.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use pincer_config::Loaded;
 use pincer_process::{holds, real};
+use pincer_tools::WorkspaceChoice;
 
 use crate::user_directories::user_directory;
 
@@ -20,6 +21,22 @@ pub(crate) fn workspace(loaded: &Loaded) -> PathBuf {
         None if is_accidental(file) => own().unwrap_or_else(|| PathBuf::from(".")),
         None => PathBuf::from("."),
     }
+}
+
+/// Returns whether files can be written to a workspace, as far as permissions say. One that is made on demand is judged by the directory
+/// that it is made in.
+pub(crate) fn may_write(choice: &WorkspaceChoice, usual: &Path) -> bool {
+    let own = choice.path();
+    let mut places = own.as_deref().unwrap_or(usual).ancestors();
+    let made = match choice {
+        WorkspaceChoice::Usual => 0,
+        WorkspaceChoice::Directory(_) => 1,
+        WorkspaceChoice::Sandbox { .. } => usize::MAX,
+    };
+    let is_missing = |path: &&Path| path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let nearest = places.by_ref().enumerate().find(|(above, path)| *above >= made || !is_missing(path));
+    let found = nearest.and_then(|(_, path)| path.metadata().ok());
+    found.is_some_and(|found| found.is_dir() && !found.permissions().readonly())
 }
 
 /// Makes the directory of our own if it is the workspace. Without a home there is none.

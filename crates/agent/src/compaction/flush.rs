@@ -38,7 +38,7 @@ impl Turn {
         }
         let tools = self.agent.runtime.tools(&self.scope);
         let writes = tools.catalog().iter().any(|entry| WRITERS.contains(&entry.id.to_string().as_str()));
-        writes && self.agent.runtime.may_write_workspace()
+        writes && self.agent.runtime.may_write_workspace(&self.scope)
     }
 
     /// Returns whether the next reply is part of a silent turn.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use pincer_agent::{Request, Status, Stream};
 
@@ -72,6 +73,32 @@ async fn there_are_no_notes_without_a_way_to_write_them() {
     world.ask("apple").await;
     assert_eq!(world.ask("pear").await.text(), "Two.");
     fs::set_permissions(&workspace, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_workspace_of_the_run_decides_whether_there_are_notes() {
+    let boxed = MODEL.replace("model:", "sandbox: { mode: 'all' }, model:");
+    assert_ne!(boxed, MODEL);
+    let sandboxed = |replies: &[String]| world(&in_order(replies), &format!("{boxed} {FILES}"));
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    // That of the config can only be read, and the session has one of its own.
+    let world = sandboxed(&[counted("One.", 5_000), NOTE.into(), counted("NO_REPLY", 5_200), counted("Two.", 5_500)]);
+    let usual = world.directory.path().join("workspace");
+    set(&usual, 0o555);
+    world.ask("apple").await;
+    assert_eq!(world.ask("pear").await.text(), "Two.");
+    set(&usual, 0o755);
+    let own = fs::read_dir(world.directory.path().join("state/sandboxes")).unwrap().next().unwrap().unwrap().path();
+    assert_eq!(fs::read_to_string(own.join("memory/notes.md")).unwrap(), "Apples.");
+    assert_eq!(memory(&world), None);
+    // The other way round: where the session's own is to be made, nothing can be written.
+    let world = sandboxed(&[counted("One.", 5_000), counted("Two.", 5_500)]);
+    let boxes = world.directory.path().join("state/sandboxes");
+    fs::create_dir_all(&boxes).unwrap();
+    set(&boxes, 0o555);
+    world.ask("apple").await;
+    assert_eq!(world.ask("pear").await.text(), "Two.");
+    set(&boxes, 0o755);
 }
 
 #[tokio::test(flavor = "multi_thread")]
