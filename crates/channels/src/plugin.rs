@@ -8,6 +8,7 @@ use pincer_plugins::{ChannelFailure, ChannelLine, ChannelListener, ManifestChann
 use pincer_store::Route;
 use pincer_tools::BoxFuture;
 use serde_json::{Map, Value, json};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::channel::{Capabilities, Outgoing, SendError, TypingNotice};
@@ -53,14 +54,15 @@ impl PluginChannel {
     }
 
     async fn go(&self, inbox: Inbox, stop: CancellationToken) -> Result<(), ChannelsError> {
-        let listener: Arc<dyn ChannelListener> = Arc::new(Listener(inbox.clone()));
         let mut pause = FIRST_PAUSE;
         loop {
+            let (begin, has_begun) = watch::channel(false);
+            let listener: Arc<dyn ChannelListener> = Arc::new(Listener { inbox: inbox.clone(), has_begun });
             let params = json!({ "kind": self.declared.name, "config": self.config, "stateDir": self.directory });
             let started = tokio::select! {
                 biased;
                 () = stop.cancelled() => return Ok(()),
-                started = self.process.start_channel(&self.name, params, Arc::clone(&listener)) => started,
+                started = self.process.start_channel(&self.name, params, listener) => started,
             };
             let began = Instant::now();
             match started {
@@ -68,6 +70,7 @@ impl PluginChannel {
                     let line = Arc::new(line);
                     self.set_line(Some(Arc::clone(&line)));
                     inbox.started().await;
+                    begin.send_replace(true);
                     tokio::select! {
                         biased;
                         () = stop.cancelled() => {
@@ -145,7 +148,11 @@ fn placed(route: &Route) -> Value {
 }
 
 /// Hears what the process tells of one channel.
-struct Listener(Inbox);
+struct Listener {
+    inbox: Inbox,
+    /// Whether its start was told. A process may say that it is connected in the same breath as that it has started.
+    has_begun: watch::Receiver<bool>,
+}
 
 impl ChannelListener for Listener {
     fn received(&self, message: Value) -> BoxFuture<'_, Result<Value, NotReceived>> {
@@ -154,7 +161,7 @@ impl ChannelListener for Listener {
                 message: format!("the message cannot be read: {error}"),
                 may_retry: false,
             })?;
-            match self.0.receive(message).await {
+            match self.inbox.receive(message).await {
                 Ok(Receipt::Accepted { run, is_repeated }) => {
                     Ok(json!({ "accepted": true, "runId": run, "repeated": is_repeated }))
                 }
@@ -165,10 +172,14 @@ impl ChannelListener for Listener {
     }
 
     fn state(&self, state: Value) {
-        let inbox = self.0.clone();
+        let (inbox, mut has_begun) = (self.inbox.clone(), self.has_begun.clone());
         match state.get("state").and_then(Value::as_str) {
             Some("up") => {
-                tokio::spawn(async move { inbox.up().await });
+                tokio::spawn(async move {
+                    if has_begun.wait_for(|has_begun| *has_begun).await.is_ok() {
+                        inbox.up().await;
+                    }
+                });
             }
             _ => inbox.down(state.get("detail").and_then(Value::as_str).unwrap_or("it does not say why")),
         }
