@@ -12,6 +12,7 @@ mod config;
 mod cron;
 mod docs;
 mod doctor;
+mod doctor_work;
 mod init;
 mod installs;
 mod layers;

@@ -106,23 +106,36 @@ fn existing(path: &Path) -> &Path {
     path.ancestors().find(|path| !path.as_os_str().is_empty() && path.exists()).unwrap_or(Path::new("."))
 }
 
+/// Whether a store can be looked into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usable {
+    Now,
+    /// There is none.
+    NotThere,
+    /// It is of an earlier version, and to look changes nothing.
+    Later,
+    /// Its own check says why.
+    Never,
+    /// The config that belongs to it is wrong.
+    Unclear,
+}
+
 /// Checks the state directory and the store in it.
-pub(super) fn state(directory: Option<&Path>) -> Vec<Check> {
+pub(super) fn state(directory: Option<&Path>) -> (Vec<Check>, Usable) {
     let Some(directory) = directory else {
-        return vec![Check::fail("state", "there is no place to keep state", "set HOME, or pass --state-dir")];
+        let check = Check::fail("state", "there is no place to keep state", "set HOME, or pass --state-dir");
+        return (vec![check], Usable::Never);
     };
     let shown = directory.display();
     if let Err(error) = writable(existing(directory)) {
         let message = format!("{} cannot be written: {error}", existing(directory).display());
-        return vec![Check::fail(
-            "state",
-            message,
-            "correct its permissions, or pass another directory with --state-dir",
-        )];
+        let remedy = "correct its permissions, or pass another directory with --state-dir";
+        return (vec![Check::fail("state", message, remedy)], Usable::Never);
     }
     let Ok(about) = fs::metadata(directory) else {
         let state = Check::ok("state", format!("{shown} is not there yet: the first command that needs it makes it"));
-        return vec![state, store(&directory.join(STORE_FILE))];
+        let (store, usable) = store(&directory.join(STORE_FILE));
+        return (vec![state, store], usable);
     };
     let mode = about.permissions().mode() & 0o777;
     let state = match trust(directory) {
@@ -143,13 +156,15 @@ pub(super) fn state(directory: Option<&Path>) -> Vec<Check> {
         ),
         Ok(_) => Check::ok("state", format!("{shown} is yours alone")),
     };
-    vec![state, store(&directory.join(STORE_FILE))]
+    let (store, usable) = store(&directory.join(STORE_FILE));
+    (vec![state, store], usable)
 }
 
-fn store(path: &Path) -> Check {
+fn store(path: &Path) -> (Check, Usable) {
     let shown = path.display();
     let Ok(about) = fs::metadata(path) else {
-        return Check::ok("store", format!("{shown} is not there yet: the first program that needs it makes it"));
+        let message = format!("{shown} is not there yet: the first program that needs it makes it");
+        return (Check::ok("store", message), Usable::NotThere);
     };
     let mode = about.permissions().mode() & 0o777;
     let examined = match SqliteStore::examine(path) {
@@ -160,15 +175,20 @@ fn store(path: &Path) -> Check {
                 SqliteError::Newer { .. } => "use the newer Pincer that wrote it, or another --state-dir",
                 _ => "look at the file's permissions, and at the disk",
             };
-            return Check::fail("store", chain(&error), remedy);
+            return (Check::fail("store", chain(&error), remedy), Usable::Never);
         }
+    };
+    let usable = match &examined.integrity {
+        Integrity::Damaged(_) => Usable::Never,
+        _ if examined.schema != examined.known => Usable::Later,
+        _ => Usable::Now,
     };
     let size = bytes(usize::try_from(examined.bytes).unwrap_or(usize::MAX));
     let schema = match examined.schema == examined.known {
         true => format!("schema {}", examined.schema),
         false => format!("schema {}, which the next program brings to {}", examined.schema, examined.known),
     };
-    match examined.integrity {
+    let check = match examined.integrity {
         Integrity::Damaged(what) => Check::fail(
             "store",
             format!("{shown} is damaged: {what}"),
@@ -183,7 +203,8 @@ fn store(path: &Path) -> Check {
         Integrity::Unchecked => {
             Check::ok("store", format!("{shown} opens: {schema}, {size}, too large for a quick check of its pages"))
         }
-    }
+    };
+    (check, usable)
 }
 
 /// Checks the room on the disks of the state and of the cache.

@@ -1,20 +1,27 @@
 //! `pincer doctor`: whether everything is there that Pincer needs, and what to do where it is not.
 
+mod channels;
 mod check;
 mod machine;
 mod services;
+mod words;
+mod work;
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use console::style;
 use indicatif::ProgressBar;
-use pincer_runtime::Vault;
+use pincer_config::Loaded;
+use pincer_runtime::{STORE_FILE, Vault, redactor};
+use pincer_store_sqlite::{FileLeases, SqliteStore};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use self::check::{Check, Verdict};
+use self::machine::Usable;
 use self::services::Reach;
 use crate::print::{chain, count, line, marked, note};
 use crate::progress::waiting;
@@ -22,6 +29,8 @@ use crate::usage::LocationArguments;
 use crate::usage_setup::DoctorArguments;
 use crate::{DONE, FAILED, settings, state, tokio_runtime};
 
+/// The directory of the processes that are alive, in the state directory.
+const OWNERS: &str = "owners";
 /// How long a check of this machine may take. The first start of the engine on a slow machine takes long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,6 +63,7 @@ async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
         Reach::Offline => settings::read_only(locations),
     };
     let mut checks = vec![machine::config(&read)];
+    let is_right = read.is_ok();
     // With a wrong config, the rest is checked as if there were none.
     let loaded = read.unwrap_or_default();
     let directory = state::directory(locations);
@@ -61,10 +71,13 @@ async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
     let watch = Watch::new();
     let engine = bounded("engine", &watch, machine::engine);
     let stored = {
-        let directory = directory.map(ToOwned::to_owned);
+        let (directory, loaded) = (directory.map(ToOwned::to_owned), loaded.clone());
         bounded("state", &watch, move || {
-            let (state, disk) = (machine::state(directory.as_deref()), machine::disk(directory.as_deref()));
-            state.into_iter().chain(disk).collect()
+            let (mut checks, usable) = machine::state(directory.as_deref());
+            checks.extend(machine::disk(directory.as_deref()));
+            let usable = if is_right { usable } else { Usable::Unclear };
+            checks.extend(directory.map_or_else(Vec::new, |directory| kept_work(&directory, usable, &loaded)));
+            checks
         })
     };
     let kept = {
@@ -72,7 +85,9 @@ async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
         bounded("plugins", &watch, move || {
             let vault = Vault::new(directory.clone(), loaded.file.as_deref());
             let secrets = directory.is_some().then(|| machine::secrets(&vault));
-            secrets.into_iter().chain([machine::plugins(&loaded, directory.as_deref())]).collect()
+            let plugins = machine::plugins(&loaded, directory.as_deref());
+            let channels = channels::channels(&loaded, directory.as_deref());
+            secrets.into_iter().chain([plugins]).chain(channels).collect()
         })
     };
     let models = services::models(&loaded, directory, reach, &watch);
@@ -81,6 +96,39 @@ async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
     watch.end();
     checks.extend([engine, stored, kept, models, servers].into_iter().flatten());
     checks
+}
+
+/// Checks the open work in the store: texts to be sent, sessions, and jobs.
+fn kept_work(state: &Path, usable: Usable, loaded: &Loaded) -> Vec<Check> {
+    match usable {
+        Usable::Now => {}
+        Usable::NotThere => return vec![Check::ok("work", "there is no work: there is no store yet")],
+        Usable::Later => {
+            return vec![Check::ok(
+                "work",
+                "open work is not looked at before another command has brought the store to this version",
+            )];
+        }
+        // That is told already. Without the config, a channel that it has would be told to be missing.
+        Usable::Never | Usable::Unclear => return Vec::new(),
+    }
+    let unread = |error: &dyn std::error::Error| {
+        let message = format!("the open work in the store cannot be read: {}", chain(error));
+        vec![Check::fail("work", message, "look at the permissions of the store and at its disk, and try again")]
+    };
+    let config = &loaded.parsed.config;
+    let store = match SqliteStore::open(&state.join(STORE_FILE)) {
+        Ok(store) => store,
+        Err(error) => return unread(&error),
+    };
+    let leases = FileLeases::new(state.join(OWNERS));
+    let read = channels::outbox(config, &store).and_then(|outbox| {
+        let (sessions, jobs) = (work::sessions(config, &store, &leases)?, work::cron(config, &store)?);
+        Ok(outbox.into_iter().chain(sessions).chain(jobs).collect::<Vec<Check>>())
+    });
+    let hiding = redactor(config);
+    let hidden = |Check { name, verdict, message }| Check { name, verdict, message: hiding.text(&message) };
+    read.map_or_else(|error| unread(&error), |checks| checks.into_iter().map(hidden).collect())
 }
 
 /// Does checks that block, on a thread of their own.
