@@ -15,16 +15,42 @@ pub(crate) struct ChannelsArguments {
 
 #[derive(Subcommand)]
 pub(crate) enum ChannelsCommand {
-    /// The channels of the config, the plugin of each, and the number of texts that wait for it
+    /// The channels of the config, whose plugin brings each, and how many texts wait for it
+    #[command(after_help = "\
+Examples:
+  pincer channels list
+  pincer channels list --json
+
+Nothing is started. A channel that cannot be run has the reason beside its name.")]
     List,
     /// Run channels until this is ended: take messages, have them answered, and send what waits
+    #[command(after_help = "\
+Examples:
+  pincer channels start                           all that are turned on
+  pincer channels start irc                       only this one
+  pincer channels start --json                    one line of JSON for each thing that happens
+
+Exit codes: 0 ended by a signal, 1 a channel cannot work, or another process runs it, 2 wrong usage or config: no such channel,
+one that is turned off, or one whose plugin is missing.")]
     Start {
         /// Those of these names; otherwise all that are turned on
         names: Vec<String>,
     },
     /// Send a text
+    #[command(after_help = "\
+Examples:
+  pincer channels send irc --to '#lounge' -m 'The build is done.'
+  make 2>&1 | tail -n 5 | pincer channels send irc --to ann -m -
+  pincer channels send irc --to ann -m 'Release 4 is out.' --id release-4
+
+Exit codes: 0 sent, 1 failed, 2 wrong usage or config, 3 it still waits.")]
     Send(SendArguments),
     /// The texts that were to be sent, the latest first
+    #[command(after_help = "\
+Examples:
+  pincer channels deliveries
+  pincer channels deliveries --channel irc --state failed
+  pincer channels deliveries --limit 500 --json")]
     Deliveries {
         /// Only those of this channel
         #[arg(long, value_name = "NAME")]
@@ -37,6 +63,11 @@ pub(crate) enum ChannelsCommand {
         limit: u32,
     },
     /// Do not send a text any more
+    #[command(after_help = "\
+Examples:
+  pincer channels cancel dl_0199a1b2c3
+
+The beginning of an id is enough if no other begins so.")]
     Cancel {
         /// The delivery
         id: String,

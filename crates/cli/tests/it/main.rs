@@ -4,6 +4,7 @@
 mod agent;
 mod attacks;
 mod backup;
+mod channels;
 mod cli;
 mod codemode;
 #[path = "../common/mod.rs"]

@@ -9,7 +9,7 @@ use pincer_runtime::found_plugins;
 use pincer_store::Deliveries;
 use serde_json::{Value, json};
 
-use crate::print::{chain, line, note};
+use crate::print::{chain, count, line, note};
 use crate::usage::LocationArguments;
 use crate::usage_channels::{ChannelsArguments, ChannelsCommand};
 use crate::{DONE, FAILED, WRONG_USAGE, notices, settings, state};
@@ -76,7 +76,7 @@ fn list(locations: &LocationArguments, as_json: bool) -> Result<u8, u8> {
             row.push_str("  (takes no messages: allowFrom is empty)");
         }
         if waiting > 0 {
-            row.push_str(&format!("  texts wait for {waiting} places"));
+            row.push_str(&format!("  texts wait for {}", count(waiting, "place")));
         }
         documents.push(document);
         rows.push(row);
