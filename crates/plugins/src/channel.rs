@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pincer_tools::BoxFuture;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 use crate::connection::Connection;
 use crate::process::{Failure, PluginProcess};
@@ -94,33 +94,47 @@ impl Listeners {
 /// Hears what a process tells by itself, if its manifest declares a channel.
 pub(crate) struct Ear {
     listeners: Listeners,
-    messages: mpsc::Sender<(Value, Value)>,
     writer: mpsc::Sender<Vec<u8>>,
+    room: Arc<Semaphore>,
+    /// The end of the last message of each conversation.
+    last: Mutex<HashMap<String, oneshot::Receiver<()>>>,
 }
 
 impl Ear {
-    /// Messages are stored one after the other: their order is the channel's.
     pub(crate) fn new(listeners: Listeners, writer: mpsc::Sender<Vec<u8>>) -> Self {
-        let (messages, mut waiting) = mpsc::channel::<(Value, Value)>(MOST_WAITING);
-        let (to, line) = (listeners.clone(), writer.clone());
-        tokio::spawn(async move {
-            while let Some((id, params)) = waiting.recv().await {
-                let taken = match to.of(&params) {
-                    Some(listener) => listener.received(params).await,
-                    None => Err(NotReceived { message: "this channel is not started here".into(), may_retry: false }),
-                };
-                let _ = line.send(answer(&id, taken.map_err(refusal))).await;
-            }
-        });
-        Self { listeners, messages, writer }
+        Self { listeners, writer, room: Arc::new(Semaphore::new(MOST_WAITING)), last: Mutex::default() }
     }
 
+    /// Takes a message. Those of one conversation are stored one after the other, in the order in which they come; a command that takes
+    /// its time holds up no other conversation.
     pub(crate) fn received(&self, id: Value, params: Value) {
-        if let Err(mpsc::error::TrySendError::Full((id, _))) = self.messages.try_send((id, params)) {
+        let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
             let message = "too many messages wait to be stored".to_owned();
             // If it does not read either, it sends the message again for want of an answer.
             let _ = self.writer.try_send(answer(&id, Err(refusal(NotReceived { message, may_retry: true }))));
-        }
+            return;
+        };
+        let (end, ended) = oneshot::channel();
+        let before = {
+            let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.len() > MOST_WAITING {
+                last.retain(|_, ended| ended.try_recv() == Err(oneshot::error::TryRecvError::Empty));
+            }
+            last.insert(conversation(&params), ended)
+        };
+        let (listener, writer) = (self.listeners.of(&params), self.writer.clone());
+        tokio::spawn(async move {
+            if let Some(before) = before {
+                // It never says anything: its other half is dropped.
+                let _ = before.await;
+            }
+            let taken = match listener {
+                Some(listener) => listener.received(params).await,
+                None => Err(NotReceived { message: "this channel is not started here".into(), may_retry: false }),
+            };
+            let _ = writer.send(answer(&id, taken.map_err(refusal))).await;
+            drop((end, room));
+        });
     }
 
     pub(crate) fn state(&self, params: Value) {
@@ -128,6 +142,12 @@ impl Ear {
             listener.state(params);
         }
     }
+}
+
+/// Returns the conversation that a message belongs to.
+fn conversation(params: &Value) -> String {
+    let group = params.get("group").filter(|group| !group.is_null()).or(params.get("sender"));
+    json!([params.get("channel"), params.get("account"), group, params.get("thread")]).to_string()
 }
 
 fn refusal(refused: NotReceived) -> RpcError {

@@ -57,6 +57,11 @@ struct House {
 
 impl House {
     fn new(replies: &[String], channel: &str, manifest: &str) -> Self {
+        Self::with(replies, channel, manifest, |_| String::new())
+    }
+
+    /// `more` makes further keys of the config, for this directory.
+    fn with(replies: &[String], channel: &str, manifest: &str, more: impl FnOnce(&Path) -> String) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let plugin = directory.path().join("plugins/wire");
         fs::create_dir_all(&plugin).unwrap();
@@ -64,7 +69,7 @@ impl House {
         let text = format!("{{ id: 'wire', version: '1', command: ['python3', 'wire.py'], {manifest} }}");
         fs::write(plugin.join("pincer.plugin.json5"), text).unwrap();
         let server = served(replies);
-        let config = config(&server, directory.path(), channel, "");
+        let config = config(&server, directory.path(), channel, &more(directory.path()));
         Self { directory, notices: Arc::default(), config, _server: server }
     }
 
@@ -118,6 +123,10 @@ async fn a_message_of_a_plugin_is_acknowledged_when_it_is_stored_and_answered() 
                 r#"{"messageId": "m3", "sender": "ann", "text": "Hi.", "channel": "other"}"#,
             ],
         );
+        // Only messages of one conversation are stored in their order.
+        for number in 0..4 {
+            house.logged(&format!("\"acknowledged\": \"r{number}\"")).await;
+        }
         let log = house.logged("\"acknowledged\": \"r4\"").await;
         let line = |part: &str| log.lines().find(|line| line.contains(part)).unwrap_or_default().to_owned();
         assert!(line("r0").contains("\"accepted\": true") && line("r0").contains("\"repeated\": false"), "{log}");
@@ -134,6 +143,39 @@ async fn a_message_of_a_plugin_is_acknowledged_when_it_is_stored_and_answered() 
     let (ended, ()) = tokio::join!(channels.run(&stop), talking);
     ended.unwrap();
     assert!(house.notices.lock().unwrap().contains(&Notice::Up { channel: "fake".into() }));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_takes_its_time_holds_up_no_other_conversation() {
+    let channel = "plugin: 'wire', allowFrom: ['*']";
+    let house = House::with(&[text("Hello.")], channel, CHANNELS, |directory| {
+        let go = directory.join("go").display().to_string();
+        format!(
+            "hooks: {{ before_reset: [{{ command: ['sh', '-c', 'until [ -e \"$0\" ]; do sleep 0.01; done', {go:?}] }}] }}"
+        )
+    });
+    let channels = house.channels().unwrap();
+    let stop = CancellationToken::new();
+    let talking = async {
+        say(
+            &house.plugin(),
+            &[
+                r#"{"messageId": "m1", "sender": "ann", "text": "Hi."}"#,
+                r#"{"messageId": "m2", "sender": "ann", "text": "/new"}"#,
+                r#"{"messageId": "m3", "sender": "ann", "text": "/status"}"#,
+                r#"{"messageId": "m4", "sender": "ben", "text": "Hi."}"#,
+            ],
+        );
+        let log = house.logged("\"acknowledged\": \"r3\"").await;
+        assert!(!log.contains("\"acknowledged\": \"r1\"") && !log.contains("\"acknowledged\": \"r2\""), "{log}");
+        fs::write(house.directory.path().join("go"), "").unwrap();
+        let log = house.logged("\"acknowledged\": \"r2\"").await;
+        let place = |part: &str| log.find(part).unwrap_or_else(|| panic!("no {part}: {log}"));
+        assert!(place("\"acknowledged\": \"r1\"") < place("\"acknowledged\": \"r2\""), "{log}");
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(channels.run(&stop), talking);
+    ended.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
