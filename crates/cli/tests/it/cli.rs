@@ -198,7 +198,9 @@ fn approvals_are_listed_answered_and_granted_from_a_terminal() {
         store.ask(new).wait().expect("asked");
     }
     assert!(
-        approvals(&["list"]).1.contains("ap_2  in s: May this tool be called?\n  openclaw:core:exec {\"command\":\"ls\"}")
+        approvals(&["list"])
+            .1
+            .contains("ap_2  in s: May this tool be called?\n  openclaw:core:exec {\"command\":\"ls\"}")
     );
     let listed: Value = serde_json::from_str(&approvals(&["list", "--json"]).1).expect("JSON");
     assert_eq!((listed.as_array().map(Vec::len), &listed[0]["state"]), (Some(3), &"pending".into()));
