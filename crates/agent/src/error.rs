@@ -78,6 +78,17 @@ pub enum AgentError {
         /// One that is there.
         near: Option<String>,
     },
+    /// The channel that a message or a job comes from does not take it any more.
+    #[error(
+        "the channel {channel} takes no messages of {}: add the sender to `channels.{channel}.allowFrom`",
+        crate::event::shortened(sender, 60)
+    )]
+    NotTaken {
+        /// The channel.
+        channel: String,
+        /// The sender, as the channel names it.
+        sender: String,
+    },
     /// The schedule of a job is none.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),

@@ -46,7 +46,7 @@ mod turn;
 
 pub use agent::{Agent, StoppedRuns, Submitted};
 pub use cron::{
-    Cron, CronNews, JobSession, JobWish, When, add_cron_job, cron_job_document, cron_now, cron_run_document,
+    Cron, CronNews, JobMaker, JobSession, JobWish, When, add_cron_job, cron_job_document, cron_now, cron_run_document,
     set_cron_job_enabled,
 };
 pub use delivering::SentText;

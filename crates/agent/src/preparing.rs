@@ -194,6 +194,8 @@ enum Begun {
 
 /// Asks the hooks about the beginning of a run, and prepares it.
 async fn begun(claimed: &Claimed, session: &Session) -> Result<Begun, AgentError> {
+    // The config may be another one than when the message was accepted.
+    claimed.request.check_sender(claimed.agent.runtime.config())?;
     let is_first = claimed.state().detail.spent.model_calls == 0
         && claimed.state().said.is_empty()
         // There is no turn of the user to have a say in.
@@ -303,11 +305,11 @@ pub(crate) async fn prepared(
     let thinking = request.thinking.or(settings.thinking).unwrap_or_else(|| agent.models.thinking(agent_id));
     let target = plan.targets.first();
     let principal = Principal::new(of.user).known_as(request.sender.clone());
-    let principal = match (&request.channel, &request.route) {
-        // The channel vouches for its sender.
-        (Some(channel), Some(_)) => principal.heard_on(channel),
-        (Some(channel), None) => principal.over(channel),
-        (None, _) => principal,
+    let principal = match &request.channel {
+        // The channel vouches for its sender, also in a job of that one.
+        Some(channel) if request.route.is_some() || request.heard_on().is_some() => principal.heard_on(channel),
+        Some(channel) => principal.over(channel),
+        None => principal,
     };
     let scope_request = ScopeRequest {
         audience: Audience::AgentRun,
@@ -399,7 +401,11 @@ pub(crate) async fn fail(
     outcome.error = Some(told.clone());
     outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
     let now = lane.store.now();
-    let deliveries = bare_answer(agent.runtime.config(), &run.user, request, &outcome, now);
+    let deliveries = match error {
+        // A sender without rights is told nothing.
+        AgentError::NotTaken { .. } => Vec::new(),
+        _ => bare_answer(agent.runtime.config(), &run.user, request, &outcome, now),
+    };
     let step = Step {
         deliveries: deliveries.clone(),
         entries: vec![lane.note("pincer.error", &json!({ "message": told }))],

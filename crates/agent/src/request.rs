@@ -1,11 +1,13 @@
 //! A message to an agent, as it is accepted and stored.
 
+use pincer_config::Config;
 use pincer_model::Level;
 use pincer_store::{CronJobId, Route};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::error::AgentError;
 use crate::event::shortened;
 
 /// The bytes that are kept of a message that gives way in a full queue.
@@ -302,6 +304,23 @@ impl Request {
             && same(&self.model, &other.model)
             && (other.prompt_mode == PromptMode::Full || other.prompt_mode == self.prompt_mode)
             && (other.client_tools.is_empty() || other.client_tools == self.client_tools)
+    }
+
+    /// Returns the channel that vouches for the sender, and the sender's id there. A front that lets its clients choose a channel and a
+    /// name gives their messages no route.
+    pub(crate) fn heard_on(&self) -> Option<(&str, &str)> {
+        let (channel, sender) = (self.channel.as_deref()?, self.sender.as_deref()?);
+        let is_heard = self.route.is_some() || self.cron.is_some();
+        sender.strip_prefix(channel)?.strip_prefix(':').filter(|_| is_heard).map(|id| (channel, id))
+    }
+
+    /// Fails if the sender has no rights on its channel any more. It had them when the message was accepted, or the job was made.
+    pub(crate) fn check_sender(&self, config: &Config) -> Result<(), AgentError> {
+        let Some((channel, sender)) = self.heard_on() else { return Ok(()) };
+        match config.channels.get(channel) {
+            Some(settings) if settings.admits(sender) => Ok(()),
+            _ => Err(AgentError::NotTaken { channel: channel.to_owned(), sender: sender.to_owned() }),
+        }
     }
 
     /// Reads a stored message.

@@ -1,7 +1,7 @@
 //! The arguments of `pincer cron`.
 
 use clap::{Args, Subcommand, ValueEnum};
-use pincer_store::CronMissed;
+use pincer_store::{CronMissed, Route};
 
 /// Examples for the whole group.
 pub(crate) const EXAMPLES: &str = "\
@@ -37,6 +37,7 @@ Examples:
   pincer cron add check --every 10m -m 'Look whether the build is green.' --timeout 120
   pincer cron add party --at 2026-12-31T23:59 -m 'Wish me a happy new year.' --session main
   pincer cron add tea --at 20m -m 'Remind me of the tea.' --delete-after-run --json
+  pincer cron add news --cron '0 8 * * *' -m 'What is new?' --channel irc --to '#lounge'
 
 A cron expression has five fields (minute, hour, day of month, month, day of week), or six with the second first. A local time that
 a change of the clock leaves out comes when the clock jumps, and one that it repeats comes once. A job of every hour neither pauses nor
@@ -131,6 +132,8 @@ pub(crate) struct AddArguments {
     /// A session of its own that begins anew with each run, as without --session
     #[arg(long)]
     pub isolated: bool,
+    #[command(flatten)]
+    pub place: PlaceArguments,
     /// The model
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub model: Option<String>,
@@ -143,6 +146,28 @@ pub(crate) struct AddArguments {
     /// Remove it when it has run for the last time, unless that failed
     #[arg(long)]
     pub delete_after_run: bool,
+}
+
+/// Where the answers of a job are sent.
+#[derive(Args)]
+pub(crate) struct PlaceArguments {
+    /// Send its answers to this channel; otherwise they are in its history alone
+    #[arg(long, value_name = "NAME", requires = "to")]
+    pub channel: Option<String>,
+    /// The person or group on that channel
+    #[arg(long, value_name = "ID", requires = "channel", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub to: Option<String>,
+    /// The thread in there
+    #[arg(long, value_name = "ID", requires = "channel")]
+    pub thread: Option<String>,
+}
+
+impl PlaceArguments {
+    /// Returns the place, if one is named.
+    pub(crate) fn route(&self) -> Option<Route> {
+        let (channel, to) = (self.channel.clone()?, self.to.clone()?);
+        Some(Route { channel, account: None, to, thread: self.thread.clone() })
+    }
 }
 
 /// When a job runs: one of these.

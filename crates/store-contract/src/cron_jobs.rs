@@ -2,7 +2,7 @@
 
 use pincer_store::{
     CronAfter, CronChange, CronClock, CronDefinition, CronJob, CronMissed, CronNow, CronPage, Millis, NewCronJob,
-    Reply, StoreError,
+    Reply, Route, StoreError,
 };
 
 use crate::session_words::{exists, missing};
@@ -24,6 +24,8 @@ pub(crate) fn job(id: &str, next_at: Millis) -> NewCronJob {
             message: "hello".into(),
             channel: None,
             sender: None,
+            route: None,
+            author: None,
             missed: None,
             after: CronAfter::Keep,
         },
@@ -57,6 +59,8 @@ fn done<T>(reply: Reply<T>) -> Result<T, StoreError> {
 
 pub fn a_job_is_stored_found_changed_and_removed(fresh: &Fresh) {
     fresh.with_two(|one, two| {
+        let (account, thread) = (Some("work".into()), Some("t1".into()));
+        let place = Route { channel: "irc".into(), account, to: "#lounge".into(), thread };
         let definition = CronDefinition {
             name: "Weekly \u{1f980} report".into(),
             schedule: "{\"kind\":\"x\"}".into(),
@@ -68,6 +72,8 @@ pub fn a_job_is_stored_found_changed_and_removed(fresh: &Fresh) {
             message: "Sum up.".into(),
             channel: Some("irc".into()),
             sender: Some("tom".into()),
+            route: Some(place.clone()),
+            author: Some("irc:dm:tom".into()),
             missed: Some(CronMissed::Skip),
             after: CronAfter::Remove,
         };
@@ -85,10 +91,18 @@ pub fn a_job_is_stored_found_changed_and_removed(fresh: &Fresh) {
         assert_eq!(stored(two, "j1"), first);
         exists(done(one.0.create_cron_job(NewCronJob { made_by: None, ..job("j1", 5) })));
 
-        let other = CronDefinition { name: "another".into(), session: None, ..definition };
+        let elsewhere = Route { account: None, thread: None, ..place };
+        let other = CronDefinition {
+            name: "another".into(),
+            session: None,
+            route: Some(elsewhere),
+            author: Some("main".into()),
+            ..definition
+        };
         let change = CronChange { definition: other.clone(), ..changed(&first, true, Some(200)) };
         let second = done(two.0.change_cron_job(&"j1".into(), change.clone())).expect("changed");
         assert_eq!((second.definition.name.as_str(), second.next_at, second.updated_at), ("another", Some(200), 20));
+        assert_eq!(second.definition, CronDefinition { timeout_seconds: Some(limit), ..other.clone() });
         assert!(second.version > first.version && second.session_key() == "cron:j1" && first.session_key() == "main");
         let late = done(one.0.change_cron_job(&"j1".into(), change));
         assert!(matches!(late, Err(StoreError::JobChanged { .. })), "{late:?}");

@@ -2,7 +2,7 @@
 
 use pincer_store::{
     CronBegin, CronBegun, CronChange, CronClock, CronDefinition, CronJob, CronJobId, CronJobs, CronNow, CronPage,
-    CronRun, CronSkip, Millis, NewCronJob, OpenCronRun, Reply, Safety, StoreError,
+    CronRun, CronSkip, Millis, NewCronJob, OpenCronRun, Reply, Route, Safety, StoreError,
 };
 use rusqlite::types::{Null, ToSqlOutput};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
@@ -13,7 +13,8 @@ use crate::rows::{id, optional_id, optional_state, state};
 use crate::store::Refused;
 
 const COLUMNS: &str = "id, user, name, schedule, clock, session_key, agent, model, timeout_seconds, message, channel, sender, missed, after,
-                       version, is_enabled, disabled_because, next_at, running, failures, made_by, created_at, updated_at";
+                       version, is_enabled, disabled_because, next_at, running, failures, made_by, created_at, updated_at,
+                       route_channel, route_account, route_to, route_thread, author";
 
 /// When the first job is due, by a clock.
 pub(crate) const NEXT: &str = "SELECT min(next_at) FROM cron_job WHERE clock = ?1 AND next_at IS NOT NULL";
@@ -41,6 +42,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CronJob> {
             message: row.get::<_, String>(9)?.into(),
             channel: row.get(10)?,
             sender: row.get(11)?,
+            route: route(row)?,
+            author: optional_id(row, 27)?,
             missed: optional_state(row, 12)?,
             after: state(row, 13)?,
         },
@@ -56,10 +59,16 @@ fn read(row: &Row<'_>) -> rusqlite::Result<CronJob> {
     })
 }
 
+/// Returns the place that the answers of a job are sent to.
+fn route(row: &Row<'_>) -> rusqlite::Result<Option<Route>> {
+    let Some(channel) = row.get(23)? else { return Ok(None) };
+    Ok(Some(Route { channel, account: row.get(24)?, to: row.get(25)?, thread: row.get(26)? }))
+}
+
 /// Returns the number of a job in its table, and the job.
 pub(crate) fn find(connection: &Connection, id: &CronJobId) -> Result<Option<(i64, CronJob)>, Refused> {
     let query = format!("SELECT {COLUMNS}, number FROM cron_job WHERE id = ?1");
-    let found = connection.prepare_cached(&query)?.query_row([id.as_str()], |row| Ok((row.get(23)?, read(row)?)));
+    let found = connection.prepare_cached(&query)?.query_row([id.as_str()], |row| Ok((row.get(28)?, read(row)?)));
     Ok(found.optional()?)
 }
 
@@ -87,8 +96,9 @@ fn create(connection: &Connection, new: &NewCronJob) -> Result<CronJob, Refused>
         }
     }
     let insert = "INSERT INTO cron_job (id, name, schedule, clock, session_key, agent, model, timeout_seconds, message, channel, sender,
-                    missed, after, user, next_at, made_by, created_at, updated_at)
-                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?17)
+                    missed, after, route_channel, route_account, route_to, route_thread, author, user, next_at, made_by, created_at,
+                    updated_at)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?22)
                   ON CONFLICT DO NOTHING";
     let others = [
         new.user.as_str().into(),
@@ -105,9 +115,10 @@ fn create(connection: &Connection, new: &NewCronJob) -> Result<CronJob, Refused>
 }
 
 /// Returns the id of a job and the values of its definition, in the order in which the statements number them.
-fn with_definition<'d>(id: &'d CronJobId, definition: &'d CronDefinition) -> [ToSqlOutput<'d>; 13] {
+fn with_definition<'d>(id: &'d CronJobId, definition: &'d CronDefinition) -> [ToSqlOutput<'d>; 18] {
     // SQLite has no unsigned integers.
     let seconds = definition.timeout_seconds.map(|seconds| i64::try_from(seconds).unwrap_or(i64::MAX));
+    let route = definition.route.as_ref();
     [
         id.as_str().into(),
         definition.name.as_str().into(),
@@ -122,6 +133,11 @@ fn with_definition<'d>(id: &'d CronJobId, definition: &'d CronDefinition) -> [To
         or_null(definition.sender.as_deref()),
         or_null(definition.missed.map(|missed| missed.as_str())),
         definition.after.as_str().into(),
+        or_null(route.map(|route| route.channel.as_str())),
+        or_null(route.and_then(|route| route.account.as_deref())),
+        or_null(route.map(|route| route.to.as_str())),
+        or_null(route.and_then(|route| route.thread.as_deref())),
+        or_null(definition.author.as_ref().map(|key| key.as_str())),
     ]
 }
 
@@ -137,10 +153,11 @@ fn change(connection: &Connection, id: &CronJobId, change: &CronChange) -> Resul
     check_name(connection, &before.user, &change.definition.name, id)?;
     // A job that is turned on begins to count its failures again.
     let update = "UPDATE cron_job SET name = ?2, schedule = ?3, clock = ?4, session_key = ?5, agent = ?6, model = ?7,
-                    timeout_seconds = ?8, message = ?9, channel = ?10, sender = ?11, missed = ?12, after = ?13, next_at = ?14,
-                    failures = CASE WHEN is_enabled <> ?15 THEN 0 ELSE failures END,
-                    disabled_because = CASE WHEN ?15 THEN NULL ELSE disabled_because END,
-                    is_enabled = ?15, updated_at = max(updated_at, ?16), version = version + 1 WHERE id = ?1";
+                    timeout_seconds = ?8, message = ?9, channel = ?10, sender = ?11, missed = ?12, after = ?13, route_channel = ?14,
+                    route_account = ?15, route_to = ?16, route_thread = ?17, author = ?18, next_at = ?19,
+                    failures = CASE WHEN is_enabled <> ?20 THEN 0 ELSE failures END,
+                    disabled_because = CASE WHEN ?20 THEN NULL ELSE disabled_because END,
+                    is_enabled = ?20, updated_at = max(updated_at, ?21), version = version + 1 WHERE id = ?1";
     let others = [or_null(change.next_at.filter(|_| change.is_enabled)), change.is_enabled.into(), change.now.into()];
     let values = with_definition(id, &change.definition).into_iter().chain(others);
     connection.prepare_cached(update)?.execute(params_from_iter(values))?;

@@ -439,6 +439,20 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX delivery_of_run ON delivery (run) WHERE run IS NOT NULL;
     CREATE INDEX delivery_ended ON delivery (ended_at) WHERE ended_at IS NOT NULL;
     ",
+    // 13: where the answers of jobs are sent to, and the session that their words come from. Of jobs that are there it is known as long as
+    // the run that made them is.
+    "
+    ALTER TABLE cron_job ADD COLUMN route_channel TEXT;
+    ALTER TABLE cron_job ADD COLUMN route_account TEXT;
+    ALTER TABLE cron_job ADD COLUMN route_to TEXT;
+    ALTER TABLE cron_job ADD COLUMN route_thread TEXT;
+    ALTER TABLE cron_job ADD COLUMN author TEXT;
+    UPDATE cron_job SET author = (SELECT session_key FROM agent_run WHERE id = made_by);
+    UPDATE cron_job SET (route_channel, route_account, route_to, route_thread) =
+        (SELECT json_extract(request, '$.route.channel'), json_extract(request, '$.route.account'),
+                json_extract(request, '$.route.to'), json_extract(request, '$.route.thread')
+         FROM agent_run WHERE id = made_by AND json_valid(request)) WHERE sender IS NOT NULL;
+    ",
 ];
 
 #[cfg(test)]

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::states::words;
-use crate::{AgentRun, AgentRunId, AgentRunState, CronJobId, Millis, NewAgentRun, Reply, SessionKey};
+use crate::{AgentRun, AgentRunId, AgentRunState, CronJobId, Millis, NewAgentRun, Reply, Route, SessionKey};
 
 /// The clock by which a job is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,6 +92,10 @@ pub struct CronDefinition {
     pub channel: Option<String>,
     /// The name under which rules know the sender.
     pub sender: Option<String>,
+    /// The place that its answers are sent to.
+    pub route: Option<Route>,
+    /// The session of the run that its message comes from. `None` is a person.
+    pub author: Option<SessionKey>,
     /// The rule for times at which no process ran jobs. If absent, that of the config.
     pub missed: Option<CronMissed>,
     /// The rule for the job when no more times come.

@@ -37,6 +37,8 @@ pub fn cron_job_document(job: &CronJob, now: CronNow) -> Value {
         "createdByRun": job.made_by,
         "channel": definition.channel,
         "sender": definition.sender,
+        "route": definition.route,
+        "madeIn": definition.author,
         "createdAt": job.created_at,
         "updatedAt": job.updated_at,
         "running": job.running,

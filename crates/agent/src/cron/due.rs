@@ -283,6 +283,7 @@ impl Cron {
         let name = job.definition.name.clone();
         match self.agent.0.begin_cron(job, Some(due)).await {
             Ok(CronBegun::Begun(run)) => {
+                self.agent.0.work_on_cron(&run);
                 let session = run.session_key.clone();
                 self.tell(CronNews::Began { job: name.clone(), run: run.id.clone(), session: session.clone() });
                 self.follow(work, OpenCronRun { job: job.id.clone(), name, user: run.user, session, run: run.id });

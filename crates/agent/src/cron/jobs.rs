@@ -4,7 +4,7 @@ use pincer_cron::Schedule;
 use pincer_sessions::key_complaint;
 use pincer_store::{
     AgentRunId, CronAfter, CronChange, CronClock, CronDefinition, CronJob, CronJobId, CronJobs, CronMissed, NewCronJob,
-    SessionKey,
+    Route, SessionKey,
 };
 use pincer_store_sqlite::SqliteStore;
 use uuid::Uuid;
@@ -64,12 +64,23 @@ pub struct JobWish {
     pub channel: Option<String>,
     /// The name under which rules know their sender.
     pub sender: Option<String>,
+    /// The place that its answers are sent to.
+    pub route: Option<Route>,
     /// The rule for times at which no process ran jobs.
     pub missed: Option<CronMissed>,
     /// The rule for the job when no more times come.
     pub after: CronAfter,
     /// The run of an agent that makes it, if no person does.
-    pub made_by: Option<AgentRunId>,
+    pub made_by: Option<JobMaker>,
+}
+
+/// The run of an agent that makes a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobMaker {
+    /// The run.
+    pub run: AgentRunId,
+    /// Its session.
+    pub session: SessionKey,
 }
 
 impl JobWish {
@@ -87,6 +98,7 @@ impl JobWish {
             timeout_seconds: None,
             channel: None,
             sender: None,
+            route: None,
             missed: None,
             after: CronAfter::Keep,
             made_by: None,
@@ -145,6 +157,7 @@ pub async fn add_cron_job(store: &SqliteStore, wish: JobWish) -> Result<CronJob,
     check_job(&wish.name, &wish.message, session.as_ref())?;
     let clock = clock_of(&schedule);
     let next_at = schedule.next(now.store, now.by(clock))?;
+    let (made_by, author) = wish.made_by.map(|maker| (maker.run, maker.session)).unzip();
     let definition = CronDefinition {
         name: wish.name,
         schedule: schedule.to_json().into(),
@@ -156,10 +169,12 @@ pub async fn add_cron_job(store: &SqliteStore, wish: JobWish) -> Result<CronJob,
         message: wish.message.into(),
         channel: wish.channel,
         sender: wish.sender,
+        route: wish.route,
+        author,
         missed: wish.missed,
         after: wish.after,
     };
-    let (id, user, made_by) = (CronJobId::from(format!("cj_{}", Uuid::now_v7())), wish.user, wish.made_by);
+    let (id, user) = (CronJobId::from(format!("cj_{}", Uuid::now_v7())), wish.user);
     let new = NewCronJob { id, user, definition, next_at, made_by, most_by_agents: MOST_BY_AGENTS, now: now.store };
     Ok(store.create_cron_job(new).await?)
 }

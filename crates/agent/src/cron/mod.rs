@@ -18,7 +18,7 @@ use pincer_store_sqlite::SqliteStore;
 pub(crate) use document::in_words;
 pub use document::{cron_job_document, cron_run_document};
 pub use due::{Cron, CronNews};
-pub use jobs::{JobSession, JobWish, When, add_cron_job, set_cron_job_enabled};
+pub use jobs::{JobMaker, JobSession, JobWish, When, add_cron_job, set_cron_job_enabled};
 pub(crate) use tool::add_tool;
 
 use crate::inner::Inner;

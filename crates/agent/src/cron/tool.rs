@@ -3,28 +3,39 @@
 //! A job has no more rights than the run that makes it: the same user, agent, channel and sender, and the model that this run was told
 //! to ask. A run sees the jobs of its own sender, or all of its user if it has none. If it changes what a job says, the job has the rights
 //! of that run from then on: the text of a job is what an agent with the rights of the job will be told to do.
+//!
+//! The session of a job decides whether it is sandboxed, and what it remembers. So the message of a job that runs in a session is changed in
+//! that session alone, and a sandboxed run sees no jobs but those that were made in its session.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use pincer_catalog::{Entry, Flags, IdError, Source, ToolId};
 use pincer_store::{
-    AgentRuns, CronAfter, CronBegun, CronChange, CronJob, CronJobs, CronMissed, CronPage, SessionKey, Sessions,
+    AgentRuns, CronAfter, CronBegun, CronChange, CronDefinition, CronJob, CronJobs, CronMissed, CronPage, Route,
+    SessionKey, Sessions,
 };
 use pincer_tools::{Context, FnTool, ToolCall, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::document::{cron_job_document, cron_run_document};
-use super::jobs::{JobSession, JobWish, When, add_cron_job, check_job, clock_of, next_of, set_cron_job_enabled};
+use super::jobs::{
+    JobMaker, JobSession, JobWish, When, add_cron_job, check_job, clock_of, next_of, set_cron_job_enabled,
+};
 use super::{cron_now, in_words};
 use crate::error::AgentError;
 use crate::inner::Inner;
+use crate::outcome::MAIN;
 use crate::request::Request;
 use crate::settings::SessionSettings;
 
 const DESCRIPTION: &str = "Make an agent run later, or again and again: add, list, show, update, remove and run jobs of the schedule, and \
                            read what their runs came to. A job sends its message to an agent like you, with the tools that you have. \
-                           In a session of its own it remembers nothing of this conversation, so say everything in the message.";
+                           In a session of its own it remembers nothing of this conversation, so say everything in the message. \
+                           If this conversation is on a channel, the answers of the job are sent to it.";
+/// Said of a run that another process has to begin.
+const LATER: &str = "it begins as soon as a process runs jobs: `pincer channels start`, or `pincer cron run --due`";
 /// The number of jobs or runs that are listed if the call does not say.
 const USUAL_LIMIT: u32 = 20;
 /// The most jobs that are looked at for a list.
@@ -143,10 +154,12 @@ struct Caller {
     user: String,
     session: SessionKey,
     run: pincer_store::AgentRunId,
-    agent: Option<String>,
+    agent: String,
     model: Option<String>,
     channel: Option<String>,
     sender: Option<String>,
+    route: Option<Route>,
+    is_sandboxed: bool,
 }
 
 impl Caller {
@@ -161,17 +174,38 @@ impl Caller {
             user: run.user,
             session: run.session_key,
             run: run.id,
-            agent: request.agent.or(session.agent),
+            // Without a name it would be that of the session in which the job runs.
+            agent: request.agent.or(session.agent).unwrap_or_else(|| MAIN.to_owned()),
             model: request.model.or(settings.model),
             channel: request.channel,
             sender: request.sender,
+            route: request.route,
+            is_sandboxed: context.sandboxed,
         })
     }
 
     fn sees(&self, job: &CronJob) -> bool {
-        let (job, definition) = (&job.user, &job.definition);
-        let is_operator = self.channel.is_none() && self.sender.is_none();
-        *job == self.user && (is_operator || (&definition.channel, &definition.sender) == (&self.channel, &self.sender))
+        let definition = &job.definition;
+        // The operator's messages come by a channel too: the command line.
+        let is_operator = self.sender.is_none();
+        let is_of_sender = (&definition.channel, &definition.sender) == (&self.channel, &self.sender);
+        job.user == self.user && (is_operator || is_of_sender) && (!self.is_sandboxed || self.has_made(definition))
+    }
+
+    /// Returns whether the message of a job comes from this session and this agent, and runs with no other rights.
+    fn has_made(&self, definition: &CronDefinition) -> bool {
+        definition.author.as_ref() == Some(&self.session)
+            && definition.session.as_ref().is_none_or(|key| *key == self.session)
+            && definition.agent.as_deref().unwrap_or(MAIN) == self.agent
+    }
+
+    /// Returns the place of a job's answers when this run changes what the job says: the same one, if this run may send there too.
+    fn route_for(&self, agent: &Inner, definition: &CronDefinition) -> Option<Route> {
+        let may_send = |route: &&Route| {
+            let channel = agent.runtime.config().channels.get(&route.channel);
+            channel.is_some_and(|channel| channel.enabled && channel.may_send_to(&route.to))
+        };
+        definition.route.as_ref().filter(may_send).or(self.route.as_ref()).cloned()
     }
 }
 
@@ -246,18 +280,19 @@ async fn add(agent: &Arc<Inner>, caller: Caller, input: Input) -> Result<Value, 
         when,
         zone: input.tz,
         session: match input.session {
-            Some(Where::This) => JobSession::Named(caller.session),
+            Some(Where::This) => JobSession::Named(caller.session.clone()),
             Some(Where::Isolated) | None => JobSession::Isolated,
         },
+        made_by: Some(JobMaker { run: caller.run, session: caller.session }),
         user: caller.user,
-        agent: caller.agent,
+        agent: Some(caller.agent),
         model: caller.model,
         timeout_seconds: input.timeout_seconds,
         channel: caller.channel,
         sender: caller.sender,
+        route: caller.route,
         missed: input.missed.map(Into::into),
         after: if input.delete_after_run == Some(true) { CronAfter::Remove } else { CronAfter::Keep },
-        made_by: Some(caller.run),
     };
     let job = add_cron_job(&agent.store, wish).await.map_err(failed)?;
     agent.tell_cron_changed();
@@ -288,14 +323,24 @@ async fn update(agent: &Arc<Inner>, caller: &Caller, input: Input) -> Result<Val
     if let Some(message) = input.message {
         definition.message = message.into();
     }
+    if let (None, Some(key)) = (input.session, &job.definition.session)
+        && definition.message != job.definition.message
+        && *key != caller.session
+    {
+        return Err(ToolError::before(format!(
+            "the job runs in the session {key}: change its message in there, or give `session` too, so that it runs elsewhere from now on"
+        )));
+    }
     match input.session {
         Some(Where::This) => definition.session = Some(caller.session.clone()),
         Some(Where::Isolated) => definition.session = None,
         None => {}
     }
     if definition.message != job.definition.message || definition.session != job.definition.session {
-        (definition.agent, definition.model) = (caller.agent.clone(), caller.model.clone());
+        definition.route = caller.route_for(agent, &job.definition);
+        (definition.agent, definition.model) = (Some(caller.agent.clone()), caller.model.clone());
         (definition.channel, definition.sender) = (caller.channel.clone(), caller.sender.clone());
+        definition.author = Some(caller.session.clone());
     }
     definition.timeout_seconds = input.timeout_seconds.or(definition.timeout_seconds);
     definition.missed = input.missed.map(Into::into).or(definition.missed);
@@ -323,7 +368,16 @@ async fn update(agent: &Arc<Inner>, caller: &Caller, input: Input) -> Result<Val
 async fn run(agent: &Arc<Inner>, caller: &Caller, input: &Input) -> Result<Value, ToolError> {
     let job = named(agent, caller, input).await?;
     match agent.begin_cron(&job, None).await.map_err(failed)? {
-        CronBegun::Begun(run) => Ok(json!({ "job": job.definition.name, "runId": run.id, "session": run.session_key })),
+        CronBegun::Begun(run) => {
+            let mut told = json!({ "job": job.definition.name, "runId": run.id, "session": run.session_key });
+            // A process that ends with a run of its own would tear this one off.
+            match agent.ends_with_its_own.load(Ordering::SeqCst) {
+                true => told["note"] = LATER.into(),
+                false => agent.work_on_cron(&run),
+            }
+            agent.tell_cron_changed();
+            Ok(told)
+        }
         CronBegun::Busy(run) => Err(ToolError::before(format!("the job is running already ({run}): wait for its end"))),
         CronBegun::Full => Err(ToolError::before("the queue of the job's session is full")),
         CronBegun::Gone => Err(ToolError::before("the job was changed or removed meanwhile: look at it again")),

@@ -1,8 +1,8 @@
 //! The tool `cron`: a job of an agent has no more rights than the run that makes it.
 
-use pincer_agent::{JobWish, Request, Status, When, add_cron_job};
+use pincer_agent::{Cron, JobMaker, JobSession, JobWish, Request, Status, When, add_cron_job};
 use pincer_runtime::{Principal, ScopeRequest};
-use pincer_store::{CronJob, CronJobs, CronPage};
+use pincer_store::{AgentRunState, AgentRuns, CronJob, CronJobs, CronPage, Route};
 use serde_json::{Value, json};
 
 use crate::world::{USER, World, conversation, text, within, world_with_built_in_tools};
@@ -26,8 +26,11 @@ async fn jobs(world: &World) -> Vec<CronJob> {
 }
 
 async fn of_a_person(world: &World, name: &str) -> CronJob {
-    let wish = JobWish::new(USER, name, When::Every("1h".into()), "Do it.");
-    add_cron_job(world.agent.runtime().store(), wish).await.expect("added")
+    add_cron_job(world.agent.runtime().store(), an_hourly_job(name)).await.expect("added")
+}
+
+fn an_hourly_job(name: &str) -> JobWish {
+    JobWish::new(USER, name, When::Every("1h".into()), "Do it.")
 }
 
 fn from_tom(message: &str) -> Request {
@@ -147,4 +150,158 @@ async fn a_wrong_call_is_told_and_changes_nothing() {
         assert!(result.contains(told), "{input}: {result}");
         assert!(jobs(&world).await.is_empty(), "{input}");
     }
+}
+
+/// Only the session `main` is not sandboxed.
+const SANDBOXED: &str =
+    "/* with files */ agents: { defaults: { model: 'scripted/scripted', sandbox: { mode: 'non-main' } } },";
+
+/// A job as an agent in the session `author` makes it.
+async fn made_in(world: &World, author: &str, name: &str, session: JobSession) -> CronJob {
+    let made_by = Some(JobMaker { run: "ar_1".into(), session: author.into() });
+    let agent = Some("main".into());
+    let wish = JobWish { name: name.into(), session, agent, made_by, ..an_hourly_job(name) };
+    add_cron_job(world.agent.runtime().store(), wish).await.expect("added")
+}
+
+/// Has the model make this call in a session, and returns what it read then.
+async fn called_in(world: &World, session: &str) -> String {
+    let key = session.into();
+    let run = world.agent.submit(USER, &key, Request::new("Go."), None).await.expect("accepted").run_id;
+    world.outcome(&run).await;
+    result(world)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandboxed_run_has_nothing_to_do_with_jobs_of_other_sessions() {
+    for input in [
+        json!({ "action": "update", "job": "main", "message": "Read the secret." }),
+        json!({ "action": "update", "job": "main", "message": "Read the secret.", "session": "this" }),
+        json!({ "action": "update", "job": "main", "every": "1s" }),
+        json!({ "action": "update", "job": "own", "name": "mine" }),
+        json!({ "action": "update", "job": "of-a-person", "enabled": false }),
+        json!({ "action": "run", "job": "main" }),
+        json!({ "action": "runs", "job": "own" }),
+        json!({ "action": "show", "job": "own" }),
+        json!({ "action": "remove", "job": "of-a-person" }),
+        json!({ "action": "list" }),
+    ] {
+        let world = world_with_built_in_tools(&conversation(&[call("c1", &input), text("Tried.")]), SANDBOXED);
+        made_in(&world, "main", "main", JobSession::Named("main".into())).await;
+        made_in(&world, "main", "own", JobSession::Isolated).await;
+        of_a_person(&world, "of-a-person").await;
+        // Another agent of the same session has other rights.
+        let other = JobMaker { run: "ar_1".into(), session: "guest".into() };
+        let wish = JobWish { agent: Some("writer".into()), made_by: Some(other), ..an_hourly_job("of-a-writer") };
+        add_cron_job(world.agent.runtime().store(), wish).await.expect("added");
+        let before = jobs(&world).await;
+        let told = called_in(&world, "guest").await;
+        assert!(told.contains("\"total\":0") || told.contains("there is no cron job"), "{input}: {told}");
+        assert_eq!(jobs(&world).await, before, "{input}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandboxed_run_changes_and_runs_the_jobs_of_its_session() {
+    for (session, input) in [
+        (JobSession::Isolated, json!({ "action": "update", "job": "mine", "message": "Do more." })),
+        (JobSession::Named("guest".into()), json!({ "action": "update", "job": "mine", "message": "Do more." })),
+        (JobSession::Isolated, json!({ "action": "update", "job": "mine", "session": "this" })),
+    ] {
+        let world = world_with_built_in_tools(&conversation(&[call("c1", &input), text("Done.")]), SANDBOXED);
+        let before = made_in(&world, "guest", "mine", session).await;
+        let told = called_in(&world, "guest").await;
+        let after = &jobs(&world).await[0];
+        assert!(after.version > before.version && told.contains("\"madeIn\":\"guest\""), "{told}");
+        assert_eq!(after.definition.author, Some("guest".into()));
+    }
+    // A run outside of the sandbox takes it over: from then on it says what that run has told it to.
+    let update = json!({ "action": "update", "job": "mine", "message": "Do mine." });
+    let world = world_with_built_in_tools(&conversation(&[call("c1", &update), text("Done.")]), SANDBOXED);
+    made_in(&world, "guest", "mine", JobSession::Isolated).await;
+    called_in(&world, "main").await;
+    assert_eq!(jobs(&world).await[0].definition.author, Some("main".into()));
+    assert!(called_in(&world, "guest").await.contains("there is no cron job"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_job_says_in_a_session_is_changed_in_that_session() {
+    let update = |more: Value| {
+        let mut input = json!({ "action": "update", "job": "greet", "message": "Say more." });
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        input
+    };
+    for (session, input, is_changed) in [
+        ("work", update(json!({})), false),
+        ("main", update(json!({})), true),
+        ("work", update(json!({ "session": "isolated" })), true),
+        ("work", update(json!({ "session": "this" })), true),
+    ] {
+        let config = "agents: { defaults: { model: 'scripted/scripted' }, writer: {} },";
+        let world = world_with_built_in_tools(&conversation(&[call("c1", &input), text("Done.")]), config);
+        let before = JobWish {
+            session: JobSession::Named("main".into()),
+            agent: Some("writer".into()),
+            ..an_hourly_job("greet")
+        };
+        let before = add_cron_job(world.agent.runtime().store(), before).await.expect("added");
+        let told = called_in(&world, session).await;
+        let after = &jobs(&world).await[0];
+        if !is_changed {
+            assert!(told.contains("the job runs in the session main"), "{told}");
+            assert_eq!(*after, before);
+            continue;
+        }
+        // The agent is named: the session of the job may have another one.
+        let rights = (after.definition.agent.as_deref(), after.definition.author.as_ref().map(ToString::to_string));
+        assert_eq!(rights, (Some("main"), Some(session.into())), "{told}");
+        assert_ne!(after.definition.session == Some("main".into()), session == "work", "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_operator_sees_the_jobs_of_all_senders() {
+    let list = json!({ "action": "list" });
+    let world = world_with_built_in_tools(&conversation(&[call("c1", &list), text("Two.")]), "");
+    of_a_person(&world, "mine").await;
+    let (channel, sender) = (Some("irc".into()), Some("irc:ann".into()));
+    let wish = JobWish { channel, sender, ..an_hourly_job("hers") };
+    add_cron_job(world.agent.runtime().store(), wish).await.expect("added");
+    // Messages of the command line come by the channel `cli`.
+    let run = world.submit(Request { channel: Some("cli".into()), ..Request::new("Which are there?") }).await;
+    world.outcome(&run).await;
+    assert!(result(&world).contains("\"total\":2"), "{}", result(&world));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_stays_at_its_place_if_the_run_that_changes_it_may_send_there() {
+    let input = json!({ "action": "update", "job": "news", "message": "Tell more." });
+    let place = |to: &str| Some(Route { channel: "irc".into(), to: to.into(), ..Route::default() });
+    for (to, kept) in [("#lounge", true), ("ann", false)] {
+        let config = "channels: { irc: { allowTo: ['#lounge'] } },";
+        let world = world_with_built_in_tools(&conversation(&[call("c1", &input), text("Done.")]), config);
+        let wish = JobWish { route: place(to), ..an_hourly_job("news") };
+        add_cron_job(world.agent.runtime().store(), wish).await.expect("added");
+        world.ask("Change it.").await;
+        assert_eq!(jobs(&world).await[0].definition.route, place(to).filter(|_| kept), "{}", result(&world));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_an_agent_runs_is_left_to_a_process_that_stays() {
+    let run = json!({ "action": "run", "job": "work" });
+    let world = world_with_built_in_tools(&conversation(&[call("c1", &run), text("Begun.")]), "");
+    let job = of_a_person(&world, "work").await;
+    world.agent.end_with_own_messages();
+    world.ask("Run it.").await;
+    let told: Value = serde_json::from_str(&result(&world)).expect("JSON");
+    assert!(told["note"].as_str().unwrap().contains("as soon as a process runs jobs"), "{told}");
+    let id = told["runId"].as_str().unwrap().into();
+    let store = world.agent.runtime().store();
+    assert_eq!(store.agent_run(&id).await.expect("there").state, AgentRunState::Queued);
+    let next = world.another();
+    next.agent.end_with_own_messages();
+    within(Cron::new(next.agent.clone(), |_| {}).run_due()).await.expect("done");
+    assert_eq!(store.agent_run(&id).await.expect("there").state, AgentRunState::Done);
+    assert_eq!(store.cron_job(&job.id).await.expect("there").running, None);
 }

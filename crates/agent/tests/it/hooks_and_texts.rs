@@ -149,7 +149,8 @@ async fn the_request_for_a_summary_is_told_like_any_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hooks_about_tools_know_for_whom_a_call_is_made() {
-    let world = world(&conversation(&[calls(&[("mark", 1)]), text("Done.")]), "");
+    let world =
+        world(&conversation(&[calls(&[("mark", 1)]), text("Done.")]), "channels: { irc: { allowFrom: ['ann'] } },");
     let log: Log<Value> = Log::default();
     let kept = Log::clone(&log);
     let hook = pincer_hooks::FnHook(move |event: &BeforeToolCall| -> Result<BeforeVerdict, HookError> {

@@ -3,6 +3,7 @@
 
 mod deaths;
 mod hooks;
+mod jobs;
 mod message_tool;
 mod plugins;
 mod receiving;

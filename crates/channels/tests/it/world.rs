@@ -213,6 +213,12 @@ impl World {
         Self { agent, fake, server, directory, notices, stop, running, config }
     }
 
+    /// Another process on the same store, which takes messages of these senders.
+    pub(crate) fn another_for(&self, senders: &str) -> Self {
+        let config = self.config.replace("allowFrom: ['ann']", &format!("allowFrom: [{senders}]"));
+        Self::open(Arc::clone(&self.server), Arc::clone(&self.directory), config, Fake::new(4000))
+    }
+
     /// Another process on the same store, with a channel that takes texts of so many bytes.
     pub(crate) fn another(&self, max_text: usize) -> Self {
         Self::open(Arc::clone(&self.server), Arc::clone(&self.directory), self.config.clone(), Fake::new(max_text))

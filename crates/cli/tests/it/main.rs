@@ -27,6 +27,7 @@ mod mcp_variables;
 mod models;
 mod plugins;
 mod sandboxes;
+mod schedule;
 mod secrets;
 mod sessions;
 mod sessions_import;

@@ -1,6 +1,9 @@
 //! Files of earlier versions.
 
-use pincer_store::{ApprovalState, Asked, CallState, Claim, Fence, NewCall, RunId, RunState, Safety, SessionPage};
+use pincer_store::{
+    ApprovalState, Asked, CallState, Claim, CronJobs, CronPage, Fence, NewCall, Route, RunId, RunState, Safety,
+    SessionPage,
+};
 use pincer_store_contract::Blocking;
 use pincer_store_contract::session_words::{accepted, incoming};
 use pincer_store_contract::words::effect;
@@ -179,4 +182,33 @@ fn room_is_counted_as_before() {
     let runs = Blocking(&store).runs(None).expect("listed").into_iter();
     let acknowledged: Vec<RunId> = runs.filter(|run| run.acknowledged).map(|run| run.id).collect();
     assert_eq!(acknowledged, ["damaged", "odd", "waits"]);
+}
+
+#[test]
+fn jobs_of_schema_12_have_the_place_and_the_session_of_the_run_that_made_them() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pincer.db");
+    let connection = Connection::open(&path).expect("a file");
+    STEPS[..12].iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+    let rows = r#"INSERT INTO session (id, user, key, is_current, created_at, interacted_at, updated_at, fence) VALUES
+            ('s', 'me', 'irc:dm:ann', 1, 1, 1, 1, 1);
+        INSERT INTO agent_run (id, user, session_key, session, digest, state, rank, created_at, request) VALUES
+            ('ar_1', 'me', 'irc:dm:ann', 1, x'00', 'done', 0, 1,
+                '{"message":"x","route":{"channel":"irc","to":"ann","thread":"t1"}}'),
+            ('ar_2', 'me', 'main', 1, x'00', 'done', 0, 1, '{"message":"x"}');
+        INSERT INTO cron_job (id, user, name, schedule, clock, message, channel, sender, after, made_by, created_at, updated_at) VALUES
+            ('a', 'me', 'a', '{}', 'wall', 'x', 'irc', 'irc:ann', 'keep', 'ar_1', 1, 1),
+            ('b', 'me', 'b', '{}', 'wall', 'x', NULL, NULL, 'keep', 'ar_2', 1, 1),
+            ('c', 'me', 'c', '{}', 'wall', 'x', 'irc', 'irc:ann', 'keep', 'ar_gone', 1, 1),
+            ('d', 'me', 'd', '{}', 'wall', 'x', NULL, NULL, 'keep', NULL, 1, 1);
+        PRAGMA user_version = 12"#;
+    connection.execute_batch(rows).expect("rows");
+    drop(connection);
+    let store = SqliteStore::open(&path).expect("a store");
+    let page = CronPage { user: None, after: None, limit: 9 };
+    let jobs = store.cron_jobs(page).wait().expect("read").into_iter();
+    let known: Vec<_> = jobs.map(|job| (job.definition.route, job.definition.author)).collect();
+    let place = Route { channel: "irc".into(), account: None, to: "ann".into(), thread: Some("t1".into()) };
+    let maker = (Some(place), Some("irc:dm:ann".into()));
+    assert_eq!(known, [maker, (None, Some("main".into())), (None, None), (None, None)]);
 }

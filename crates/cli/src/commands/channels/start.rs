@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use pincer_agent::CronNews;
 use pincer_channels::{Channels, ChannelsError, Notice, Observer};
 use pincer_runtime::Principal;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::cron::run::{document, keep_running, text};
 use crate::interrupt::Interruptions;
 use crate::opened::{close, for_agent};
 use crate::print::{chain, line, note};
@@ -29,6 +31,7 @@ pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool
         let user = Principal::of_this_process().user().to_owned();
         let observer = Observer::new(move |notice| tell(&notice, as_json));
         let stop = CancellationToken::new();
+        let mut jobs = None;
         let code = match Channels::of_config(agent.clone(), &user, names, observer) {
             Ok(channels) => {
                 let ending = stop.clone();
@@ -36,6 +39,16 @@ pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool
                     interrupted.next().await;
                     ending.cancel();
                 });
+                if agent.runtime().config().cron.enabled {
+                    let agent = agent.clone();
+                    jobs = Some(tokio::spawn(async move {
+                        let tell = |news: &CronNews| match as_json {
+                            true => line(&document(news).to_string()),
+                            false => note(&text(news)),
+                        };
+                        keep_running(&agent, tell).await;
+                    }));
+                }
                 let ended = channels.run(&stop).await;
                 waiting.abort();
                 ended.map_or_else(|error| refused(&error), |()| DONE)
@@ -43,6 +56,10 @@ pub(super) fn run(locations: &LocationArguments, names: &[String], as_json: bool
             Err(error) => refused(&error),
         };
         close(&agent, LINGER).await;
+        if let Some(jobs) = jobs {
+            // It ends with the agent.
+            let _ = jobs.await;
+        }
         Ok(code)
     })
 }

@@ -1,6 +1,6 @@
 //! `pincer cron`: jobs of the schedule.
 
-mod run;
+pub(crate) mod run;
 mod text;
 
 use pincer_agent::{
@@ -104,6 +104,13 @@ async fn add(
     if let Some(model) = arguments.model.as_deref().filter(|model| !model.contains('/')) {
         return Err(Refused(WRONG_USAGE, format!("{model:?} is no model: name it as PROVIDER/MODEL")));
     }
+    let route = arguments.place.route();
+    if let Some(route) =
+        route.as_ref().filter(|to| !config.channels.get(&to.channel).is_some_and(|known| known.enabled))
+    {
+        let why = format!("there is no channel {} that is turned on: `pincer channels list` shows them", route.channel);
+        return Err(Refused(WRONG_USAGE, why));
+    }
     let when = match (&arguments.when.at, &arguments.when.every, &arguments.when.cron) {
         (Some(at), ..) => When::At(at.clone()),
         (_, Some(every), _) => When::Every(every.clone()),
@@ -124,6 +131,7 @@ async fn add(
         timeout_seconds: arguments.timeout,
         channel: None,
         sender: None,
+        route,
         missed: arguments.missed.map(Into::into),
         after: if arguments.delete_after_run { CronAfter::Remove } else { CronAfter::Keep },
         made_by: None,

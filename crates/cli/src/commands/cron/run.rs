@@ -131,7 +131,7 @@ async fn due(agent: &Agent, json: bool) -> Result<u8, Refused> {
     let (mut ran, mut skipped, mut code) = (Vec::new(), Vec::new(), DONE);
     let mut take = |news: CronNews| {
         if !json {
-            draw(&news);
+            line(&text(&news));
         }
         match news {
             CronNews::Ended { job, outcome } => {
@@ -175,27 +175,37 @@ async fn due(agent: &Agent, json: bool) -> Result<u8, Refused> {
     Ok(code)
 }
 
-/// Runs jobs whenever they are due, until this process is to end.
-async fn watch(agent: &Agent, json: bool) -> Result<u8, Refused> {
+/// Runs jobs whenever they are due, until the agent is closed, and tells what happens.
+pub(crate) async fn keep_running(agent: &Agent, tell: impl Fn(&CronNews)) {
     let (cron, mut told) = schedule(agent);
-    let mut interrupted = Interruptions::listen();
-    note("jobs run when they are due; Ctrl-C ends this, and the next process takes over the runs that go on");
     let watching = cron.watch();
     tokio::pin!(watching);
     loop {
         tokio::select! {
             biased;
-            by = interrupted.next() => return Ok(if by == Interrupted::ByPerson { INTERRUPTED } else { DONE }),
-            Some(news) = told.recv() => match json {
-                true => line(&document(&news).to_string()),
-                false => draw(&news),
-            },
-            () = &mut watching => return Ok(DONE),
+            Some(news) = told.recv() => tell(&news),
+            () = &mut watching => return,
         }
     }
 }
 
-fn document(news: &CronNews) -> Value {
+/// Runs jobs whenever they are due, until this process is to end.
+async fn watch(agent: &Agent, json: bool) -> Result<u8, Refused> {
+    let mut interrupted = Interruptions::listen();
+    note("jobs run when they are due; Ctrl-C ends this, and the next process takes over the runs that go on");
+    let tell = |news: &CronNews| match json {
+        true => line(&document(news).to_string()),
+        false => line(&text(news)),
+    };
+    tokio::select! {
+        biased;
+        by = interrupted.next() => Ok(if by == Interrupted::ByPerson { INTERRUPTED } else { DONE }),
+        () = keep_running(agent, tell) => Ok(DONE),
+    }
+}
+
+/// Returns a piece of news as JSON.
+pub(crate) fn document(news: &CronNews) -> Value {
     match news {
         CronNews::Began { job, run, session } => {
             json!({ "news": "began", "job": job, "runId": run, "session": session })
@@ -205,8 +215,9 @@ fn document(news: &CronNews) -> Value {
     }
 }
 
-fn draw(news: &CronNews) {
-    let text = match news {
+/// Returns a piece of news as a line for people.
+pub(crate) fn text(news: &CronNews) -> String {
+    match news {
         CronNews::Began { job, run, .. } => format!("{}: began as {run}", one_line(job, MOST_NAME)),
         CronNews::Skipped { job, reason } => {
             format!("{}: does not run now: {}", one_line(job, MOST_NAME), one_line(reason, MOST_TEXT))
@@ -220,6 +231,5 @@ fn draw(news: &CronNews) {
             };
             format!("{}: {}", one_line(job, MOST_NAME), one_line(&told, MOST_TEXT))
         }
-    };
-    line(&text);
+    }
 }

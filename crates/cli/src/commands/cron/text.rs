@@ -61,6 +61,14 @@ fn state(job: &CronJob) -> String {
     }
 }
 
+/// Returns the place that the answers of a job are sent to.
+fn place(job: &CronJob) -> Option<String> {
+    let route = job.definition.route.as_ref()?;
+    let thread =
+        route.thread.as_deref().map(|thread| format!(" ({})", one_line(thread, MOST_NAME))).unwrap_or_default();
+    Some(format!("{} {}{thread}", route.channel, one_line(&route.to, MOST_NAME)))
+}
+
 /// Returns a line of the list.
 pub(super) fn row(job: &CronJob, last: Option<&CronRun>, now: CronNow, with_user: bool) -> Vec<String> {
     let last = last.map_or_else(
@@ -68,7 +76,8 @@ pub(super) fn row(job: &CronJob, last: Option<&CronRun>, now: CronNow, with_user
         |run| format!("last {} {} ago", word(run), lasted(now.store - run.ended_at.unwrap_or(run.at))),
     );
     let maker = if job.made_by.is_some() { "by an agent" } else { "" };
-    let mut row = vec![name(job), state(job), one_line(&schedule(job), 60), next(job, now), last, maker.into()];
+    let to = place(job).map_or_else(String::new, |place| format!("to {place}"));
+    let mut row = vec![name(job), state(job), one_line(&schedule(job), 60), next(job, now), last, to, maker.into()];
     if with_user {
         row.push(one_line(&job.user, MOST_NAME));
     }
@@ -95,6 +104,7 @@ pub(super) fn job(job: &CronJob, now: CronNow) -> String {
     add("model", definition.model.clone());
     add("channel", definition.channel.clone());
     add("sender", definition.sender.clone());
+    add("answers", place(job).map(|place| format!("go to {place}")));
     add("timeout", definition.timeout_seconds.map(|seconds| format!("{seconds} s")));
     add("missed", definition.missed.map(|missed| missed.as_str().to_owned()));
     add(
