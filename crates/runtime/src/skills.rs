@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pincer_config::Config;
+use pincer_config::keys::SkillEntry;
 use pincer_install::read_installed;
 use pincer_process::clean_environment;
 use pincer_skills::{Found, Missing, Place, Problem, Shadowed, Skill, Source, Surroundings, discover};
@@ -23,6 +24,8 @@ pub struct ScopeSkills {
     pub shadowed: Vec<Shadowed>,
     /// Folders that are no skills although they lie among them.
     pub problems: Vec<Problem>,
+    /// Skills that lie in a workspace, and so do not have the variables that the config sets for their names.
+    pub withheld: Vec<Skill>,
     /// Names in the config of which there is no skill, with the key that has them.
     pub unknown: Vec<(String, String)>,
 }
@@ -73,8 +76,13 @@ impl Runtime {
             if skill.front_matter.is_for_people {
                 reasons.push(LeftOut::ForPeople);
             }
-            let given =
-                |name: &str| entry.is_some_and(|entry| entry.env.get(name).is_some_and(|value| !value.is_empty()));
+            let has_variables = entry.is_some_and(|entry| has_variables(entry, &skill.source));
+            if !has_variables && entry.is_some_and(|entry| !entry.env.is_empty()) {
+                found.withheld.push(skill.clone());
+            }
+            let given = |name: &str| {
+                has_variables && entry.is_some_and(|entry| entry.env.get(name).is_some_and(|value| !value.is_empty()))
+            };
             let here = Surroundings {
                 path: path.clone(),
                 has_variable: &|name| given(name) || variables.contains(name),
@@ -114,10 +122,17 @@ impl Runtime {
         }
     }
 
-    /// Returns the variables that commands get in a run with these skills. Of two skills that set the same one, the first counts.
-    pub fn skill_environment<'n>(&self, names: impl IntoIterator<Item = &'n str>) -> BTreeMap<String, String> {
+    /// Returns the variables that commands get in a run with these skills, each with the place that it is in. Of two skills that set the
+    /// same one, the first counts.
+    pub fn skill_environment<'n>(
+        &self,
+        skills: impl IntoIterator<Item = (&'n str, Source)>,
+    ) -> BTreeMap<String, String> {
         let mut environment = BTreeMap::new();
-        let entries = names.into_iter().filter_map(|name| self.config().skills.entries.get(name));
+        let entries = skills.into_iter().filter_map(|(name, source)| {
+            let entry = self.config().skills.entries.get(name)?;
+            has_variables(entry, &source).then_some(entry)
+        });
         for (name, value) in entries.filter(|entry| entry.enabled).flat_map(|entry| &entry.env) {
             environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
@@ -128,10 +143,20 @@ impl Runtime {
     pub fn skill_settings(&self, scope: &Scope) -> String {
         let (limit, _) = skill_limit(self.config(), scope);
         let entries = self.config().skills.entries.iter();
-        let entries: Vec<(&String, bool, BTreeSet<&String>)> =
-            entries.map(|(name, entry)| (name, entry.enabled, entry.env.keys().collect())).collect();
+        let entries: Vec<(&String, bool, bool, BTreeSet<&String>)> = entries
+            .map(|(name, entry)| (name, entry.enabled, entry.from_workspace, entry.env.keys().collect()))
+            .collect();
         let workspaces = (scope.site().workspace.path(), scope.agent_workspace().and_then(|choice| choice.path()));
         serde_json::json!([limit, entries, workspaces.0, workspaces.1]).to_string()
+    }
+}
+
+/// Returns whether a skill in this place has the variables of its name. In a workspace every agent that can write there can make a skill of
+/// any name.
+fn has_variables(entry: &SkillEntry, source: &Source) -> bool {
+    match source {
+        Source::State | Source::Plugin(_) => true,
+        Source::Workspace | Source::Agent => entry.from_workspace,
     }
 }
 

@@ -81,8 +81,8 @@ impl RunSkills {
 
     /// Gives a scope what its skills need: their folders, their variables, their texts.
     pub(crate) fn given_to(&self, runtime: &Arc<Runtime>, scope: Scope) -> Scope {
-        let environment: BTreeMap<String, String> =
-            runtime.skill_environment(self.listed.iter().map(|skill| skill.name.as_str()));
+        let places = self.listed.iter().filter_map(|skill| Some((skill.name.as_str(), Source::parse(&skill.source)?)));
+        let environment: BTreeMap<String, String> = runtime.skill_environment(places);
         let elsewhere = self.listed.iter().filter(|skill| skill.source != Source::Workspace.to_string());
         let readable = elsewhere.filter_map(|skill| {
             let place = skill.place(runtime, &scope)?;

@@ -391,3 +391,41 @@ async fn what_hooks_add_to_a_turn_is_no_part_of_the_instructions() {
         assert!(!place.sent(request).0.join("\n").contains("seen "));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_skill_that_a_run_writes_for_itself_has_no_variables() {
+    let skill = "---\nname: invoice\ndescription: Mine.\n---\nHi.";
+    let call = |id: &str, name: &str, arguments: Value| {
+        format!("{{ parts: [{{ call: {{ id: '{id}', name: '{name}', arguments: {arguments} }} }}] }}")
+    };
+    let look = |id: &str| call(id, "exec", json!({ "command": "echo key:$INVOICE_KEY | tr a-z A-Z" }));
+    let replies = [
+        call("w1", "write", json!({ "path": "skills/invoice/SKILL.md", "content": skill })),
+        text("Written."),
+        look("e1"),
+        text("Looked."),
+        look("e2"),
+        text("Looked again."),
+    ];
+    let config = |entry: &str| {
+        format!(
+            "tools: {{ exec: {{ mode: 'full' }} }},
+             skills: {{ entries: {{ invoice: {{ env: {{ INVOICE_KEY: 'hunter22' }}, {entry} }} }} }}"
+        )
+    };
+    let place = Place::new(&replies, &config(""));
+    // The one that the variables are meant for is not offered to models.
+    place.put(
+        "state/skills/invoice/SKILL.md",
+        "---\nname: invoice\ndescription: Writes one.\ndisable-model-invocation: true\n---\nHi.",
+    );
+    place.ask().await;
+    place.ask().await;
+    let request = place.server.requests().last().unwrap().clone();
+    assert!(request.text.contains("KEY:") && !request.text.contains("HUNTER22"), "{}", request.text);
+    assert!(request.body["system"].to_string().contains("<name>invoice</name>"), "the skill is there");
+    // The operator may want it so.
+    let place = place.another(&config("fromWorkspace: true"));
+    place.ask().await;
+    assert!(place.server.requests().last().unwrap().text.contains("KEY:HUNTER22"));
+}

@@ -111,7 +111,7 @@ fn is_meant(reason: &LeftOut) -> bool {
 fn check(skills: &ScopeSkills, json: bool) -> u8 {
     let is_wrong = |reasons: &[LeftOut]| !reasons.iter().any(is_meant);
     let unmet = skills.left_out.iter().filter(|(_, reasons)| is_wrong(reasons)).count();
-    let is_fine = unmet == 0 && skills.problems.is_empty() && skills.unknown.is_empty();
+    let is_fine = unmet == 0 && skills.problems.is_empty() && skills.unknown.is_empty() && skills.withheld.is_empty();
     if json {
         let shadowed = skills.shadowed.iter().map(
             |shadowed| json!({ "name": shadowed.skill.name, "location": shadowed.skill.file(), "by": shadowed.by }),
@@ -119,6 +119,9 @@ fn check(skills: &ScopeSkills, json: bool) -> u8 {
         let problems = skills.problems.iter();
         let problems = problems.map(|problem| json!({ "path": problem.path, "message": problem.message }));
         let unknown = skills.unknown.iter().map(|(key, name)| json!({ "key": key, "name": name }));
+        let withheld = skills.withheld.iter();
+        let withheld = withheld.map(|skill| json!({ "name": skill.name, "location": skill.file() }));
+        let withheld: Vec<Value> = withheld.collect();
         let skills: Vec<Value> = all(skills).into_iter().map(|(skill, reasons)| document(skill, reasons)).collect();
         let document = json!({
             "ok": is_fine,
@@ -126,6 +129,7 @@ fn check(skills: &ScopeSkills, json: bool) -> u8 {
             "shadowed": shadowed.collect::<Vec<_>>(),
             "problems": problems.collect::<Vec<_>>(),
             "unknown": unknown.collect::<Vec<_>>(),
+            "withheld": withheld,
         });
         line(&document.to_string());
         return if is_fine { DONE } else { FAILED };
@@ -144,6 +148,15 @@ fn check(skills: &ScopeSkills, json: bool) -> u8 {
     }
     for problem in &skills.problems {
         line(&harmless(&format!("{} is no skill: {}", problem.path.display(), problem.message)));
+    }
+    for skill in &skills.withheld {
+        line(&harmless(&format!(
+            "{:<24} has no variables: {} lies in a workspace, where agents write. Install it with pincer skills install, or set \
+             skills.entries.{}.fromWorkspace",
+            skill.name,
+            skill.file().display(),
+            skill.name
+        )));
     }
     for (key, name) in &skills.unknown {
         line(&harmless(&format!("{key}: there is no skill `{name}`")));

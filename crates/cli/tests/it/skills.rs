@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use pincer_scripted::{Script, Server};
 use serde_json::{Value, json};
 
 use crate::common::Home;
@@ -136,4 +137,41 @@ fn the_prompt_is_shown_with_its_parts_and_its_boundary_and_nothing_is_sent() {
     assert_eq!(sessions, json!([]));
     let (code, _, err) = home.run(&["agent", "--show-prompt", "--continue"]);
     assert!(code == 2, "{err}");
+}
+
+#[test]
+fn a_skill_in_a_workspace_has_the_variables_of_its_name_only_if_the_operator_says_so() {
+    let home = home();
+    put(&home, "work", "keyed", "");
+    let (code, checked) = home.json(&["skills", "check", "--json"]);
+    assert_eq!((code, &checked["withheld"][0]["name"]), (1, &json!("keyed")), "{checked}");
+    let (_, out, _) = home.run(&["skills", "check"]);
+    assert!(out.contains("has no variables") && out.contains("skills.entries.keyed.fromWorkspace"), "{out}");
+    let config = CONFIG.replace("SOME_KEY: 'hunter22' }", "SOME_KEY: 'hunter22' }, fromWorkspace: true");
+    fs::write(home.path("pincer.json5"), config).unwrap();
+    assert_eq!(home.json(&["skills", "check", "--json"]).1["withheld"], json!([]));
+}
+
+#[test]
+fn a_sandboxed_run_has_no_variables_of_a_skill_that_it_writes_in_its_own_directory() {
+    let call = |name: &str, arguments: Value| json!({ "parts": [{ "call": { "id": name, "name": name, "arguments": arguments } }] });
+    let say = |text: &str| json!({ "parts": [{ "text": text }] });
+    let skill =
+        json!({ "path": "skills/invoice/SKILL.md", "content": "---\nname: invoice\ndescription: Mine.\n---\nHi." });
+    let look = json!({ "command": "echo key:$INVOICE_KEY | tr a-z A-Z" });
+    let replies = [call("write", skill), say("Written."), call("exec", look), say("Looked.")];
+    let server = Server::start(Script::parse(&json!({ "replies": replies }).to_string()).unwrap()).unwrap();
+    let home = Home::with(&format!(
+        "{{ workspace: 'work', models: {{ providers: {{ s: {{ baseUrl: '{}/v1', apiKey: 'k' }} }} }},
+            agents: {{ defaults: {{ model: 's/scripted', sandbox: {{ mode: 'non-main' }} }} }}, tools: {{ exec: {{ mode: 'full' }} }},
+            skills: {{ entries: {{ invoice: {{ env: {{ INVOICE_KEY: 'hunter22' }} }} }} }} }}",
+        server.url()
+    ));
+    fs::create_dir_all(home.path("work")).unwrap();
+    put(&home, ".state/pincer", "invoice", "disable-model-invocation: true\n");
+    for message in ["Write it.", "Use it."] {
+        assert_eq!(home.run(&["agent", "--session", "guest", "-m", message]).0, 0);
+    }
+    let request = server.requests().last().unwrap().clone();
+    assert!(request.text.contains("KEY:") && !request.text.contains("HUNTER22"), "{}", request.text);
 }

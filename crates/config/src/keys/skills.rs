@@ -22,10 +22,13 @@ pub struct SkillEntry {
     /// Variables that commands get in runs that have the skill, and only those. No model is told their values. `PATH` cannot be set, and
     /// `tools.exec.env` counts more.
     pub env: BTreeMap<String, String>,
+    /// Whether a skill of this name in a workspace has `env` too, and not only one in the state directory or of a plugin. An agent that
+    /// can write in the workspace can make such a skill there, and read the values.
+    pub from_workspace: bool,
 }
 
 impl Default for SkillEntry {
     fn default() -> Self {
-        Self { enabled: true, env: BTreeMap::new() }
+        Self { enabled: true, env: BTreeMap::new(), from_workspace: false }
     }
 }
