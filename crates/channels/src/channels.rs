@@ -7,21 +7,24 @@ use pincer_agent::Agent;
 use pincer_catalog::nearest;
 use pincer_config::Config;
 use pincer_plugins::{ManifestChannel, PluginProcess};
-use pincer_store::{Clock, Deliveries, Leases, Millis};
+use pincer_store::{Clock, Deliveries, DeliveryChange, Leases, Millis};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::hold::Hold;
+use crate::hooks::TextHooks;
 use crate::inbox::Shared;
 use crate::outbox::Outbox;
 use crate::typing::Typing;
-use crate::{Channel, ChannelsError, Inbox, Observer, PluginChannel};
+use crate::{Channel, ChannelsError, Inbox, Notice, Observer, PluginChannel};
 
 /// The time for which texts are kept that were sent or never will be.
 const KEPT: Millis = 7 * 24 * 3_600_000;
 /// The interval at which old texts are forgotten.
 const FORGET_EVERY: Duration = Duration::from_secs(3600);
+/// How often texts are looked for that no process sends.
+const EXPIRE_EVERY: Duration = Duration::from_secs(60);
 
 /// The channels that a process runs. While it does, their messages are answered here, also those that the process before has left.
 pub struct Channels {
@@ -143,6 +146,7 @@ impl Channels {
         let sending = CancellationToken::new();
         let sender = tokio::spawn(outbox.run(sending.clone()));
         let mut forget = tokio::time::interval(FORGET_EVERY);
+        let mut expire = tokio::time::interval(EXPIRE_EVERY);
         let ended_by = loop {
             tokio::select! {
                 biased;
@@ -153,6 +157,7 @@ impl Channels {
                     Err(broken) => tracing::error!("a channel broke down: this is a bug: {broken}"),
                 },
                 _ = forget.tick() => self.forget_old().await,
+                _ = expire.tick() => self.expire().await,
             }
         };
         sending.cancel();
@@ -160,6 +165,30 @@ impl Channels {
         ended.cancel();
         while running.join_next().await.is_some() {}
         ended_by
+    }
+
+    /// Ends texts that were not sent in their time, also those for channels that no process runs.
+    async fn expire(&self) {
+        let store = self.shared.agent.runtime().store();
+        loop {
+            let ended = match store.expire_deliveries(store.now()).await {
+                Ok(ended) if ended.is_empty() => return,
+                Ok(ended) => ended,
+                Err(error) => {
+                    tracing::warn!("texts whose time is over are looked for later: {error}");
+                    return;
+                }
+            };
+            for delivery in ended {
+                let (channel, id) = (delivery.route.channel.clone(), delivery.id.to_string());
+                let why = delivery.error.clone().unwrap_or_default();
+                self.shared.observer.tell(Notice::NotDelivered { channel, delivery: id, why: why.clone() });
+                if let Some(hooks) = TextHooks::of(&self.shared, &delivery).await {
+                    let end = DeliveryChange::Failed { error: why, at: store.now() };
+                    hooks.tell(&delivery, &delivery.text, &end).await;
+                }
+            }
+        }
     }
 
     async fn forget_old(&self) {

@@ -195,8 +195,7 @@ impl Outbox {
     async fn sent(&self, channel: &dyn Channel, delivery: &Delivery) -> Option<DeliveryChange> {
         let at = self.store.now();
         if delivery.expires_at.is_some_and(|expires| expires <= at) {
-            let last = delivery.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
-            return Some(DeliveryChange::Failed { error: format!("it could not be sent in its time{last}"), at });
+            return Some(DeliveryChange::Failed { error: delivery.late(), at });
         }
         let capabilities = channel.capabilities();
         let mut offset = usize::try_from(delivery.sent_bytes).unwrap_or(usize::MAX);

@@ -38,6 +38,10 @@ impl Blocking<'_> {
         self.0.hurry_deliveries(channel, now).wait()
     }
 
+    pub fn expire_deliveries(&self, now: Millis) -> Done<Vec<Delivery>> {
+        self.0.expire_deliveries(now).wait()
+    }
+
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: u32) -> Done<Vec<Delivery>> {
         self.0.deliveries(DeliveryPage { state, limit, ..DeliveryPage::default() }).wait()
     }

@@ -230,3 +230,29 @@ pub fn deliveries_are_listed_and_forgotten(fresh: &Fresh) {
         assert_eq!(store.delivery("d4").expect("there").state, Pending);
     });
 }
+
+pub fn deliveries_fail_when_their_time_is_over(fresh: &Fresh) {
+    fresh.with_two(|one, two| {
+        let of = |id: &str, channel: &str, expires_at| {
+            let route = Route { channel: channel.into(), ..route("ann") };
+            NewDelivery { route, expires_at, ..new(id, "ann") }
+        };
+        for delivery in [of("d1", "irc", Some(900)), of("d2", "gone", Some(900)), of("d3", "gone", None)] {
+            enqueued(one, &delivery);
+        }
+        let held = enqueued(one, &of("d4", "held", Some(900)));
+        let held = one.claim_delivery("d4", held.fence, "p").expect("claimed");
+        assert!(two.expire_deliveries(899).expect("asked").is_empty());
+        let ended = two.expire_deliveries(900).expect("asked");
+        let mut ids: Vec<&str> = ended.iter().map(|delivery| delivery.id.as_str()).collect();
+        ids.sort_unstable();
+        assert_eq!(ids, ["d1", "d2"], "one that is being sent has more time, one without an end has all");
+        assert!(ended.iter().all(|ended| (ended.state, ended.ended_at) == (Failed, Some(900))));
+        assert_eq!(ended[0].error.as_deref(), Some("it could not be sent in its time"));
+        assert!(one.expire_deliveries(900).expect("asked").is_empty(), "once");
+        // Its process has died, and no other one runs the channel.
+        let late = 900 + 3_600_000;
+        assert_eq!(two.expire_deliveries(late).expect("asked")[0].id, held.id);
+        assert!(matches!(one.change_delivery("d4", held.fence, sent(late)), Err(StoreError::Missing { .. })));
+    });
+}

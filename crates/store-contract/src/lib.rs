@@ -134,6 +134,7 @@ macro_rules! contract {
             deliveries::deliveries_are_part_of_the_commit_that_makes_them_due,
             deliveries::a_full_route_refuses_deliveries_and_takes_the_end_of_a_run,
             deliveries::deliveries_are_listed_and_forgotten,
+            deliveries::deliveries_fail_when_their_time_is_over,
             drafts::a_draft_is_seen_when_it_is_published_and_not_before,
             drafts::a_message_under_the_key_of_a_draft_is_never_lost,
             drafts::drafts_of_one_key_do_not_disturb_each_other,

@@ -18,6 +18,9 @@ const COLUMNS: &str = "id, user, run, source, key, channel, account, recipient, 
 /// The first pending delivery of each route of a channel. The index holds pending deliveries only.
 pub(crate) const FIRST: &str =
     "SELECT min(number) FROM delivery WHERE state = 'pending' AND channel = ?1 GROUP BY route";
+/// The pending deliveries whose time is over.
+pub(crate) const EXPIRED: &str = "SELECT number FROM delivery WHERE state = 'pending' AND expires_at <= ?1
+                                  AND (owner IS NULL OR expires_at <= ?1 - 3600000) LIMIT 100";
 /// The most deliveries that are forgotten in one step: other processes must not wait for long.
 const FORGOTTEN_AT_ONCE: u32 = 500;
 
@@ -247,6 +250,20 @@ impl Deliveries for SqliteStore {
             let hurry = "UPDATE delivery SET next_at = ?2
                          WHERE state = 'pending' AND channel = ?1 AND owner IS NULL AND next_at > ?2";
             Ok(connection.prepare_cached(hurry)?.execute((&channel, now))?)
+        })
+    }
+
+    fn expire_deliveries(&self, now: Millis) -> Reply<Vec<Delivery>> {
+        self.transaction(Safety::Process, 0, move |connection| {
+            let expired = format!("SELECT {COLUMNS} FROM delivery WHERE number IN ({EXPIRED})");
+            let mut expired = connection.prepare_cached(&expired)?;
+            let expired: Vec<Delivery> = expired.query_map([now], read)?.collect::<rusqlite::Result<_>>()?;
+            let ended = expired.into_iter().map(|delivery| {
+                let end = DeliveryChange::Failed { error: delivery.late(), at: now };
+                change(connection, &delivery.id, delivery.fence, &end)?;
+                find(connection, &delivery.id)
+            });
+            ended.collect()
         })
     }
 

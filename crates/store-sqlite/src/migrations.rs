@@ -452,6 +452,7 @@ pub(crate) const STEPS: &[&str] = &[
         (SELECT json_extract(request, '$.route.channel'), json_extract(request, '$.route.account'),
                 json_extract(request, '$.route.to'), json_extract(request, '$.route.thread')
          FROM agent_run WHERE id = made_by AND json_valid(request)) WHERE sender IS NOT NULL;
+    CREATE INDEX delivery_expires ON delivery (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
     ",
 ];
 

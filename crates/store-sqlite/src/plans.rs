@@ -5,7 +5,7 @@ use rusqlite::Connection;
 use crate::SqliteStore;
 use crate::agent_runs::{OPEN, QUEUED};
 use crate::cron::{DUE, NEXT};
-use crate::deliveries::FIRST;
+use crate::deliveries::{EXPIRED, FIRST};
 use crate::searches::{LAST, OF_ALL, OF_USER};
 use crate::sessions::{CONTEXT, DRAFTS, NAMED};
 
@@ -29,6 +29,7 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
         (OF_ALL, vec!["SCAN session USING INDEX session_updated"]),
         (LAST, vec!["SEARCH entry USING INDEX sqlite_autoindex_entry_1 (session=? AND position<?)"]),
         (NEXT, vec!["SEARCH cron_job USING COVERING INDEX cron_job_next (clock=? AND next_at>?)"]),
+        (EXPIRED, vec!["SEARCH delivery USING INDEX delivery_expires (expires_at<?)"]),
         (FIRST, vec!["SEARCH delivery USING COVERING INDEX delivery_pending (channel=?)"]),
         (DRAFTS, vec!["SCAN session USING INDEX session_draft"]),
         (

@@ -133,6 +133,14 @@ pub struct Delivery {
     pub fence: Fence,
 }
 
+impl Delivery {
+    /// Returns the reason of one that was not sent in its time.
+    pub fn late(&self) -> String {
+        let last = self.error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
+        format!("it could not be sent in its time{last}")
+    }
+}
+
 /// The outcome of storing a delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Enqueued {
@@ -221,6 +229,9 @@ pub trait Deliveries {
     fn cancel_delivery(&self, id: &DeliveryId, reason: &str, now: Millis) -> Reply<bool>;
     /// Makes all pending deliveries of a channel due that no process has in its hands. Returns how many were not.
     fn hurry_deliveries(&self, channel: &str, now: Millis) -> Reply<usize>;
+    /// Ends deliveries of all channels that were not sent in their time, as failed. One that a process has in its hands gets an hour
+    /// more. Returns them; there may be more.
+    fn expire_deliveries(&self, now: Millis) -> Reply<Vec<Delivery>>;
     /// Returns one page of deliveries.
     fn deliveries(&self, page: DeliveryPage) -> Reply<Vec<Delivery>>;
     /// Returns the deliveries of a run, in the order in which they were stored.

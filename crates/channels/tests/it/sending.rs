@@ -141,3 +141,37 @@ async fn with_blocks_the_text_of_a_reply_is_sent_before_the_run_has_ended_and_on
     assert_eq!(next.deliveries().await.len(), 3);
     next.ends().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_for_a_channel_that_no_process_runs_fails_in_its_time() {
+    let world = World::new(&[]);
+    let dead = world.dies().await;
+    // As another process stores it, for a channel that is gone.
+    let new = pincer_store::NewDelivery {
+        id: "dl_gone".into(),
+        user: "me".into(),
+        run: None,
+        source: pincer_store::DeliverySource::Operator,
+        key: "gone".into(),
+        route: pincer_store::Route { channel: "gone".into(), to: "ann".into(), ..Default::default() },
+        reply_to: None,
+        text: "Hello.".into(),
+        expires_at: Some(1),
+        now: 1,
+    };
+    dead.store().enqueue(new).await.expect("stored");
+    let next = dead.another(4000);
+    let ended = next.settled("dl_gone").await;
+    assert_eq!(
+        (ended.state, ended.error.as_deref()),
+        (DeliveryState::Failed, Some("it could not be sent in its time"))
+    );
+    within(async {
+        let told = |notice: &Notice| matches!(notice, Notice::NotDelivered { channel, .. } if channel == "gone");
+        while !next.notices.lock().unwrap().iter().any(told) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    next.ends().await;
+}

@@ -5,6 +5,8 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant, SystemTime};
 
 use pincer_scripted::{Script, Server};
+use pincer_store::{Deliveries, DeliverySource, NewDelivery, Route};
+use pincer_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
 
 use crate::common::Home;
@@ -138,4 +140,28 @@ fn a_schedule_that_is_off_is_off_in_channels_too() {
     fs::write(home.path("pipe/in"), "{\"messageId\": \"m1\", \"sender\": \"ann\", \"text\": \"Hi.\"}\n").unwrap();
     assert_eq!(sent(&home, 1), [json!(["ann", "Hello, ann."])]);
     assert_eq!(home.json(&["cron", "runs", "report", "--json"]).1, json!([]));
+}
+
+#[test]
+fn a_text_that_was_not_sent_in_its_time_is_shown_as_failed() {
+    let server = served(&[]);
+    let home = home(&server, "");
+    assert_eq!(home.run(&["channels", "deliveries"]).0, 0);
+    let store = SqliteStore::open(&home.path(".state/pincer/pincer.db")).unwrap();
+    let text = NewDelivery {
+        id: "dl_1".into(),
+        user: "me".into(),
+        run: None,
+        source: DeliverySource::Operator,
+        key: "one".into(),
+        route: Route { channel: "pipe".into(), to: "ann".into(), ..Route::default() },
+        reply_to: None,
+        text: "Hello.".into(),
+        expires_at: Some(1),
+        now: 1,
+    };
+    store.enqueue(text).wait().unwrap();
+    let listed = home.json(&["channels", "deliveries", "--json"]).1;
+    assert_eq!(listed[0]["state"], "failed");
+    assert!(listed[0]["error"].as_str().unwrap().contains("in its time"), "{listed}");
 }
