@@ -152,6 +152,11 @@ impl Channels {
                 biased;
                 () = stop.cancelled() => break Ok(()),
                 Some(done) = running.join_next() => match done {
+                    // The others have nothing to do with it.
+                    Ok(Err(ChannelsError::Replaced { name, .. })) if !running.is_empty() => {
+                        let why = "its plugin was updated or removed: start the channels again to use what is there now";
+                        self.shared.observer.tell(Notice::Ended { channel: name, why: why.into() });
+                    }
                     Ok(Err(error)) => break Err(error),
                     Ok(Ok(())) => {}
                     Err(broken) => tracing::error!("a channel broke down: this is a bug: {broken}"),

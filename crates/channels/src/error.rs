@@ -67,6 +67,17 @@ pub enum ChannelsError {
         /// The message of the plugin.
         reason: String,
     },
+    /// The plugin of a channel was updated or removed, and its process has fallen since.
+    #[error(
+        "the channel {name} cannot go on: the plugin {plugin} was updated or removed while it ran. Start the channels again to use what \
+         is there now"
+    )]
+    Replaced {
+        /// The channel.
+        name: String,
+        /// The plugin.
+        plugin: String,
+    },
     /// The agent cannot be asked.
     #[error(transparent)]
     Agent(#[from] AgentError),

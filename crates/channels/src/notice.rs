@@ -27,6 +27,13 @@ pub enum Notice {
         /// The reason.
         why: String,
     },
+    /// The channel has ended, while others go on.
+    Ended {
+        /// The channel.
+        channel: String,
+        /// Why.
+        why: String,
+    },
     /// A text was not delivered, and never will be.
     NotDelivered {
         /// The channel.
@@ -44,6 +51,7 @@ impl fmt::Display for Notice {
             Self::Started { channel } => write!(f, "{channel}: started"),
             Self::Up { channel } => write!(f, "{channel}: connected"),
             Self::Down { channel, why } => write!(f, "{channel}: down, tried again: {why}"),
+            Self::Ended { channel, why } => write!(f, "{channel}: ended: {why}"),
             Self::NotDelivered { channel, delivery, why } => {
                 write!(f, "{channel}: {delivery} was not delivered: {why}")
             }

@@ -84,6 +84,10 @@ impl PluginChannel {
                 Err(ChannelFailure::Refused { message, is_permanent: true, .. }) => {
                     return Err(ChannelsError::Refused { name: self.name.clone(), reason: message });
                 }
+                Err(_) if self.process.is_replaced() => {
+                    let (name, plugin) = (self.name.clone(), self.process.id().to_owned());
+                    return Err(ChannelsError::Replaced { name, plugin });
+                }
                 Err(failure) => inbox.down(failure.to_string()),
             }
             if began.elapsed() > STABLE {

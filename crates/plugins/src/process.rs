@@ -1,12 +1,13 @@
 //! A plugin's process: started when it is needed, and again when it has fallen.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
 
 use pincer_process::{Group, Start, clean_environment};
 use pincer_tools::{ToolError, UpdateSink};
@@ -38,6 +39,8 @@ pub struct PluginSettings {
 pub struct PluginProcess {
     id: String,
     folder: PathBuf,
+    /// The folder as it was when its manifest was read.
+    identity: Option<Identity>,
     command: Vec<String>,
     settings: PluginSettings,
     channels: Vec<ManifestChannel>,
@@ -45,6 +48,22 @@ pub struct PluginProcess {
     state: Mutex<State>,
     /// How often it has fallen since it last did something.
     falls: AtomicU32,
+}
+
+/// Tells a folder from another one that is put in its place.
+#[derive(PartialEq)]
+struct Identity {
+    device: u64,
+    inode: u64,
+    /// The number of a folder that is gone may be used again.
+    born: Option<SystemTime>,
+}
+
+impl Identity {
+    fn of(folder: &Path) -> Option<Self> {
+        let metadata = fs::metadata(folder).ok()?;
+        Some(Self { device: metadata.dev(), inode: metadata.ino(), born: metadata.created().ok() })
+    }
 }
 
 #[derive(Default)]
@@ -58,6 +77,8 @@ struct State {
 enum StartError {
     #[error("cannot be started ({command}): {source}")]
     NotStarted { command: String, source: io::Error },
+    #[error("was updated or removed after this process had begun: start Pincer again to use what is there now")]
+    Replaced,
     #[error("did not answer `initialize` within {} s", GREETING.as_secs())]
     Late,
     #[error(transparent)]
@@ -94,12 +115,19 @@ impl PluginProcess {
     pub fn new(found: &Found, settings: PluginSettings) -> Arc<Self> {
         let Found { folder, manifest: Manifest { id, command, channels, .. } } = found.clone();
         let (listeners, state, falls) = (Listeners::default(), Mutex::default(), AtomicU32::new(0));
-        Arc::new(Self { id, folder, command, settings, channels, listeners, state, falls })
+        let identity = Identity::of(&folder);
+        Arc::new(Self { id, folder, identity, command, settings, channels, listeners, state, falls })
     }
 
     /// Returns the plugin's id.
     pub fn id(&self) -> &str {
         &self.id
+    }
+
+    /// Returns whether the folder is gone, or another one is in its place. Then the process is never started again: the manifest that
+    /// was read is not that of the files that are there now.
+    pub fn is_replaced(&self) -> bool {
+        Identity::of(&self.folder) != self.identity
     }
 
     /// Returns the channels that the manifest declares.
@@ -188,6 +216,9 @@ impl PluginProcess {
     }
 
     async fn start(&self) -> Result<Arc<Connection>, StartError> {
+        if self.is_replaced() {
+            return Err(StartError::Replaced);
+        }
         let mut words = self.command.clone();
         if let Some(program) = words.first_mut()
             && program.contains('/')

@@ -223,3 +223,38 @@ async fn what_keeps_a_channel_from_running_is_told() {
     drop(first);
     twice.channels().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_was_replaced_is_not_started_again_under_its_old_manifest() {
+    // The process falls when it is asked to send this.
+    let two = format!("{ALLOWED} }}, other: {{ plugin: 'wire'");
+    let house = House::new(&[text("fall")], &two, CHANNELS);
+    let channels = house.channels().unwrap();
+    let stop = CancellationToken::new();
+    let replacing = async {
+        house.logged("\"started\"").await;
+        // As an update does it: another folder in the same place.
+        let (plugin, old) = (house.plugin(), house.directory.path().join("old"));
+        fs::rename(&plugin, &old).unwrap();
+        fs::create_dir(&plugin).unwrap();
+        for file in ["wire.py", "pincer.plugin.json5"] {
+            fs::copy(old.join(file), plugin.join(file)).unwrap();
+        }
+        say(&old, &[r#"{"messageId": "m1", "sender": "ann", "text": "Hi."}"#]);
+    };
+    let (ended, ()) = within(async { tokio::join!(channels.run(&stop), replacing) }).await;
+    assert!(matches!(&ended, Err(ChannelsError::Replaced { plugin, .. }) if plugin == "wire"), "{ended:?}");
+    let told = |notice: &Notice| matches!(notice, Notice::Ended { why, .. } if why.contains("updated or removed"));
+    assert!(house.notices.lock().unwrap().iter().any(told), "of all but the last: {:?}", house.notices);
+    assert!(!house.plugin().join("log").exists(), "the new files were not run");
+    // The text waits for the process that begins with what is there now.
+    drop(channels);
+    let channels = house.channels().unwrap();
+    fs::write(house.plugin().join("fallen"), "").unwrap();
+    let sending = async {
+        house.logged("\"send\"").await;
+        stop.cancel();
+    };
+    let (ended, ()) = tokio::join!(channels.run(&stop), sending);
+    ended.unwrap();
+}

@@ -74,13 +74,18 @@ fn a_plugin_is_installed_used_updated_and_removed() {
 
     fs::write(
         home.path("pincer.json5"),
-        "{ plugins: { entries: { notes: {} } }, tools: { deny: ['plugin:notes:add_note'] } }",
+        "{ plugins: { entries: { notes: {} } }, channels: { wire: { plugin: 'notes' }, other: {} }, tools: { deny: ['plugin:notes:add_note'] } }",
     )
     .unwrap();
     let (code, _, err) = home.run(&["plugins", "remove", "notes"]);
     assert!(code == 1 && err.contains("used by      plugins.entries.notes of the config"), "{code} {err}");
+    assert!(err.contains("channels.wire of the config: without the plugin"), "{err}");
     let (code, removed) = home.json(&["plugins", "remove", "notes", "--yes", "--json"]);
-    assert_eq!((code, &removed["usedBy"]), (0, &json!(["tools.deny[0]", "plugins.entries.notes"])), "{removed}");
+    assert_eq!(
+        (code, &removed["usedBy"]),
+        (0, &json!(["channels.wire", "tools.deny[0]", "plugins.entries.notes"])),
+        "{removed}"
+    );
     assert!(!home.path(".state/pincer/plugins/notes").exists());
     let (code, gone) = home.json(&["plugins", "remove", "notes", "--yes", "--json"]);
     assert_eq!((code, &gone["code"]), (1, &json!("not_installed")));

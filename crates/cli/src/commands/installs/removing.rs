@@ -20,7 +20,9 @@ pub(super) fn run(
     let (loaded, state) = ready(locations)?;
     let removal = Installs::new(&state).removal(kind, &arguments.id)?;
     let (record, place) = (removal.record().clone(), removal.place());
-    let uses = uses::of(&loaded.parsed.config, kind, &record.id);
+    // A damaged manifest must not keep it from being removed.
+    let channels = pincer_plugins::load(&place).map(|found| found.manifest.channels).unwrap_or_default();
+    let uses = uses::of(&loaded.parsed.config, kind, &record.id, &channels);
     let changed = removal.has_changed_files();
     let document = |status: &str, kept: Option<&Path>| {
         let uses: Vec<&str> = uses.iter().map(|used| used.path.as_str()).collect();

@@ -2,6 +2,7 @@
 
 use pincer_config::Config;
 use pincer_install::Kind;
+use pincer_plugins::ManifestChannel;
 use serde_json::Value;
 
 /// A place of the config.
@@ -11,8 +12,12 @@ pub(super) struct Use {
 }
 
 /// Returns the places that name a plugin or a skill. The config is walked as a value, so that keys of later versions are found too.
-pub(super) fn of(config: &Config, kind: Kind, id: &str) -> Vec<Use> {
+/// `channels` are those that the plugin brings.
+pub(super) fn of(config: &Config, kind: Kind, id: &str, channels: &[ManifestChannel]) -> Vec<Use> {
     let mut found = Vec::new();
+    if kind == Kind::Plugin {
+        found.extend(channel_uses(config, id, channels));
+    }
     let value = serde_json::to_value(config).unwrap_or_default();
     let needle = match kind {
         Kind::Plugin => Needle { entries: "plugins.entries", list: None, prefix: Some(format!("plugin:{id}:")), id },
@@ -20,6 +25,21 @@ pub(super) fn of(config: &Config, kind: Kind, id: &str) -> Vec<Use> {
     };
     walk(&value, "", &needle, &mut found);
     found
+}
+
+/// Returns the channels of the config that a plugin brings.
+fn channel_uses(config: &Config, id: &str, channels: &[ManifestChannel]) -> impl Iterator<Item = Use> {
+    let brought = config.channels.iter().filter(move |(name, channel)| match &channel.plugin {
+        Some(plugin) => plugin == id,
+        None => channels.iter().any(|channel| channel.name == **name),
+    });
+    brought.map(|(name, channel)| Use {
+        path: format!("channels.{name}"),
+        consequence: match channel.enabled {
+            true => "without the plugin `pincer channels start` runs no channel until you take it out or turn it off",
+            false => "it means nothing then",
+        },
+    })
 }
 
 struct Needle<'a> {
