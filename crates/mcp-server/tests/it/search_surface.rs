@@ -29,11 +29,18 @@ async fn a_tool_is_found_described_and_called() {
     let described = call("tool_describe", json!({ "id": "mcp:fixture:test_structured" })).await;
     let described: Value = serde_json::from_str(text(&described)).unwrap();
     assert_eq!(
-        (&described["parameters"]["required"], &described["returns"]["type"]),
+        (&described["parameters"]["required"], &described["outputSchema"]["type"]),
         (&json!(["name"]), &json!("object"))
     );
     let called = call("tool_call", json!({ "id": "mcp:fixture:test_structured", "args": { "name": "x" } })).await;
     assert_eq!(called["structuredContent"], json!({ "name": "x" }));
+    // The input beside the id can mean but one thing.
+    let called = call("tool_call", json!({ "toolId": "mcp:fixture:test_structured", "name": "y" })).await;
+    assert_eq!(called["structuredContent"], json!({ "name": "y" }));
+    let both = call("tool_search", json!({ "queries": ["reports progress", "zebra"], "limit": 1 })).await;
+    let both: Value = serde_json::from_str(text(&both)).unwrap();
+    assert_eq!(both[0]["tools"][0]["id"], "mcp:fixture:test_tool_with_progress", "{both}");
+    assert_eq!(both[1], json!({ "query": "zebra", "tools": [] }));
     let asked = call("tool_call", json!({ "id": "openclaw:core:ask", "args": { "a": 1 } })).await;
     assert_eq!(asked["structuredContent"], json!({ "a": 1 }));
     house.servers.end().await;
@@ -55,7 +62,8 @@ async fn what_is_wrong_is_for_the_model_to_read() {
             "Unknown tool",
         ),
         ("tool_call", json!({ "id": "mcp:fixture:test_structured", "args": { "name": 5 } }), "name"),
-        ("tool_call", json!({ "id": "mcp:fixture:test_structured", "args": [] }), "object"),
+        ("tool_call", json!({ "id": "mcp:fixture:test_structured", "args": [] }), "`args` must be an object"),
+        ("tool_call", json!({ "id": "mcp:fixture:test_structured", "args": { "name": "x" }, "loud": true }), "`loud`"),
         ("tool_call", json!({ "id": "openclaw:core:fail" }), "it broke"),
         ("tool_call", json!({ "id": "mcp:fixture:test_error_handling" }), "intentionally"),
         ("tool_call", json!({ "id": "openclaw:core:ask" }), "pincer approvals allow ap_"),

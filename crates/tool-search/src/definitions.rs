@@ -1,0 +1,80 @@
+//! The tools as a model sees them.
+
+use serde_json::{Value, json};
+
+use crate::searching::{Limits, MOST_QUERIES, MOST_QUERY};
+
+/// The name of the tool that finds others.
+pub const TOOL_SEARCH: &str = "tool_search";
+/// The name of the tool that describes others.
+pub const TOOL_DESCRIBE: &str = "tool_describe";
+/// The name of the tool that calls others.
+pub const TOOL_CALL: &str = "tool_call";
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// Its name.
+    pub name: &'static str,
+    /// A title for people.
+    pub title: &'static str,
+    /// Its purpose, in words for the model.
+    pub description: String,
+    /// The JSON Schema of its input.
+    pub parameters: Value,
+    /// Whether a call changes nothing.
+    pub is_read_only: bool,
+}
+
+/// Returns the three tools, for a catalog with so many others.
+pub fn definitions(count: usize, limits: Limits) -> [Definition; 3] {
+    let id = json!({ "type": "string", "description": "The id of a tool, from tool_search." });
+    let query = json!({ "type": "string", "maxLength": MOST_QUERY, "description": "What the tool should do, in a few words." });
+    [
+        Definition {
+            name: TOOL_SEARCH,
+            title: "Find tools",
+            description: format!(
+                "Find tools among {count} by what they do. Gives ids and descriptions; then tool_describe, then tool_call. If two \
+                 searches find nothing that fits, there is no such tool."
+            ),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "query": query,
+                    "queries": {
+                        "type": "array", "items": query, "minItems": 1, "maxItems": MOST_QUERIES,
+                        "description": "Several searches at once, in place of query.",
+                    },
+                    "limit": {
+                        "type": "integer", "minimum": 1, "maximum": limits.most, "default": limits.usual,
+                        "description": "The most results of a search.",
+                    },
+                },
+                "additionalProperties": false,
+            }),
+            is_read_only: true,
+        },
+        Definition {
+            name: TOOL_DESCRIBE,
+            title: "Describe a tool",
+            description: "What a tool takes and gives, as JSON Schema.".into(),
+            parameters: json!({
+                "type": "object", "properties": { "id": id }, "required": ["id"], "additionalProperties": false,
+            }),
+            is_read_only: true,
+        },
+        Definition {
+            name: TOOL_CALL,
+            title: "Call a tool",
+            description: "Call a tool with an input that fits its schema.".into(),
+            parameters: json!({
+                "type": "object",
+                "properties": { "id": id, "args": { "type": "object", "description": "The input, as tool_describe says." } },
+                "required": ["id"],
+                "additionalProperties": false,
+            }),
+            is_read_only: false,
+        },
+    ]
+}

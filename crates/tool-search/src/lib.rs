@@ -1,0 +1,31 @@
+//! Tool Search: three tools with which a model finds, describes and calls all others, for models that do not write programs.
+//!
+//! This crate is what such a tool shows and understands: its definition, what its arguments mean, and what a search comes to. It calls
+//! no tool itself. Models write arguments in many ways; what can only mean one thing is understood, and everything else is refused with
+//! the shape that is expected. Nothing of an input is dropped in silence.
+//!
+//! ```
+//! use pincer_catalog::{Catalog, Entry, Index, Source, ToolId};
+//! use pincer_tool_search::{CallInput, Limits, SearchInput, found};
+//! use serde_json::json;
+//!
+//! let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
+//! let read = Entry { input_schema: schema, ..Entry::new(ToolId::new(Source::Openclaw, "core", "read")?, "Read a file") };
+//! let catalog = Catalog::new([read])?;
+//!
+//! let search = SearchInput::parse(&json!({ "query": "read a file" }), Limits::default())?;
+//! assert_eq!(found(&Index::new(&catalog), &search)[0]["id"], "openclaw:core:read");
+//!
+//! // The members of the input beside the id can mean but one thing.
+//! let call = CallInput::parse(&json!({ "id": "read", "path": "notes.md" }), &catalog)?;
+//! assert_eq!(call.args, json!({ "path": "notes.md" }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod calling;
+mod definitions;
+mod searching;
+
+pub use calling::{CallInput, InputError, described, named};
+pub use definitions::{Definition, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, definitions};
+pub use searching::{Limits, SearchInput, found};
