@@ -49,7 +49,9 @@ pub enum InputError {
         expected: String,
     },
     /// There is something beside the id and the input.
-    #[error("{members} can be no part of the input of {tool}. Put the whole input into `args`. Expected input: {expected}")]
+    #[error(
+        "{members} can be no part of the input of {tool}. Put the whole input into `args`. Expected input: {expected}"
+    )]
     Members {
         /// The members, in words.
         members: String,
@@ -59,7 +61,9 @@ pub enum InputError {
         expected: String,
     },
     /// A part of the input is given twice.
-    #[error("`{member}` is given twice, in `args` and beside it: put the whole input into `args`. Expected input: {expected}")]
+    #[error(
+        "`{member}` is given twice, in `args` and beside it: put the whole input into `args`. Expected input: {expected}"
+    )]
     Twice {
         /// The member.
         member: String,
@@ -71,7 +75,8 @@ pub enum InputError {
 /// Returns the tool that the arguments of a call name.
 pub fn named(arguments: &Value, catalog: &Catalog) -> Result<Arc<Entry>, InputError> {
     let members = arguments.as_object().ok_or(InputError::NoObject)?;
-    let member = IDS.into_iter().find(|member| members.get(*member).is_some_and(Value::is_string)).ok_or(InputError::Id)?;
+    let member =
+        IDS.into_iter().find(|member| members.get(*member).is_some_and(Value::is_string)).ok_or(InputError::Id)?;
     let asked = members[member].as_str().unwrap_or_default().trim();
     Ok(Arc::clone(catalog.find(asked)?))
 }
@@ -219,7 +224,9 @@ mod tests {
             assert_eq!(args(arguments.clone()), Ok(wanted.clone()), "{arguments}");
         }
         assert_eq!(args(json!({ "id": "write", "options.mode": 7 })), Ok(json!({ "options": { "mode": 7 } })));
-        for nothing in [json!({ "id": "write" }), json!({ "id": "write", "args": null }), json!({ "id": "write", "args": "" })] {
+        for nothing in
+            [json!({ "id": "write" }), json!({ "id": "write", "args": null }), json!({ "id": "write", "args": "" })]
+        {
             assert_eq!(args(nothing.clone()), Ok(json!({})), "{nothing}");
         }
     }
@@ -235,7 +242,10 @@ mod tests {
     #[test]
     fn nothing_is_dropped_in_silence() {
         for (arguments, part) in [
-            (json!({ "id": "write", "args": { "path": "a" }, "mode": 7 }), "`mode` can be no part of the input of openclaw:core:write"),
+            (
+                json!({ "id": "write", "args": { "path": "a" }, "mode": 7 }),
+                "`mode` can be no part of the input of openclaw:core:write",
+            ),
             (json!({ "id": "write", "args": { "path": "a" }, "path": "b" }), "`path` is given twice"),
             (json!({ "id": "write", "path.x": 1, "path": "b" }), "`path` is given twice"),
             (json!({ "id": "write", "options.a.a.a.a.a.a.a.a.a": 1 }), "can be no part"),

@@ -29,7 +29,8 @@ pub struct Definition {
 /// Returns the three tools, for a catalog with so many others.
 pub fn definitions(count: usize, limits: Limits) -> [Definition; 3] {
     let id = json!({ "type": "string", "description": "The id of a tool, from tool_search." });
-    let query = json!({ "type": "string", "maxLength": MOST_QUERY, "description": "What the tool should do, in a few words." });
+    let query =
+        json!({ "type": "string", "maxLength": MOST_QUERY, "description": "What the tool should do, in a few words." });
     [
         Definition {
             name: TOOL_SEARCH,

@@ -59,7 +59,8 @@ impl SearchInput {
             None | Some(Value::Null) => limits.usual,
             Some(limit) => {
                 let number = limit.as_f64().or_else(|| limit.as_str()?.trim().parse().ok());
-                let number = number.filter(|number| number.is_finite()).ok_or(InputError::Limit { most: limits.most })?;
+                let number =
+                    number.filter(|number| number.is_finite()).ok_or(InputError::Limit { most: limits.most })?;
                 (number.max(1.0) as usize).min(limits.most)
             }
         };
@@ -171,7 +172,9 @@ mod tests {
     #[test]
     fn a_limit_out_of_range_is_the_nearest_and_nonsense_is_refused() {
         let limit = |limit: Value| parsed(json!({ "query": "q", "limit": limit })).map(|input| input.limit);
-        for (given, expected) in [(json!(3), 3), (json!(0), 1), (json!(-5), 1), (json!(1e9), 20), (json!("4"), 4), (json!(null), 8)] {
+        for (given, expected) in
+            [(json!(3), 3), (json!(0), 1), (json!(-5), 1), (json!(1e9), 20), (json!("4"), 4), (json!(null), 8)]
+        {
             assert_eq!(limit(given.clone()), Ok(expected), "{given}");
         }
         assert_eq!(limit(json!("many")), Err(InputError::Limit { most: 20 }));
@@ -180,12 +183,25 @@ mod tests {
 
     #[test]
     fn queries_come_alone_or_together() {
-        assert_eq!(parsed(json!({ "query": "a" })).map(|input| (input.queries, input.is_batch)), Ok((vec!["a".into()], false)));
+        assert_eq!(
+            parsed(json!({ "query": "a" })).map(|input| (input.queries, input.is_batch)),
+            Ok((vec!["a".into()], false))
+        );
         let both = Ok((vec!["a".to_owned(), "b".to_owned()], true));
-        for arguments in [json!({ "queries": ["a", "b"] }), json!({ "query": ["a", "b"] }), json!({ "query": "a", "queries": ["b"] })] {
+        for arguments in [
+            json!({ "queries": ["a", "b"] }),
+            json!({ "query": ["a", "b"] }),
+            json!({ "query": "a", "queries": ["b"] }),
+        ] {
             assert_eq!(parsed(arguments.clone()).map(|input| (input.queries, input.is_batch)), both, "{arguments}");
         }
-        for arguments in [json!({}), json!({ "query": 5 }), json!({ "queries": [] }), json!({ "queries": ["a", 5] }), json!({ "queries": "a" })] {
+        for arguments in [
+            json!({}),
+            json!({ "query": 5 }),
+            json!({ "queries": [] }),
+            json!({ "queries": ["a", 5] }),
+            json!({ "queries": "a" }),
+        ] {
             assert_eq!(parsed(arguments.clone()), Err(InputError::Query), "{arguments}");
         }
         assert_eq!(parsed(json!("a")), Err(InputError::NoObject));
@@ -218,7 +234,13 @@ mod tests {
         let input = SearchInput { queries: vec!["read file".into(); 4], limit: 50, is_batch: true };
         let lists = found(&index, &input);
         assert!(lists.to_string().len() < MOST_BYTES + 600, "{}", lists.to_string().len());
-        assert!(lists.as_array().expect("lists").iter().all(|list| list["tools"].as_array().is_some_and(|tools| tools.len() > 5)));
+        assert!(
+            lists
+                .as_array()
+                .expect("lists")
+                .iter()
+                .all(|list| list["tools"].as_array().is_some_and(|tools| tools.len() > 5))
+        );
     }
 
     #[test]
