@@ -6,8 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use pincer_model::{Content, Image};
+use pincer_codemode::Guest;
+use pincer_model::{Content, Image, ToolCall};
+use pincer_runtime::Scope;
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
+use pincer_tool_search::Mode;
 use pincer_tools::{Answer, Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -19,7 +22,7 @@ use crate::fitting::{Size, fitted, room};
 use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::replies::{Said, failed_with, summary};
-use crate::surface::Meaning;
+use crate::surface::{Meaning, Style, WAIT};
 use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
 use crate::turn::Turn;
 
@@ -57,7 +60,7 @@ impl Turn {
         let reply = open.reply;
         let planned = self.planned(open, is_recovered).await?;
         let (in_order, at_once): (Vec<Planned>, Vec<Planned>) =
-            planned.into_iter().partition(|planned| self.is_sequential(&planned.open.call.name));
+            planned.into_iter().partition(|planned| self.is_sequential(&planned.open.call));
         let mut together: FuturesUnordered<_> =
             at_once.into_iter().map(|planned| Box::pin(self.make(planned, reply))).collect();
         let together = async {
@@ -122,8 +125,8 @@ impl Turn {
             let name = call.call.name.clone();
             // What held when the reply was stored counts, and what holds now.
             let known = self.state().detail.calls.get(call.index as usize).copied();
-            let in_order = self.is_sequential(&name) && known.is_none_or(|known| known.in_order);
-            let may_repeat = self.may_repeat(&name) && known.is_none_or(|known| known.may_repeat);
+            let in_order = self.is_sequential(&call.call) && known.is_none_or(|known| known.in_order);
+            let may_repeat = self.may_repeat(&call.call) && known.is_none_or(|known| known.may_repeat);
             // Of sequential calls only the first one can have begun.
             let may_have_begun = is_recovered && (!in_order || is_first_in_order);
             is_first_in_order &= !in_order;
@@ -148,35 +151,32 @@ impl Turn {
     }
 
     /// Returns whether a call may be made again if it is not known whether it was made. A name that means nothing does nothing.
-    fn may_repeat(&self, name: &str) -> bool {
-        match self.surface.meaning(name) {
-            // Programs are found by their keys, and calls of the sender by their ids.
-            Some(Meaning::Exec | Meaning::Wait) | None => true,
-            Some(Meaning::Tool { id, .. }) if id.starts_with("client:") => true,
-            Some(Meaning::Tool { flags, .. }) => flags.read_only || flags.idempotent || flags.claims_read_only,
+    fn may_repeat(&self, call: &ToolCall) -> bool {
+        match self.surface.reached(call, &self.tools_now()) {
+            // Programs are found by their keys, and calls of the sender by their ids. Searches change nothing.
+            None => true,
+            Some((id, _)) if id.starts_with("client:") => true,
+            Some((_, flags)) => flags.read_only || flags.idempotent || flags.claims_read_only,
         }
     }
 
     /// Returns what is to be known of a call when another process finds it open.
-    pub(crate) fn known_call(&self, name: &str) -> KnownCall {
-        KnownCall { in_order: self.is_sequential(name), may_repeat: self.may_repeat(name) }
+    pub(crate) fn known_call(&self, call: &ToolCall) -> KnownCall {
+        KnownCall { in_order: self.is_sequential(call), may_repeat: self.may_repeat(call) }
     }
 
-    fn is_sequential(&self, name: &str) -> bool {
-        match self.surface.meaning(name) {
-            Some(Meaning::Exec | Meaning::Wait) => true,
-            Some(Meaning::Tool { flags, .. }) => flags.sequential,
-            None => false,
+    fn is_sequential(&self, call: &ToolCall) -> bool {
+        let tools = self.tools_now();
+        match self.surface.meaning(&call.name, &tools) {
+            Some(Meaning::Exec | Meaning::Wait | Meaning::SearchCode) => true,
+            _ => self.surface.reached(call, &tools).is_some_and(|(_, flags)| flags.sequential),
         }
     }
 
     /// Returns whether a call of a tool may change something.
-    pub(crate) fn may_change(&self, name: &str) -> bool {
-        match self.surface.meaning(name) {
-            // Programs have checkpoints of their own before they change something.
-            Some(Meaning::Exec | Meaning::Wait) | None => false,
-            Some(Meaning::Tool { flags, .. }) => !flags.read_only,
-        }
+    pub(crate) fn may_change(&self, call: &ToolCall) -> bool {
+        // Programs have checkpoints of their own before they change something.
+        self.surface.reached(call, &self.tools_now()).is_some_and(|(_, flags)| !flags.read_only)
     }
 
     /// Makes a call and stores its result. Returns what it waits for, if it waits.
@@ -186,13 +186,25 @@ impl Turn {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
         self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
-        let end = match (told, self.surface.meaning(name)) {
+        let meaning = self.surface.meaning(name, &self.tools_now());
+        let end = match (told, meaning) {
             (Some(told), _) => CallEnd::Unmade(told),
-            (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, seq, reply, is_recovered)).await,
+            (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, Guest::CodeMode, seq, reply, is_recovered)).await,
             (None, Some(Meaning::Wait)) => Box::pin(self.wait(&open, reply, is_recovered)).await,
-            (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id.clone())).await,
+            (None, Some(Meaning::SearchCode)) => {
+                Box::pin(self.exec(&open, Guest::ToolSearch, seq, reply, is_recovered)).await
+            }
+            (None, Some(Meaning::Search)) => self.search(&open),
+            (None, Some(Meaning::Describe)) => self.describe(&open),
+            (None, Some(Meaning::Call)) => Box::pin(self.call_found(&open, seq, reply)).await,
+            (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id)).await,
             (None, None) => CallEnd::unmade(self.unknown(name)),
         };
+        if let CallEnd::Settled(..) = &end
+            && let Some((id, _)) = self.surface.reached(&open.call, &self.tools_now())
+        {
+            self.state().detail.tools.called(&id);
+        }
         match end {
             CallEnd::Waits(waits) => Ok(Some(waits)),
             CallEnd::Settled(result, children) => {
@@ -210,7 +222,20 @@ impl Turn {
         let known = self.surface.tools.iter().map(|tool| tool.name.as_str());
         let near = pincer_catalog::nearest(name, known.map(|name| (name.to_owned(), name.to_owned())), 3);
         let near = if near.is_empty() { String::new() } else { format!(" Did you mean {}?", near.join(" or ")) };
-        format!("There is no tool {}.{near}", shortened(name, 100))
+        let name = shortened(name, 100);
+        let found = match self.surface.style {
+            Style::Search(_) => self.tools_now().searched().0.find(&name).ok().map(|entry| entry.id.to_string()),
+            _ => None,
+        };
+        match (found, self.surface.style) {
+            (Some(id), Style::Search(Mode::Code)) => {
+                format!(
+                    "{name} is not called by its name here: openclaw.tools.call(\"{id}\", args) in tool_search_code calls it."
+                )
+            }
+            (Some(id), _) => format!("{name} is not called by its name here: tool_call with the id {id} calls it."),
+            (None, _) => format!("There is no tool {name}.{near}"),
+        }
     }
 
     /// Stores the result of a call.
@@ -224,7 +249,7 @@ impl Turn {
         let now = self.lane.store.now();
         let (result, size) = self.fitted(result);
         // Asking how a program stands is no new call.
-        if self.surface.meaning(&open.call.name) != Some(&Meaning::Wait) {
+        if !(self.surface.is_code_mode() && open.call.name == WAIT) {
             let texts = result.content.iter().filter_map(|content| match content {
                 Content::Text(text) => Some(text.as_str()),
                 Content::Image(_) => None,
@@ -278,7 +303,6 @@ impl Turn {
 
     /// Calls a tool at the door.
     async fn direct(&self, open: &OpenCall, seq: u32, tool: String) -> CallEnd {
-        let sink = Arc::new(CallSink::new(self.lane_parts(), open));
         let call = Call {
             id: open.id.as_str().into(),
             seq,
@@ -286,8 +310,14 @@ impl Turn {
             input: open.call.arguments.clone().into(),
             ..Call::default()
         };
+        self.at_the_door(&self.scope, call, &open.call.name, None).await
+    }
+
+    /// Makes a call at the door. `name` is what it is called in events, and `parent` the call that makes it.
+    pub(crate) async fn at_the_door(&self, scope: &Scope, call: Call, name: &str, parent: Option<&str>) -> CallEnd {
+        let sink = Arc::new(CallSink::new(self.lane_parts(), call.id.as_str(), name, parent));
         // Unlike a program, it cannot go on in another process: it ends when this one gives the run up.
-        let scope = self.scope.clone().ended_by(self.stop.token.clone());
+        let scope = scope.clone().ended_by(self.stop.token.clone());
         // It may break down around its tool too, in an observer.
         let mut calling = CatchPanic(Box::pin(self.agent.runtime.call_with(&scope, call, sink.clone())));
         loop {
@@ -295,7 +325,7 @@ impl Turn {
                 biased;
                 outcome = &mut calling => {
                     let broken = || CallResult::error(format!(
-                        "The call of {} broke down. It may or may not have run. Check before you retry.", open.call.name
+                        "The call of {} broke down. It may or may not have run. Check before you retry.", name
                     ));
                     return CallEnd::Settled(outcome.map_or_else(broken, content_of), Vec::new());
                 }
@@ -361,6 +391,7 @@ struct CallSink {
     parts: LaneParts,
     call: String,
     name: String,
+    parent: Option<String>,
     /// Moves on once: by the call that is dispatched, or by the run that gives it up.
     progress: AtomicU8,
     asked: Notify,
@@ -373,11 +404,12 @@ const BEGUN: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
 impl CallSink {
-    fn new(parts: LaneParts, open: &OpenCall) -> Self {
+    fn new(parts: LaneParts, call: &str, name: &str, parent: Option<&str>) -> Self {
         Self {
             parts,
-            call: open.id.clone(),
-            name: open.call.name.clone(),
+            call: call.to_owned(),
+            name: name.to_owned(),
+            parent: parent.map(str::to_owned),
             progress: AtomicU8::new(QUEUED),
             asked: Notify::new(),
             approval: std::sync::Mutex::default(),
@@ -397,7 +429,7 @@ impl CallSink {
 
 impl UpdateSink for CallSink {
     fn update(&self, update: Value) {
-        self.parts.tell(reported(&self.call, &self.name, None, &update));
+        self.parts.tell(reported(&self.call, &self.name, self.parent.as_deref(), &update));
     }
 
     fn asked(&self, approval: &ApprovalId) {

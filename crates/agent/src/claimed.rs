@@ -13,6 +13,7 @@ use crate::inner::Inner;
 use crate::lane::Lane;
 use crate::replies::{Said, Telling, ToolFailure};
 use crate::request::Request;
+use crate::telemetry::Exposed;
 use crate::transcript::Transcript;
 
 /// A run that this process has claimed.
@@ -61,8 +62,8 @@ pub(crate) struct TurnState {
     pub beginning: Option<Beginning>,
     /// The workspace that has begun when the run completes.
     pub begins: Option<String>,
-    /// The model sees `exec` and `wait` in place of its tools.
-    pub is_code_mode: bool,
+    /// The tools and the instructions as the model sees them, once they are known.
+    pub exposed: Option<Exposed>,
     /// The window of the model, as far as a provider has told it in this run by refusing a request.
     pub learned_window: Option<u64>,
     /// A compaction failed, so no other one is tried before a request: only if the provider refuses it.

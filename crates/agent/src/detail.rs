@@ -7,6 +7,7 @@ use pincer_store::{ApprovalId, Millis, RunId};
 use serde::{Deserialize, Serialize};
 
 use crate::compaction::guard::Guard;
+use crate::telemetry::ToolUse;
 
 /// What the next worker of a run must know.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub(crate) struct Detail {
     pub revisions: BTreeMap<String, u32>,
     /// What it took up to now.
     pub spent: Spent,
+    /// Its searches for tools, and the tools that it called.
+    #[serde(skip_serializing_if = "ToolUse::is_none")]
+    pub tools: ToolUse,
     /// The memory of the run about its compactions.
     #[serde(skip_serializing_if = "Guard::is_unused")]
     pub guard: Guard,

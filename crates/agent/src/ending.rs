@@ -66,8 +66,9 @@ impl Claimed {
                     model_calls: spent.model_calls,
                     tool_calls: spent.tool_calls,
                     nested_calls: spent.nested_calls,
-                    code_mode: state.is_code_mode,
+                    code_mode: state.exposed.as_ref().is_some_and(|exposed| exposed.surface.is_code_mode()),
                     duration_ms: u64::try_from(duration).unwrap_or(0),
+                    tools: state.exposed.as_ref().map(|exposed| exposed.telemetry(&state.detail.tools)),
                 },
             },
             ..RunOutcome::bare(&self.run, self.request.agent.clone(), status, summary)

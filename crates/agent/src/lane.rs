@@ -45,6 +45,8 @@ pub(crate) struct Step {
     pub awaits: Vec<String>,
     /// The list of skills in the session's instructions from now on.
     pub skills: Option<Arc<str>>,
+    /// The tools whose schemas are shown beside the list of the others from now on.
+    pub shown_tools: Option<Arc<str>>,
     /// The workspace that has begun.
     pub begun: Option<String>,
     /// Changes of other runs.
@@ -98,6 +100,7 @@ impl Lane {
             result,
             awaits,
             skills,
+            shown_tools,
             begun,
             others,
             deliveries,
@@ -127,6 +130,7 @@ impl Lane {
             release,
             interacted_at,
             skills,
+            shown_tools,
             begun_workspace: begun,
             deliveries,
             now,

@@ -41,6 +41,8 @@ mod slots;
 mod spoken;
 mod status;
 mod surface;
+mod telemetry;
+mod tool_search;
 mod transcript;
 mod turn;
 

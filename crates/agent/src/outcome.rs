@@ -4,6 +4,8 @@ use pincer_store::{AgentRun, AgentRunId, AgentRunState, ApprovalId, Millis, Sess
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::telemetry::ToolTelemetry;
+
 /// What a run came to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -157,7 +159,7 @@ pub struct RunUsage {
 }
 
 /// What a run took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunTelemetry {
     /// Replies of models.
@@ -170,6 +172,9 @@ pub struct RunTelemetry {
     pub code_mode: bool,
     /// From its beginning to its end, without waiting for people.
     pub duration_ms: u64,
+    /// What its tools took of the requests, and how they were used, if a model was to be asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ToolTelemetry>,
 }
 
 /// What became of a run, for a caller that waits for it.

@@ -11,6 +11,7 @@ use pincer_store::{
     AgentRun, AgentRunId, AgentRunState, Clock, Entry, EntryKind, EntryPage, Instructions, Session, SessionKey,
     Sessions, StoreError,
 };
+use pincer_tool_search::Mode;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -31,7 +32,9 @@ use crate::replies::Telling;
 use crate::request::{PromptMode, Request};
 use crate::settings::{SessionSettings, reasoning, run_timeout, verbose};
 use crate::spoken::{Spoken, prompt, spoken};
-use crate::surface::Surface;
+use crate::surface::{SEARCHING, Searching, Surface};
+use crate::telemetry::Exposed;
+use crate::tool_search::Likely;
 use crate::transcript::Transcript;
 use crate::turn::Turn;
 
@@ -105,14 +108,15 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
             Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
         },
         Some(Ok(Begun::Prepared(prepared))) => {
-            let Prepared { scope, surface, mut plan, thinking, prompt, listed, begins } = *prepared;
+            let Prepared { scope, surface, mut plan, thinking, prompt, listed, shown, begins } = *prepared;
             {
                 let mut state = claimed.state();
-                (state.is_code_mode, state.begins) = (surface.is_code_mode, begins);
+                let tools = claimed.agent.runtime.tools(&scope);
+                (state.exposed, state.begins) = (Some(Exposed::new(&surface, &prompt, tools)), begins);
             }
-            if let Some(skills) = listed {
-                // Before the model sees the list, so that no later request of the session has another one.
-                let step = Step { skills: Some(skills), ..Step::default() };
+            if listed.is_some() || shown.is_some() {
+                // Before the model sees them, so that no later request of the session has others.
+                let step = Step { skills: listed, shown_tools: shown, ..Step::default() };
                 match claimed.lane.commit(step, &claimed.stop.token).await {
                     Ok(_) => {}
                     Err(Lost::Refused(error)) => return give_up(&claimed, &error.into()).await,
@@ -263,12 +267,14 @@ pub(crate) struct Sender<'a> {
 /// The model, the tools and the instructions of a run.
 pub(crate) struct Prepared {
     pub scope: Scope,
-    pub surface: Surface,
+    pub surface: Arc<Surface>,
     pub plan: Plan,
     pub thinking: Level,
     pub prompt: Prompt,
     /// The list of skills, if the session is to keep it from now on.
     pub listed: Option<Arc<str>>,
+    /// The tools that are shown besides, if the session is to keep them from now on.
+    pub shown: Option<Arc<str>>,
     /// The workspace that has begun when the run completes.
     pub begins: Option<String>,
 }
@@ -325,7 +331,12 @@ pub(crate) async fn prepared(
         scope = scope.of_agent_run(run.clone()).ended_by(ends.clone());
     }
     let tools = agent.runtime.tools(&scope);
+    let search = if request.disable_tools { None } else { agent.runtime.tool_search(&scope).await };
     for tool in &request.client_tools {
+        if search.is_some() && SEARCHING.contains(&tool.name.as_str()) {
+            let (name, id) = (tool.name.clone(), tool.name.clone());
+            return Err(AgentError::TakenName { name, id });
+        }
         if let Some(entry) = tools.catalog().iter().find(|entry| entry.id.name() == tool.name) {
             let (name, id) = (tool.name.clone(), entry.id.to_string());
             return Err(AgentError::TakenName { name, id });
@@ -340,7 +351,20 @@ pub(crate) async fn prepared(
         true => scope,
         false => agent.runtime.with_clients(scope, client::entries(&request.client_tools)?)?,
     };
-    let surface = if request.disable_tools { Surface::none() } else { Surface::new(&agent.runtime, &scope) };
+    let mut likely = Likely::default();
+    let surface = match &search {
+        _ if request.disable_tools => Surface::none(),
+        None => Surface::new(&agent.runtime, &scope, None),
+        Some(settings) => {
+            if settings.mode == Mode::Directory {
+                let required = required(request, &skills);
+                likely = Likely::of(agent, session, &agent.runtime.tools(&scope), &required, &request.message).await?;
+            }
+            let window = target.and_then(pincer_model::Target::context_window);
+            Surface::new(&agent.runtime, &scope, Some(&Searching { settings, shown: &likely.shown, window }))
+        }
+    };
+    let surface = Arc::new(surface);
     let bootstrap = of.hooks.bootstrap(bootstrap(agent, &scope, request.prompt_mode).await?).await;
     let model = target.map(|target| format!("{}/{}", target.provider.id, target.model.id));
     let prompt = assemble(&Ingredients {
@@ -353,7 +377,15 @@ pub(crate) async fn prepared(
         circumstances: &Circumstances::now(of.key.as_str(), request.channel.as_deref(), model),
     });
     let prompt = prompt.with_hooks(&beginning.prompt);
-    Ok(Prepared { scope, surface, plan, thinking, prompt, listed: skills.new, begins: bootstrap.begins })
+    let begins = bootstrap.begins;
+    Ok(Prepared { scope, surface, plan, thinking, prompt, listed: skills.new, shown: likely.new, begins })
+}
+
+/// Returns the tools that a run cannot do without, as far as its instructions speak of them.
+fn required(request: &Request, skills: &RunSkills) -> Vec<&'static str> {
+    let message = request.channel.is_some().then_some("openclaw:core:message");
+    let read = (!skills.listed.is_empty()).then_some("openclaw:core:read");
+    message.into_iter().chain(read).collect()
 }
 
 /// Reads the bootstrap files of a scope.

@@ -1,11 +1,12 @@
 //! Runs and continues programs for a model. One that waits for a person suspends the run of the agent: the model never hears of it.
 
 use pincer_codemode::{
-    CodeModeResult, Completed, ExecInput, Failed, InputError, Output, PendingState, WaitInput, WaitReason, Waiting,
-    result_text,
+    CodeModeResult, Completed, ExecInput, Failed, Guest, InputError, Output, PendingState, WaitInput, WaitReason,
+    Waiting, result_text,
 };
 use pincer_json::Json;
 use pincer_model::{Content, Image};
+use pincer_runtime::Scope;
 use pincer_sessions::NestedCall;
 use pincer_store::{
     AgentRunId, ApprovalState, Approvals, CallState, ClientCalls, Journal, NewEntry, RunId, RunState, Runs,
@@ -16,17 +17,28 @@ use serde_json::{Value, json};
 use crate::calls::{CallEnd, LaneParts};
 use crate::claimed::Waits;
 use crate::detail::Parked;
+use crate::driver::TRY_AGAIN;
 use crate::event::{Happening, reported, shortened, shown};
 use crate::record::CallResult;
+use crate::tool_search::code_result;
 use crate::transcript::OpenCall;
 use crate::turn::Turn;
 
 /// The most bytes of an input or an output of a nested call in the transcript.
-const MOST_KEPT: usize = 8 << 10;
+pub(crate) const MOST_KEPT: usize = 8 << 10;
+/// How often a program of Tool Search is continued when the store or the engine fails.
+const MOST_TRIES: u32 = 30;
 
 impl Turn {
     /// Runs a program, or goes on with the one that this call has begun.
-    pub(crate) async fn exec(&self, open: &OpenCall, seq: u32, reply: u32, is_recovered: bool) -> CallEnd {
+    pub(crate) async fn exec(
+        &self,
+        open: &OpenCall,
+        guest: Guest,
+        seq: u32,
+        reply: u32,
+        is_recovered: bool,
+    ) -> CallEnd {
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let input = match ExecInput::parse(&arguments) {
             Ok(input) => input,
@@ -35,6 +47,7 @@ impl Turn {
         // Under the same key, a program that was begun before is not begun again.
         let key = format!("{}/{seq}", self.run.id);
         let scope = self.scope.clone().within(open.id.as_str());
+        let scope = if guest == Guest::ToolSearch { scope.searching() } else { scope };
         let mut listening = self.listening(open);
         let parked = self.state().detail.programs.iter().find(|parked| parked.seq == seq).cloned();
         let (mut output, first) = match parked {
@@ -46,8 +59,12 @@ impl Turn {
                 Ok(input) => Box::pin(self.agent.runtime.exec(&scope, input)).await,
                 Err(run_id) => Box::pin(self.agent.runtime.wait(&scope, &WaitInput { run_id })).await,
             };
-            let result = if is_recovered { self.past_closing(&scope, result, &mut output).await } else { result };
-            self.past_people(&scope, result, seq, &mut output).await
+            let result = match guest {
+                Guest::CodeMode if is_recovered => self.past_closing(&scope, result, &mut output).await,
+                Guest::CodeMode => result,
+                Guest::ToolSearch => self.to_end(&scope, result, &mut output).await,
+            };
+            self.past_people(&scope, guest, result, seq, &mut output).await
         };
         let ended = listening.during(driving).await;
         match ended {
@@ -55,7 +72,7 @@ impl Turn {
             Ended::Result(result) => {
                 let (user, session) = (self.run.user.as_str(), &self.run.session_key);
                 let run = self.lane.store.run_with_key(user, session, &key).await.ok().flatten();
-                self.settled(with_output(*result, output), run.map(|run| run.id), open, reply).await
+                self.settled(with_output(*result, output), run.map(|run| run.id), open, guest, reply).await
             }
         }
     }
@@ -81,11 +98,13 @@ impl Turn {
                 Some(result) => self.past_closing(&scope, result, &mut output).await,
                 None => self.agent.runtime.wait(&scope, &input).await,
             };
-            self.past_people(&scope, result, seq, &mut output).await
+            self.past_people(&scope, Guest::CodeMode, result, seq, &mut output).await
         };
         match listening.during(driving).await {
             Ended::Waits(waits) => CallEnd::Waits(waits),
-            Ended::Result(result) => self.settled(with_output(*result, output), Some(program), open, reply).await,
+            Ended::Result(result) => {
+                self.settled(with_output(*result, output), Some(program), open, Guest::CodeMode, reply).await
+            }
         }
     }
 
@@ -103,12 +122,7 @@ impl Turn {
     }
 
     /// Goes on with a program that was suspended in the middle of its calls when its process ended: the model is not told of that.
-    async fn past_closing(
-        &self,
-        scope: &pincer_runtime::Scope,
-        result: CodeModeResult,
-        output: &mut Vec<Output>,
-    ) -> CodeModeResult {
+    async fn past_closing(&self, scope: &Scope, result: CodeModeResult, output: &mut Vec<Output>) -> CodeModeResult {
         match result {
             CodeModeResult::Waiting(waiting)
                 if waiting.reason == WaitReason::PendingTools
@@ -125,7 +139,8 @@ impl Turn {
     /// questions, the run waits.
     async fn past_people(
         &self,
-        scope: &pincer_runtime::Scope,
+        scope: &Scope,
+        guest: Guest,
         mut result: CodeModeResult,
         seq: u32,
         output: &mut Vec<Output>,
@@ -150,6 +165,35 @@ impl Turn {
                 return Ended::Waits(Waits { approvals, for_caller, programs });
             }
             result = Box::pin(self.agent.runtime.wait(scope, &WaitInput { run_id })).await;
+            if guest == Guest::ToolSearch {
+                result = self.to_end(scope, result, output).await;
+            }
+        }
+    }
+
+    /// Goes on with a program of Tool Search until it ends, or until only people can help: its model has no tool to wait with.
+    async fn to_end(&self, scope: &Scope, mut result: CodeModeResult, output: &mut Vec<Output>) -> CodeModeResult {
+        let mut tries = 0;
+        loop {
+            let run_id = match &mut result {
+                _ if self.stop.token.is_cancelled() => return result,
+                CodeModeResult::Waiting(waiting) => {
+                    if waiting.pending_tool_calls.iter().any(|call| is_outside(call.state)) {
+                        return result;
+                    }
+                    tries = 0;
+                    output.append(&mut waiting.output);
+                    waiting.run_id.clone()
+                }
+                // The store or the engine failed, not the program.
+                CodeModeResult::Failed(Failed { run_id: Some(run_id), .. }) if tries < MOST_TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(TRY_AGAIN).await;
+                    run_id.clone()
+                }
+                _ => return result,
+            };
+            result = Box::pin(self.agent.runtime.wait(scope, &WaitInput { run_id })).await;
         }
     }
 
@@ -171,8 +215,19 @@ impl Turn {
     }
 
     /// Returns what the model is told of a program, with the calls that it made.
-    async fn settled(&self, result: CodeModeResult, program: Option<RunId>, open: &OpenCall, reply: u32) -> CallEnd {
-        let mut content = vec![Content::Text(result_text(&result))];
+    async fn settled(
+        &self,
+        result: CodeModeResult,
+        program: Option<RunId>,
+        open: &OpenCall,
+        guest: Guest,
+        reply: u32,
+    ) -> CallEnd {
+        let text = match guest {
+            Guest::CodeMode => result_text(&result),
+            Guest::ToolSearch => code_result(&result),
+        };
+        let mut content = vec![Content::Text(text)];
         match self.agent.runtime.attachments(&self.scope, &result).await {
             Ok(blocks) => content.extend(blocks.iter().filter_map(image)),
             Err(error) => tracing::warn!(run = %self.run.id, "attachments of a program cannot be read: {error}"),
@@ -184,6 +239,9 @@ impl Turn {
         };
         let details = json!({ "status": status, "program": program, "telemetry": result.telemetry() });
         let is_error = matches!(result, CodeModeResult::Failed(_));
+        if !matches!(result, CodeModeResult::Waiting(_)) {
+            self.state().detail.tools.ended(result.telemetry());
+        }
         let children = match &program {
             Some(program) => self.children(program, open, reply).await,
             None => Vec::new(),
@@ -210,6 +268,7 @@ impl Turn {
                 Some(Ok((Err(error), _))) => (None, Some(shortened(&error.message, MOST_KEPT))),
                 Some(Err(_)) | None => (None, None),
             };
+            self.state().detail.tools.called(&call.tool);
             let duration_ms = call.settled_at.zip(call.dispatched_at).map(|(end, start)| (end - start).max(0));
             let nested = NestedCall {
                 program: program.to_string(),
@@ -348,7 +407,7 @@ fn image(block: &Value) -> Option<Content> {
 }
 
 /// Returns a value as it is kept in the transcript.
-fn kept(json: &str) -> Json {
+pub(crate) fn kept(json: &str) -> Json {
     let whole = (json.len() <= MOST_KEPT).then(|| Json::parse(json).ok()).flatten();
     whole.unwrap_or_else(|| Json::of(&shortened(json, MOST_KEPT)).unwrap_or_else(|_| Json::null()))
 }

@@ -43,7 +43,7 @@ impl Agent {
         let target = plan.targets.first();
         Ok(ShownPrompt {
             prompt,
-            tools: surface.tools,
+            tools: surface.tools.clone(),
             model: target.map(|target| format!("{}/{}", target.provider.id, target.model.id)),
             workspace: scope.site().workspace.path().map(|path| path.display().to_string()),
         })

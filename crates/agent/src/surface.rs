@@ -4,19 +4,44 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use pincer_catalog::shown_names::{is_tool, keeps, unique};
-use pincer_catalog::{Entry, Flags};
-use pincer_codemode::{Exposure, VISIBLE};
-use pincer_model::{Surface as Shown, Tool};
+use pincer_catalog::{Catalog, Entry, Flags, Source};
+use pincer_codemode::{Exposure, RunTools, VISIBLE};
+use pincer_model::{Surface as Shown, Tool, ToolCall};
 use pincer_runtime::{Runtime, Scope};
+use pincer_tool_search::{
+    CallInput, Listed, Mode, Settings, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE, code_definition,
+    definitions, directory, room,
+};
 
 /// The longest name of a tool that all providers take.
 const LONGEST_NAME: usize = 64;
+/// The name of the tool that continues programs.
+pub(crate) const WAIT: &str = VISIBLE[1];
+/// The names of the tools that search.
+pub(crate) const SEARCHING: [&str; 4] = [TOOL_SEARCH_CODE, TOOL_SEARCH, TOOL_DESCRIBE, TOOL_CALL];
 
 /// The tools that a run shows to its model, and what each name means.
 pub(crate) struct Surface {
     pub tools: Vec<Tool>,
+    pub style: Style,
+    /// The list of tools for the instructions.
+    pub directory: Option<String>,
     meanings: HashMap<String, Meaning>,
-    pub is_code_mode: bool,
+    /// The tools that a model may call by their names although they are not shown.
+    hidden: HashMap<String, Meaning>,
+}
+
+/// The way in which a model reaches its tools.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// There are none.
+    Nothing,
+    /// It sees them.
+    Direct,
+    /// In programs of `exec`.
+    CodeMode,
+    /// It searches for them.
+    Search(Mode),
 }
 
 /// What a call by its name means.
@@ -26,40 +51,129 @@ pub(crate) enum Meaning {
     Exec,
     /// A program is continued.
     Wait,
+    /// A program of Tool Search is run.
+    SearchCode,
+    /// Tools are searched for.
+    Search,
+    /// A tool is described.
+    Describe,
+    /// A tool that the arguments name is called.
+    Call,
     /// A tool at the door.
     Tool { id: String, flags: Flags },
 }
 
+impl Meaning {
+    fn of(entry: &Entry) -> Self {
+        Self::Tool { id: entry.id.to_string(), flags: entry.flags }
+    }
+}
+
+/// The ingredients of a surface for a model that searches.
+pub(crate) struct Searching<'a> {
+    pub settings: &'a Settings,
+    /// The tools of the catalog that are shown besides, in their order.
+    pub shown: &'a [Arc<Entry>],
+    /// The tokens of the model's window.
+    pub window: Option<u64>,
+}
+
 impl Surface {
     /// Returns the tools that a scope has for its model.
-    pub(crate) fn new(runtime: &Runtime, scope: &Scope) -> Self {
+    pub(crate) fn new(runtime: &Runtime, scope: &Scope, searching: Option<&Searching<'_>>) -> Self {
         let tools = runtime.tools(scope);
         let exposure = runtime.exposure(scope);
         let entries: Vec<Arc<Entry>> = match &exposure {
-            Exposure::None => Vec::new(),
-            Exposure::Direct(_) => tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect(),
+            Exposure::None => return Self::none(),
+            Exposure::Direct(_) => match searching {
+                Some(searching) if !tools.searched().0.is_empty() => return Self::searching(&tools, searching),
+                _ => tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect(),
+            },
             Exposure::CodeMode(_) => tools.catalog().iter().filter(|entry| entry.flags.direct_only).cloned().collect(),
         };
-        let mut surface = Self { tools: Vec::new(), meanings: HashMap::new(), is_code_mode: false };
+        let mut surface = Self { style: Style::Direct, ..Self::none() };
         if let Exposure::CodeMode(code) = &exposure {
-            surface.is_code_mode = true;
+            surface.style = Style::CodeMode;
             for (tool, meaning) in code.tools().iter().zip([Meaning::Exec, Meaning::Wait]) {
                 let (description, parameters) = (tool.description.clone(), tool.input_schema.clone());
                 surface.add(Tool { name: tool.name.clone(), description, parameters }, meaning);
             }
         }
-        let taken: BTreeSet<&str> = if surface.is_code_mode { VISIBLE.into() } else { BTreeSet::new() };
-        for (name, entry) in names(&entries, taken).into_iter().zip(&entries) {
-            let (description, parameters) = (entry.description.clone(), entry.input_schema.clone());
-            let meaning = Meaning::Tool { id: entry.id.to_string(), flags: entry.flags };
-            surface.add(Tool { name, description, parameters }, meaning);
+        let taken: BTreeSet<&str> = if surface.is_code_mode() { VISIBLE.into() } else { BTreeSet::new() };
+        surface.add_entries(&entries, taken);
+        surface
+    }
+
+    /// Returns the tools that search, and those that are shown besides.
+    fn searching(tools: &RunTools, searching: &Searching<'_>) -> Self {
+        let Searching { settings, shown, window } = searching;
+        let (catalog, _) = tools.searched();
+        let mut surface = Self { style: Style::Search(settings.mode), ..Self::none() };
+        let controls: Vec<_> = match settings.mode {
+            Mode::Code => vec![(code_definition(catalog.len()), Meaning::SearchCode)],
+            Mode::Tools | Mode::Directory => {
+                let meanings = [Meaning::Search, Meaning::Describe, Meaning::Call];
+                definitions(catalog.len(), settings.limits).into_iter().zip(meanings).collect()
+            }
+        };
+        for (control, meaning) in controls {
+            let pincer_tool_search::Definition { name, description, parameters, .. } = control;
+            surface.add(Tool { name: name.to_owned(), description, parameters }, meaning);
+        }
+        let is_direct = |entry: &Arc<Entry>| entry.flags.direct_only && is_tool(entry);
+        let mut direct: Vec<Arc<Entry>> = tools.catalog().iter().filter(|entry| is_direct(entry)).cloned().collect();
+        if settings.mode == Mode::Directory {
+            let is_client = |entry: &Arc<Entry>| entry.id.source() == Source::Client;
+            direct.extend(catalog.iter().filter(|entry| is_client(entry) && !is_direct(entry)).cloned());
+            let is_new = |entry: &&Arc<Entry>| !is_direct(entry) && !is_client(entry);
+            direct.extend(shown.iter().filter(is_new).cloned());
+        }
+        surface.add_entries(&direct, SEARCHING.into());
+        if settings.mode == Mode::Directory {
+            surface.list(catalog, &direct, *window);
         }
         surface
     }
 
+    /// Adds the list of the tools that are not shown.
+    fn list(&mut self, catalog: &Catalog, direct: &[Arc<Entry>], window: Option<u64>) {
+        let is_shown = |entry: &Entry| direct.iter().any(|shown| shown.id == entry.id);
+        let (listed, servers): (Vec<Arc<Entry>>, Vec<Arc<Entry>>) =
+            catalog.iter().filter(|entry| !is_shown(entry)).cloned().partition(|entry| is_listed(entry));
+        let taken = self.tools.iter().map(|tool| tool.name.as_str()).chain(SEARCHING).collect();
+        let names = names(&listed, taken);
+        let lines: Vec<Listed<'_>> =
+            names.iter().map(String::as_str).zip(listed.iter().map(|entry| &**entry)).collect();
+        let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
+        for entry in servers.iter().filter(|entry| entry.id.source() == Source::Mcp) {
+            *counts.entry(entry.id.owner()).or_default() += 1;
+        }
+        let counts: Vec<(&str, usize)> = counts.into_iter().collect();
+        self.directory = directory(&lines, &counts, room(window));
+        self.hidden = names.iter().cloned().zip(listed.iter().map(|entry| Meaning::of(entry))).collect();
+    }
+
     /// Returns no tools.
     pub(crate) fn none() -> Self {
-        Self { tools: Vec::new(), meanings: HashMap::new(), is_code_mode: false }
+        Self {
+            tools: Vec::new(),
+            style: Style::Nothing,
+            directory: None,
+            meanings: HashMap::new(),
+            hidden: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn is_code_mode(&self) -> bool {
+        self.style == Style::CodeMode
+    }
+
+    /// Adds tools as they are, with names that differ from those that are taken.
+    fn add_entries(&mut self, entries: &[Arc<Entry>], taken: BTreeSet<&str>) {
+        for (name, entry) in names(entries, taken).into_iter().zip(entries) {
+            let (description, parameters) = (entry.description.clone(), entry.input_schema.clone());
+            self.add(Tool { name, description, parameters }, Meaning::of(entry));
+        }
     }
 
     fn add(&mut self, tool: Tool, meaning: Meaning) {
@@ -67,15 +181,44 @@ impl Surface {
         self.tools.push(tool);
     }
 
-    /// Returns what a name means.
-    pub(crate) fn meaning(&self, name: &str) -> Option<&Meaning> {
-        self.meanings.get(name)
+    /// Returns what a name means. Where the instructions list tools that are not shown, a model may call those by their exact names or
+    /// ids, if they are among the tools that the run has now.
+    pub(crate) fn meaning(&self, name: &str, now: &RunTools) -> Option<Meaning> {
+        if let Some(meaning) = self.meanings.get(name) {
+            return Some(meaning.clone());
+        }
+        if self.style != Style::Search(Mode::Directory) {
+            return None;
+        }
+        let (catalog, _) = now.searched();
+        match self.hidden.get(name) {
+            Some(Meaning::Tool { id, .. }) => catalog.get(id).map(|entry| Meaning::of(entry)),
+            _ => catalog.find(name).ok().map(|entry| Meaning::of(entry)),
+        }
+    }
+
+    /// Returns the tool that a call reaches by itself, not in a program, and what may be assumed of it.
+    pub(crate) fn reached(&self, call: &ToolCall, now: &RunTools) -> Option<(String, Flags)> {
+        match self.meaning(&call.name, now)? {
+            Meaning::Tool { id, flags } => Some((id, flags)),
+            Meaning::Call => {
+                let arguments = call.arguments.to().unwrap_or_default();
+                let CallInput { entry, .. } = CallInput::parse(&arguments, &now.searched().0).ok()?;
+                Some((entry.id.to_string(), entry.flags))
+            }
+            Meaning::Exec | Meaning::Wait | Meaning::SearchCode | Meaning::Search | Meaning::Describe => None,
+        }
     }
 
     /// Returns the names that a request must show, no more and no fewer.
     pub(crate) fn shown(&self) -> Shown {
         self.tools.iter().map(|tool| tool.name.clone()).collect()
     }
+}
+
+/// Returns whether a tool may stand in instructions: its words are ours to trust, and it is of no server.
+fn is_listed(entry: &Entry) -> bool {
+    entry.flags.trusted && entry.id.source() != Source::Mcp
 }
 
 /// Returns a name for each tool that every provider takes and that no other has.

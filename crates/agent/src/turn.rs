@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use pincer_hooks::events::{BeforeAgentFinalize, BeforeAgentRun, Finalize};
 use pincer_model::{
@@ -41,7 +41,7 @@ const MOST_EMPTY: u32 = 2;
 pub(crate) struct Turn {
     pub claimed: Claimed,
     pub scope: Scope,
-    pub surface: Surface,
+    pub surface: Arc<Surface>,
     pub plan: Plan,
     pub thinking: Level,
     pub prompt: Prompt,
@@ -83,7 +83,7 @@ impl Turn {
     }
 
     async fn go(&self) -> Result<Left, Lost> {
-        let mut is_recovered = self.is_recovered;
+        let (mut is_recovered, mut is_hinted) = (self.is_recovered, false);
         self.lane.feed.activity().prepared(self.lane.now());
         loop {
             if self.stop.token.is_cancelled() {
@@ -96,6 +96,10 @@ impl Turn {
             match next {
                 transcript::Step::Ask => {
                     self.take_steered(None).await?;
+                    if !is_hinted {
+                        Box::pin(self.hint()).await?;
+                        is_hinted = true;
+                    }
                     match Box::pin(self.make_room()).await? {
                         Room::Made => {}
                         Room::Changed => continue,
@@ -288,11 +292,11 @@ impl Turn {
             return self.finish(Some((entry, totals))).await.map(|()| Next::Ended);
         }
         // The reply is the note that its calls are about to be made: those that change something need it on the disk.
-        let known = reply.message.calls().map(|call| self.known_call(&call.name)).collect();
+        let known = reply.message.calls().map(|call| self.known_call(call)).collect();
         self.state().detail.calls = known;
         let deliveries = self.blocks_for_channel().await;
         let detail = Some(self.state().detail.to_json().into());
-        let synced = reply.message.calls().any(|call| self.may_change(&call.name));
+        let synced = reply.message.calls().any(|call| self.may_change(call));
         let step = Step { entries: vec![entry], totals, detail, deliveries, synced, ..Step::default() };
         let committed = self.lane.commit(step, &self.stop.token).await?;
         self.state().transcript.push(committed.first, stored);

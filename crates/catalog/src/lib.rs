@@ -39,5 +39,5 @@ pub use entry::{Entry, Flags, IdError, Source, ToolId};
 pub use near::nearest;
 pub use operation::Operation;
 pub use policy::{Explanation, Layer, Policy, PolicyError, Profile, Reason, Rules, Selector, Step, is_glob_match};
-pub use search::Index;
+pub use search::{Index, stems};
 pub use text::shortened;

@@ -9,22 +9,40 @@ use pincer_tools::{CallError, Effect, ErrorCode};
 use serde_json::Value;
 
 use crate::attachments;
+use crate::guest;
 use crate::known_tools::KnownTools;
 use crate::mcp;
 use crate::pending_calls::{Settled, StoredCall};
+use crate::scope::RunScope;
 use crate::skills;
 use crate::tools::RunTools;
 
 /// What a program asks for.
 pub(crate) enum Asked {
-    Search { query: String, limit: Option<f64> },
-    Describe { tool: String },
+    Search {
+        query: String,
+        limit: Option<f64>,
+    },
+    Describe {
+        tool: String,
+    },
+    /// Like a search and a description, for programs of `tool_search_code`.
+    Find(Vec<Value>),
+    Explain(Vec<Value>),
     Skills,
-    Skill { name: String },
+    Skill {
+        name: String,
+    },
     Call(ToolCall),
-    Api { server: Option<String>, tool: Option<String>, with_schema: bool },
+    Api {
+        server: Option<String>,
+        tool: Option<String>,
+        with_schema: bool,
+    },
     Sleep,
-    Yield { reason: Option<String> },
+    Yield {
+        reason: Option<String>,
+    },
 }
 
 /// A tool to be called.
@@ -58,7 +76,8 @@ impl Method {
 const MOST_NAME: usize = 200;
 
 /// Reads a request. What cannot be read is the program's error.
-pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> Result<Asked, Fault> {
+pub(crate) fn read(request: &Request, scope: &RunScope, known: &KnownTools) -> Result<Asked, Fault> {
+    let tools = &*scope.tools;
     let unreadable = |_| wrong("the arguments cannot be read");
     match request.method.as_str() {
         "sleep" => Ok(Asked::Sleep),
@@ -84,6 +103,13 @@ pub(crate) fn read(request: &Request, tools: &RunTools, known: &KnownTools) -> R
                 return Err(wrong("tools.describe needs the id of a tool"));
             };
             Ok(Asked::Describe { tool })
+        }
+        guest::SEARCH => Ok(Asked::Find(request.args.to().map_err(unreadable)?)),
+        guest::DESCRIBE => Ok(Asked::Explain(request.args.to().map_err(unreadable)?)),
+        guest::CALL => {
+            let call = scope.call(request.args.to().map_err(unreadable)?).map_err(wrong)?;
+            let input = Json::of(&call.args).map_err(|error| self::unreadable(&error))?;
+            Ok(Asked::Call(ToolCall::new(&call.entry, input, Method::Call)))
         }
         skills::LIST => Ok(Asked::Skills),
         skills::READ => {
@@ -168,7 +194,7 @@ impl ToolCall {
     }
 }
 
-fn wrong(message: impl Into<String>) -> Fault {
+pub(crate) fn wrong(message: impl Into<String>) -> Fault {
     Fault::new("TypeError", message).with("code", "invalid_input").with("effect", "none")
 }
 

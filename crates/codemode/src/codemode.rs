@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pincer_sandbox::{Engine, Global, Limits, MemoryBudget, Program, ProgramValue};
+use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, ProgramValue};
 use pincer_source::{Prepared, Returns};
 use pincer_store::{CallId, Leases, Run, RunId, StoreError};
 use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
@@ -27,7 +27,6 @@ use crate::result::{CodeModeResult, ErrorCode};
 use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
 use crate::shared::{CodeModeStore, Shared};
-use crate::surface::VISIBLE;
 use crate::telemetry::{Counted, Counters, Counting, Sources, Telemetry};
 use crate::text::{prepared, without_fence};
 use crate::threads::Threads;
@@ -275,7 +274,7 @@ impl CodeMode {
             Err(error) => return refused(error, telemetry),
         };
         let Sources { openclaw, plugin, mcp, client } = telemetry.sources;
-        tracing::debug!(run = %record.id, visible = ?VISIBLE, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
+        tracing::debug!(run = %record.id, visible = ?telemetry.visible_tools, catalog = telemetry.catalog_size, openclaw, plugin, mcp, client, "begins");
         let allotted =
             self.allotted(&scope, self.shared.engine.fresh_bytes(), input.code.len(), deadline, &abort).await;
         let allotment = match allotted {
@@ -291,8 +290,7 @@ impl CodeMode {
             Returns::Value => ProgramValue::Returned,
             Returns::LastInList => ProgramValue::Last,
         };
-        let program = Program::new(prepared.text).value(value).library(scope.library());
-        let program = scope.globals().fold(program, |program, name| program.global(name, Global::Lazy));
+        let program = scope.with_globals(Program::new(prepared.text).value(value));
         let cell = match self.shared.engine.start_within(allotment, program, limits) {
             Ok(cell) => cell,
             Err(error) => return refused(RunError::of_error(&error), telemetry),
@@ -350,8 +348,8 @@ impl CodeMode {
     ) -> Result<(ExecInput, Option<Box<Asking>>), RunError> {
         let control = ControlCall {
             id: call.clone(),
-            name: "exec",
-            kind: "code_mode_exec",
+            name: scope.guest.tool(),
+            kind: scope.guest.kind(),
             input_kind: Some(input.kind()),
             params: input.params(),
         };
@@ -388,6 +386,7 @@ impl CodeMode {
             door,
             tools,
             context,
+            guest: scope.guest,
             parent: parent.to_owned(),
             listener: Listener::new(Arc::clone(&scope.listener)),
             texts: self.shared.memory.budget.clone(),
@@ -436,9 +435,9 @@ impl Drop for Entry<'_> {
 
 /// Returns the figures of a run before it begins.
 pub(crate) fn telemetry(scope: &RunScope, execs: u32) -> Telemetry {
-    let catalog = scope.tools.catalog();
+    let catalog = scope.found();
     Telemetry {
-        visible_tools: VISIBLE.iter().map(|name| (*name).to_owned()).collect(),
+        visible_tools: scope.guest.visible(),
         catalog_size: catalog.len(),
         sources: Sources::from(catalog),
         exec_count: execs,

@@ -138,7 +138,8 @@ impl Driver {
             cell.deliver(answer).map_err(|error| RunError::of_error(&error))?;
         }
         let started = Instant::now();
-        let time = self.deadline.saturating_duration_since(started);
+        let left = self.deadline.saturating_duration_since(started);
+        let time = self.scope.guest_time(left, self.telemetry.ms.guest);
         let company = self.shared.company();
         let ran = self.shared.threads.run_turn(cell, self.scope.party(), time, company, &self.abort);
         let Ran { mut cell, turn, waited } = ran
@@ -150,7 +151,7 @@ impl Driver {
         }
         cell.hand_requests_over(self.pending_calls.texts());
         let took = started.elapsed();
-        self.telemetry.ms.guest += milliseconds(took);
+        self.telemetry.ms.guest += milliseconds(took.saturating_sub(waited));
         let turn = turn.map_err(|error| RunError::of_error(&error))?;
         if let TurnEnd::Limit(Limit::Time) = turn.end
             && 2 * waited > took
@@ -173,9 +174,12 @@ impl Driver {
             }
             TurnEnd::Failed(failure) => {
                 let source = self.source.as_deref();
-                Some(RunError::of_failure(&failure, &self.positions, source, &self.scope.tools))
+                Some(RunError::of_failure(&failure, &self.positions, source, &self.scope))
             }
-            TurnEnd::Limit(limit) => Some(RunError::of_limit(limit, self.scope.settings.timeout)),
+            TurnEnd::Limit(limit) => {
+                let settings = &self.scope.settings;
+                Some(RunError::of_limit(limit, settings.guest_time.unwrap_or(settings.timeout)))
+            }
             TurnEnd::Interrupted => Some(RunError::aborted()),
             TurnEnd::Crashed(what) => Some(RunError::bug(what)),
         };
@@ -195,7 +199,7 @@ impl Driver {
     fn ask(&mut self, request: &Request) -> Option<Answer> {
         let id = request.id;
         let settings = &self.scope.settings;
-        let outcome = match bridge::read(request, &self.scope.tools, &self.known) {
+        let outcome = match bridge::read(request, &self.scope, &self.known) {
             Err(fault) => Err(fault),
             Ok(Asked::Sleep) => {
                 self.timers.set(id, &request.args, request.at, self.shared.now());
@@ -239,6 +243,18 @@ impl Driver {
                 let most = settings.search_most as f64;
                 let limit = limit.map_or(settings.search_usual, |limit| limit.clamp(1.0, most) as usize);
                 Json::of(&self.scope.tools.search(&query, limit)).map_err(|error| bridge::unreadable(&error))
+            }
+            Ok(Asked::Find(arguments)) => {
+                self.telemetry.search_count += 1;
+                self.shared.counting.add(Counted::Search, 1);
+                let missing = self.scope.missing(&self.output);
+                self.output.extend(missing);
+                self.scope.search(arguments).map_err(bridge::wrong)
+            }
+            Ok(Asked::Explain(arguments)) => {
+                self.telemetry.describe_count += 1;
+                self.shared.counting.add(Counted::Describe, 1);
+                self.scope.describe(arguments).map_err(bridge::wrong)
             }
             // A program that an agent has begun, and that is continued without one, has no skills any more.
             Ok(Asked::Skills) => match &self.scope.skills {

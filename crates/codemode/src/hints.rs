@@ -4,17 +4,27 @@ use pincer_catalog::shortened;
 use pincer_sandbox::Failure;
 use pincer_source::{Callee, callees_at};
 
+use crate::guest::Guest;
 use crate::positions::Positions;
+use crate::scope::RunScope;
 use crate::tools::RunTools;
 
 /// Names of the web and of Node that programs expect.
 const ELSEWHERE: [&str; 6] = ["fetch", "XMLHttpRequest", "fs", "child_process", "require", "process"];
 
+/// The hint to programs that have nothing but this.
+const BARE: &str = "there are openclaw.tools.search, openclaw.tools.describe, openclaw.tools.call, and console";
+
 /// A longer callee is cut in a message.
 const MOST_CALLEE: usize = 100;
 
 /// A sentence to add to a failure, if there is one that helps.
-pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Option<String> {
+pub(crate) fn hint(failure: &Failure, positions: &Positions, source: Option<&str>, scope: &RunScope) -> Option<String> {
+    if scope.guest == Guest::ToolSearch {
+        let is_undefined = failure.name == "ReferenceError" && failure.message.ends_with(" is not defined");
+        return is_undefined.then(|| BARE.to_owned());
+    }
+    let tools = &*scope.tools;
     if failure.name == "ReferenceError" {
         return undefined(failure.message.strip_suffix(" is not defined")?, tools);
     }

@@ -42,6 +42,7 @@ mod description;
 mod drive;
 mod fair_scheduling;
 mod frontier;
+mod guest;
 mod held;
 mod hints;
 mod housekeeping;
@@ -84,6 +85,7 @@ mod unbegun;
 pub use codemode::CodeMode;
 pub use description::INDEX_CHARS;
 pub use fair_scheduling::fair_turns;
+pub use guest::Guest;
 pub use input::{ExecInput, InputError, WaitInput};
 pub use memory::{Memory, Resident};
 #[doc(hidden)]

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
 
+use crate::guest::Guest;
 use crate::listener::Listener;
 use crate::pending_calls::{Note, SMALL_INPUT, StoredCall};
 use crate::tools::RunTools;
@@ -50,6 +51,8 @@ pub(crate) struct CallParts {
     pub tools: Arc<RunTools>,
     /// The context of the program. Its `run` is set once the run is stored.
     pub context: Context,
+    /// The kind of the program, which decides about the ids of its calls.
+    pub guest: Guest,
     /// The id of the `exec` that the calls are part of.
     pub parent: CallId,
     /// Takes the questions of tools to their caller.
@@ -69,10 +72,10 @@ pub(crate) fn make(
     progress: &Arc<Progress>,
     tell: &UnboundedSender<Note>,
 ) -> BoxFuture<'static, Outcome> {
-    let CallParts { door, tools, context, parent, listener, values, user, .. } = parts.clone();
+    let CallParts { door, tools, context, guest, parent, listener, values, user, .. } = parts.clone();
     let (id, text_bytes) = (call.id, call.input.as_str().len());
     let asked = Call {
-        id: format!("{parent}/{}", call.seq).into(),
+        id: guest.call_id(&parent, &call.tool, call.seq),
         seq: call.seq,
         tool: call.tool.clone(),
         input: call.input.clone().into(),

@@ -107,6 +107,15 @@ impl McpServers {
         self.servers.iter().map(|server| (server.identifier.as_str(), server.tools.len(), &server.state))
     }
 
+    /// Returns the servers whose tools cannot be found now, as the config calls them, each with the reason.
+    pub(crate) fn missing(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.servers.iter().filter_map(|server| match &server.state {
+            ServerState::Down(why) => Some((server.name.as_str(), why.as_str())),
+            ServerState::Starting if server.tools.is_empty() => Some((server.name.as_str(), "it is starting")),
+            ServerState::Available | ServerState::Starting => None,
+        })
+    }
+
     /// The global `MCP`.
     pub(crate) fn scope(&self) -> Global {
         let servers = self.servers.iter().map(|server| (server.identifier.clone(), server.scope()));

@@ -9,8 +9,8 @@ use pincer_store::{RunState, StoreError};
 use crate::hints::hint;
 use crate::positions::Positions;
 use crate::result::{CodeModeResult, Completed, ErrorCode, Failed};
+use crate::scope::RunScope;
 use crate::telemetry::{CapFailures, Telemetry};
-use crate::tools::RunTools;
 
 /// The time after which a program that found no memory can be tried again, in milliseconds.
 const RETRY_MS: u64 = 1000;
@@ -100,7 +100,7 @@ impl RunError {
     }
 
     /// Reports a failure of the program itself. `source` is its text, if that is still known.
-    pub(crate) fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, tools: &RunTools) -> Self {
+    pub(crate) fn of_failure(failure: &Failure, positions: &Positions, source: Option<&str>, scope: &RunScope) -> Self {
         let code = match failure.kind {
             FailureKind::Syntax => Some(ErrorCode::InvalidInput),
             FailureKind::Stalled => Some(ErrorCode::Stalled),
@@ -109,7 +109,7 @@ impl RunError {
             }
         };
         let mut error = failure.to_string();
-        if let Some(hint) = hint(failure, positions, source, tools) {
+        if let Some(hint) = hint(failure, positions, source, scope) {
             error.push_str(&format!(" ({hint})"));
         }
         if failure.kind == FailureKind::Rejection {

@@ -10,6 +10,8 @@ use crate::result::CodeModeResult;
 /// Asks the hooks about results at a door.
 pub(crate) struct Persisting<'a> {
     pub door: &'a Door,
+    /// The tool that ran the program.
+    pub tool: &'static str,
     /// The `exec` whose result it is, and for whom it runs.
     pub call: &'a CallId,
     pub context: &'a Context,
@@ -29,7 +31,7 @@ impl Persisting<'_> {
             CodeModeResult::Waiting(_) => {}
         }
         let is_error = matches!(result, CodeModeResult::Failed(_));
-        let mut after = self.door.persisted_texts(self.call, before.clone(), is_error, self.context).await;
+        let mut after = self.door.persisted_texts(self.tool, self.call, before.clone(), is_error, self.context).await;
         if after == before {
             return result;
         }

@@ -239,7 +239,7 @@ impl CodeMode {
         let mut telemetry = frontier.telemetry.clone();
         telemetry.wait_count += 1;
         telemetry.ms.parked += elapsed.as_millis() as f64;
-        telemetry.catalog_size = scope.tools.catalog().len();
+        telemetry.catalog_size = scope.found().len();
         telemetry.durability = Some(scope.settings.durability);
         let next_seq = calls.iter().map(|call| call.seq + 1).fold(frontier.next_seq, u32::max);
         let here = pending_calls.is_some();

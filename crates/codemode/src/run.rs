@@ -390,7 +390,12 @@ impl Driver {
     }
 
     fn persisting(&self) -> Persisting<'_> {
-        Persisting { door: &self.shared.door, call: &self.parent, context: &self.scope.context }
+        Persisting {
+            door: &self.shared.door,
+            tool: self.scope.guest.tool(),
+            call: &self.parent,
+            context: &self.scope.context,
+        }
     }
 
     /// Ends the program, and what it has not waited for.

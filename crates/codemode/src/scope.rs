@@ -6,6 +6,7 @@ use pincer_store::{AgentRunId, Run};
 use pincer_tools::{Context, UpdateSink};
 use tokio_util::sync::CancellationToken;
 
+use crate::guest::Guest;
 use crate::round_robin::Party;
 use crate::settings::Settings;
 use crate::skills::SkillTexts;
@@ -18,6 +19,8 @@ pub struct RunScope {
     pub tools: Arc<RunTools>,
     /// What it may use.
     pub settings: Settings,
+    /// The globals of its programs.
+    pub guest: Guest,
     /// Session, user, agent and sender, as its calls carry them. Only this user may continue it, in this session. `parent_call` is the id of the `exec` itself. `abort` ends the
     /// program while it runs, or while a call of it goes on here. One that is suspended without any is data, and is ended by
     /// [`CodeMode::abort`](crate::CodeMode::abort).
@@ -50,7 +53,8 @@ impl RunScope {
     /// For a program that is part of no agent's run, with nobody there.
     pub fn new(tools: Arc<RunTools>, settings: Settings, context: Context) -> Self {
         let (listener, left) = (Arc::new(()), CancellationToken::new());
-        Self { tools, settings, context, people: People::Absent, listener, skills: None, left }
+        let guest = Guest::default();
+        Self { tools, settings, guest, context, people: People::Absent, listener, skills: None, left }
     }
 
     /// The run of an agent that the program is part of, if it is part of one. Only that may continue it.

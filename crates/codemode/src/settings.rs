@@ -42,6 +42,8 @@ pub struct Settings {
     pub languages: Vec<Language>,
     /// How long one `exec` or `wait` may take.
     pub timeout: Duration,
+    /// The time that a program may compute in all. If absent, it may compute for the whole timeout of each `exec` and `wait`.
+    pub guest_time: Option<Duration>,
     /// What a cell may use.
     pub limits: Limits,
     /// How many calls of a program run at a time.
@@ -67,6 +69,7 @@ impl Default for Settings {
         let settings = Self {
             languages: vec![Language::Javascript, Language::Typescript],
             timeout: Duration::from_secs(10),
+            guest_time: None,
             limits,
             pending_calls: 0,
             snapshot_lifetime: Duration::from_secs(900),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use pincer_catalog::names::unambiguous;
+use pincer_catalog::shown_names::is_tool;
 use pincer_catalog::{Catalog, CompactEntry, Entry, Index, LookupError, Policy, Source, ToolId};
 use pincer_sandbox::{Global, Json, Library};
 use pincer_tools::{ClientToolError, Context, Door, NamespaceError, RunCatalog};
@@ -30,6 +31,7 @@ pub struct RunTools {
     namespaces: Vec<Visible>,
     refused: Vec<NamespaceError>,
     index: OnceLock<Index>,
+    searched: OnceLock<(Catalog, Index)>,
     mcp: McpServers,
     known: OnceLock<Arc<KnownTools>>,
 }
@@ -82,12 +84,27 @@ impl RunTools {
             tracing::warn!("a namespace is left out: {error}");
         }
         let mcp = McpServers::new(door.servers(), catalog.view(), policy);
-        Self { catalog, own, functions, namespaces, refused, index: OnceLock::new(), mcp, known: OnceLock::new() }
+        let (index, searched, known) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        Self { catalog, own, functions, namespaces, refused, index, searched, mcp, known }
     }
 
     /// Returns all tools of the run.
     pub fn catalog(&self) -> &Catalog {
         self.catalog.view()
+    }
+
+    /// Returns the tools of all sources that a model may find without writing programs, and an index of them.
+    pub fn searched(&self) -> &(Catalog, Index) {
+        self.searched.get_or_init(|| {
+            let catalog = self.catalog().narrowed(|entry| is_tool(entry) && !entry.flags.direct_only);
+            let index = Index::new(&catalog);
+            (catalog, index)
+        })
+    }
+
+    /// Returns the MCP servers whose tools cannot be found now, each with the reason.
+    pub fn missing_servers(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.mcp.missing()
     }
 
     /// Returns the errors of the namespaces that were left out.

@@ -3,7 +3,7 @@
 use pincer_catalog::{Layer, Policy, PolicyError, Rules};
 
 use crate::Config;
-use crate::keys::{AgentTools, CodeModeFields, RuleLists};
+use crate::keys::{AgentTools, CodeModeFields, RuleLists, ToolSearchFields};
 
 /// The tools that are there out of the box.
 const BUILT_IN: &str = "openclaw:core:*";
@@ -86,6 +86,15 @@ impl Config {
     pub fn code_mode(&self, agent: Option<&str>) -> CodeModeFields {
         let all = self.tools.code_mode.fields();
         match agent.and_then(|id| self.agent(id)?.tools.code_mode.as_ref()) {
+            Some(own) => own.fields().over(all),
+            None => all,
+        }
+    }
+
+    /// Returns the settings of Tool Search for an agent.
+    pub fn tool_search(&self, agent: Option<&str>) -> ToolSearchFields {
+        let all = self.tools.tool_search.fields();
+        match agent.and_then(|id| self.agent(id)?.tools.tool_search.as_ref()) {
             Some(own) => own.fields().over(all),
             None => all,
         }

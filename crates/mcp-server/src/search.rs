@@ -2,7 +2,8 @@
 
 use pincer_runtime::Scope;
 use pincer_tool_search::{
-    CallInput, Limits, SearchInput, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, definitions, described, found, named,
+    CallInput, Limits, SearchInput, Searched, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, definitions, described, found,
+    named,
 };
 use rmcp::RoleServer;
 use rmcp::model::{CallToolResult, ContentBlock, ErrorData};
@@ -45,11 +46,13 @@ impl Connection {
         request: RequestContext<RoleServer>,
     ) -> Result<CallToolResult, ErrorData> {
         let shown_now = self.face.shown_now(&self.scope);
-        let (catalog, index) = shown_now.searched();
+        let (catalog, index) = shown_now.tools.searched();
+        let missing: Vec<(&str, &str)> = shown_now.tools.missing_servers().collect();
+        let searched = Searched { index, missing: &missing };
         // What went wrong is for the model to read, whatever it was.
         Ok(match name {
             TOOL_SEARCH => match SearchInput::parse(&arguments, limits()) {
-                Ok(input) => shown(&found(index, &input)),
+                Ok(input) => shown(&found(searched, &input)),
                 Err(error) => wrong(&error.to_string()),
             },
             TOOL_DESCRIBE => match named(&arguments, catalog) {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use pincer_catalog::{Catalog, Entry, Index, Source};
+use pincer_catalog::{Entry, Source};
 use pincer_codemode::RunTools;
 use pincer_mcp::{ListedTool, Listing, Servers};
 
@@ -14,12 +14,11 @@ pub(crate) struct Shown {
     /// As programs have them.
     pub tools: Arc<RunTools>,
     names: OnceLock<BTreeMap<String, Arc<Entry>>>,
-    searched: OnceLock<(Catalog, Index)>,
 }
 
 impl Shown {
     pub(crate) fn new(tools: Arc<RunTools>) -> Self {
-        Self { tools, names: OnceLock::new(), searched: OnceLock::new() }
+        Self { tools, names: OnceLock::new() }
     }
 
     /// The tools of all sources, by the names under which clients see them.
@@ -28,15 +27,6 @@ impl Shown {
             let entries: Vec<&Arc<Entry>> = self.tools.catalog().iter().filter(|entry| is_tool(entry)).collect();
             let names = unique(entries.iter().map(|entry| (entry.id.owner(), entry.id.name(), keeps(entry))));
             names.into_iter().zip(entries.into_iter().cloned()).collect()
-        })
-    }
-
-    /// The same, to be searched.
-    pub(crate) fn searched(&self) -> &(Catalog, Index) {
-        self.searched.get_or_init(|| {
-            let catalog = self.tools.catalog().narrowed(is_tool);
-            let index = Index::new(&catalog);
-            (catalog, index)
         })
     }
 }

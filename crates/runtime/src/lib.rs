@@ -61,7 +61,7 @@ pub use options::{BuiltIn, EngineStart, Extend, RuntimeOptions, Trail};
 pub use runtime::Runtime;
 pub use scope::{Audience, Principal, Scope, ScopeRequest};
 pub use secrets::{MOST_SECRET_BYTES, Promised, SecretError, Stored, Vault, fit_secret};
-pub use settings::program_settings;
+pub use settings::{program_settings, tool_search_settings};
 pub use skills::{LeftOut, ScopeSkills};
 pub use state::{STORE_FILE, StateError, open_store, usual_state_directory, write_private};
 pub use user_directories::user_directory;

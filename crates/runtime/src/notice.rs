@@ -36,6 +36,11 @@ pub enum Notice {
         /// Why.
         source: io::Error,
     },
+    /// Programs cannot run here, so a model is shown `tool_search`, `tool_describe` and `tool_call` in place of `tool_search_code`.
+    NoPrograms {
+        /// Why.
+        why: String,
+    },
     /// A server had not started when it was needed: its tools are left out.
     ServerStarting {
         /// The server's name in the config.
@@ -72,6 +77,12 @@ impl fmt::Display for Notice {
             }
             Self::AuditTrail { file, source } => {
                 write!(f, "calls cannot be noted in {}: {source}", file.display())
+            }
+            Self::NoPrograms { why } => {
+                write!(
+                    f,
+                    "programs cannot run here, so tools.toolSearch works in the mode \"tools\" in place of \"code\": {why}"
+                )
             }
             Self::ServerStarting { name } => {
                 write!(f, "the MCP server {name} is still starting: its tools are left out")

@@ -14,6 +14,7 @@ use pincer_plugins::PluginProcess;
 use pincer_sandbox::Engine;
 use pincer_store::{ApprovalId, RunId, StoreError};
 use pincer_store_sqlite::{FileLeases, SqliteStore};
+use pincer_tool_search::Mode;
 use pincer_tools::{Answer, Call, ClientToolError, Door, Hub, Outcome, UpdateSink};
 use serde_json::Value;
 use tokio::sync::OnceCell;
@@ -22,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::assembly::Assembly;
 use crate::audit::Audit;
 use crate::engine::{EngineError, load_for_code_mode};
-use crate::error::RuntimeError;
+use crate::error::{RuntimeError, chain};
 use crate::memory::memory;
 use crate::notice::{Notice, Observer};
 use crate::options::{EngineStart, RuntimeOptions, Trail};
@@ -361,6 +362,18 @@ impl Runtime {
     /// Returns the MCP servers of the config.
     pub fn servers(&self) -> &Arc<Servers> {
         &self.servers
+    }
+
+    /// Returns how the model of a scope finds its tools, if it is to search for them. Where programs cannot run, it does so without them,
+    /// and that is told. The engine is loaded for that, if it was not before.
+    pub async fn tool_search(&self, scope: &Scope) -> Option<pincer_tool_search::Settings> {
+        let settings = scope.tool_search()?.clone();
+        if settings.mode != Mode::Code {
+            return Some(settings);
+        }
+        let Err(error) = self.mode().await else { return Some(settings) };
+        self.observer.tell(Notice::NoPrograms { why: chain(&error) });
+        Some(pincer_tool_search::Settings { mode: Mode::Tools, ..settings })
     }
 
     /// Returns code mode. The engine is loaded with the first program, if it was not before.

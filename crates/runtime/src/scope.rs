@@ -5,13 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use pincer_catalog::{Catalog, Entry, Layer, Policy, PolicyError, Rules};
-use pincer_codemode::{Offer, People, RunScope, RunTools, Settings, SkillTexts};
+use pincer_codemode::{Guest, Offer, People, RunScope, RunTools, Settings, SkillTexts};
 use pincer_config::Config;
 use pincer_store::{AgentRunId, CallId, SessionKey};
 use pincer_tools::{ClientToolError, Context, Door, ReadableFolder, Site, UpdateSink, WorkspaceChoice};
 use tokio_util::sync::CancellationToken;
 
-use crate::settings::{offer, program_settings};
+use crate::settings::{offer, program_settings, tool_search_settings};
 use crate::sites::Sites;
 
 /// The views that are kept. Each has its own list of tools, and an index if programs search it: a few hundred kilobytes for 500
@@ -166,6 +166,7 @@ struct View {
     policy: Policy,
     settings: Settings,
     offer: Offer,
+    tool_search: Option<pincer_tool_search::Settings>,
     site: Arc<Site>,
     /// The workspace of the agent itself, if the session is sandboxed.
     agent_workspace: Option<WorkspaceChoice>,
@@ -179,6 +180,7 @@ struct View {
 pub struct Scope {
     view: Arc<View>,
     settings: Settings,
+    guest: Guest,
     site: Arc<Site>,
     parent_call: Option<CallId>,
     agent_run: Option<AgentRunId>,
@@ -195,6 +197,7 @@ impl Scope {
     fn of(view: Arc<View>) -> Self {
         Self {
             settings: view.settings.clone(),
+            guest: Guest::default(),
             site: Arc::clone(&view.site),
             view,
             parent_call: None,
@@ -250,6 +253,20 @@ impl Scope {
         Self { settings: change(self.settings), ..self }
     }
 
+    /// Gives its programs what those of `tool_search_code` have, in place of the globals of code mode. Nothing if the model of the scope
+    /// does not search for its tools.
+    #[must_use]
+    pub fn searching(self) -> Self {
+        let Some(search) = &self.view.tool_search else { return self };
+        let settings = Settings {
+            guest_time: Some(search.code_timeout),
+            search_usual: search.limits.usual,
+            search_most: search.limits.most,
+            ..self.settings
+        };
+        Self { guest: Guest::ToolSearch, settings, ..self }
+    }
+
     /// Adds the skills of an agent's run: folders that may be read, variables that commands get, and texts for programs.
     #[must_use]
     pub fn with_skills(
@@ -297,6 +314,11 @@ impl Scope {
         self.view.offer
     }
 
+    /// Returns how the model of an agent's run finds its tools, if it is to search for them. It is not where code mode is on.
+    pub fn tool_search(&self) -> Option<&pincer_tool_search::Settings> {
+        self.view.tool_search.as_ref()
+    }
+
     /// Returns whether a person is there to answer questions.
     pub fn people(&self) -> People {
         self.people
@@ -333,6 +355,7 @@ impl Scope {
             listener: Arc::clone(&self.listener),
             left: self.left.clone(),
             skills: self.skills.clone(),
+            guest: self.guest,
             ..RunScope::new(tools, self.settings.clone().timeout_ms(timeout), self.context())
         }
     }
@@ -366,10 +389,13 @@ impl Views {
         }
         let (agent, model) = (request.agent.as_deref(), request.model.as_deref());
         let fields = config.code_mode_of(agent, request.provider.as_deref(), model);
+        let offer = offer(&fields);
+        let searches = request.audience == Audience::AgentRun && offer == Offer::Direct;
         let view = Arc::new(View {
             policy: request.policy(config)?,
             settings: program_settings(&fields),
-            offer: offer(&fields),
+            tool_search: searches.then(|| tool_search_settings(&config.tool_search(agent))).flatten(),
+            offer,
             site: Arc::new(Site { workspace: sites.workspace(request), ..Site::default() }),
             agent_workspace: request.sandboxed.then(|| sites.own_workspace(request)),
             tools: Mutex::default(),

@@ -4,9 +4,10 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use pincer_codemode::{Durability, Language, Offer, Settings, TIMEOUT_MS};
-use pincer_config::keys::{self, CodeModeFields};
+use pincer_config::keys::{self, CodeModeFields, ToolSearchFields, ToolSearchMode};
 use pincer_sandbox::Limits;
 use pincer_store::Room;
+use pincer_tool_search::{self as search, CODE_TIMEOUT_MS};
 
 /// Returns how much programs may use: the fields that are set, the defaults for the rest, and everything within its bounds.
 pub fn program_settings(fields: &CodeModeFields) -> Settings {
@@ -19,6 +20,7 @@ pub fn program_settings(fields: &CodeModeFields) -> Settings {
     let search_most = count(fields.max_search_limit, usual.search_most, 1..=50);
     let settings = Settings {
         languages: fields.languages.as_deref().map_or(usual.languages, |said| said.iter().map(language).collect()),
+        guest_time: usual.guest_time,
         timeout: Duration::from_millis(within(fields.timeout_ms, usual.timeout.as_millis() as u64, TIMEOUT_MS)),
         limits: Limits {
             memory_bytes: count(fields.memory_limit_bytes, usual.limits.memory_bytes, 1 << 20..=1 << 30),
@@ -48,6 +50,31 @@ pub fn program_settings(fields: &CodeModeFields) -> Settings {
 /// Returns how tools are offered to a model. Nothing but `enabled: true` turns code mode on.
 pub(crate) fn offer(fields: &CodeModeFields) -> Offer {
     if fields.enabled == Some(true) { Offer::CodeMode } else { Offer::Direct }
+}
+
+/// Returns how a model finds its tools, if it is to search for them. Nothing that was not written turns it on.
+pub fn tool_search_settings(fields: &ToolSearchFields) -> Option<search::Settings> {
+    if !fields.is_on() {
+        return None;
+    }
+    let mode = match fields.mode.unwrap_or_default() {
+        ToolSearchMode::Code => search::Mode::Code,
+        ToolSearchMode::Tools => search::Mode::Tools,
+        ToolSearchMode::Directory => search::Mode::Directory,
+    };
+    let usual = search::Settings::new(mode);
+    let count =
+        |said: Option<u64>, usual: usize| said.map_or(usual, |said| usize::try_from(said).unwrap_or(usize::MAX));
+    let most = count(fields.max_search_limit, usual.limits.most);
+    let timeout = fields.code_timeout_ms.map_or(usual.code_timeout, |timeout| {
+        Duration::from_millis(timeout.clamp(*CODE_TIMEOUT_MS.start(), *CODE_TIMEOUT_MS.end()))
+    });
+    Some(search::Settings {
+        limits: search::Limits::new(count(fields.search_default_limit, usual.limits.usual), most),
+        code_timeout: timeout,
+        hints: fields.hints.unwrap_or(usual.hints),
+        ..usual
+    })
 }
 
 fn language(said: &keys::Language) -> Language {

@@ -70,7 +70,8 @@
     if (options?.transfer?.length > 0) refuse("a transferred object");
     return clone(value, new Map());
   });
+  // The prelude makes it firm.
   Object.defineProperty(globalThis, "structuredClone", {
-    value: structuredClone, enumerable: true, writable: false, configurable: false,
+    value: structuredClone, enumerable: true, writable: false, configurable: true,
   });
 })();

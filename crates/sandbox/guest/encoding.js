@@ -135,6 +135,7 @@
   for (const type of [TextEncoder, TextDecoder]) {
     Object.freeze(type.prototype);
     Object.freeze(type);
-    Object.defineProperty(globalThis, type.name, { value: type, enumerable: true, writable: false, configurable: false });
+    // The prelude makes them firm.
+    Object.defineProperty(globalThis, type.name, { value: type, enumerable: true, writable: false, configurable: true });
   }
 })();

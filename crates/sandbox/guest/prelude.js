@@ -36,6 +36,12 @@
   const constant = (value) => ({ __proto__: null, value, enumerable: true, writable: false, configurable: false });
   const own = (value) => ({ __proto__: null, value, enumerable: true, writable: true, configurable: true });
   const define = (name, value) => defineProperty(globalThis, name, constant(value));
+  // Globals of every program but a bare one. `install` makes them as firm as all others, once it is known which program it is.
+  const helpers = create(null);
+  const offer = (name, value) => {
+    helpers[name] = true;
+    defineProperty(globalThis, name, { __proto__: null, value, enumerable: true, writable: false, configurable: true });
+  };
   const named = (name, fn) => freeze(defineProperty(fn, "name", constant(name)));
 
   // From `values.js`: the forms in which values leave.
@@ -347,6 +353,11 @@
   };
 
   const install = (json) => {
+    const offered = ownKeys(helpers);
+    for (let i = 0; i < offered.length; i++) {
+      if (getOwnPropertyDescriptor(globalThis, offered[i]) === undefined) continue;
+      defineProperty(globalThis, offered[i], { __proto__: null, configurable: false });
+    }
     const scope = parse(json);
     const names = ownKeys(scope);
     for (let i = 0; i < names.length; i++) {
@@ -365,14 +376,24 @@
     for (let i = 0; i < args.length; i++) line += (i > 0 ? " " : "") + text(args[i]);
     emit(TEXT, line);
   };
-  const console = create(null);
-  for (const method of ["log", "info", "warn", "error", "debug"]) {
-    defineProperty(console, method, constant(named(method, (...args) => apply(log, undefined, args))));
-  }
-  define("console", freeze(console));
+  const consoleOf = (methods) => {
+    const console = create(null);
+    for (let i = 0; i < methods.length; i++) {
+      defineProperty(console, methods[i], constant(named(methods[i], (...args) => apply(log, undefined, args))));
+    }
+    return freeze(console);
+  };
+  offer("console", consoleOf(["log", "info", "warn", "error", "debug"]));
 
-  define("text", named("text", (value) => { emit(TEXT, text(value)); }));
-  define("json", named("json", (value) => {
+  // Takes from a bare program all that neither the language nor its host has given it, but for a console.
+  const strip = () => {
+    const offered = ownKeys(helpers);
+    for (let i = 0; i < offered.length; i++) delete globalThis[offered[i]];
+    define("console", consoleOf(["log", "warn", "error"]));
+  };
+
+  offer("text", named("text", (value) => { emit(TEXT, text(value)); }));
+  offer("json", named("json", (value) => {
     const json = toJson(value);
     emit(JSON_ITEM, json === undefined ? "null" : json);
   }));
@@ -380,7 +401,7 @@
   const REASON_LENGTH = 200;
   const yieldControl = named("yield_control", (reason) =>
     request(yieldControl, "yield", reason === undefined ? none : [apply(sliceString, text(reason), [0, REASON_LENGTH])]));
-  define("yield_control", yieldControl);
+  offer("yield_control", yieldControl);
 
   const setTimeout = named("setTimeout", (callback, delay, ...args) => {
     if (typeof callback !== "function") throw new PlainTypeError("setTimeout needs a function to call");
@@ -390,8 +411,8 @@
     // Counted from 1, so that an id is never false.
     return open(setTimeout, "sleep", [ms], fire, fire, true) + 1;
   });
-  define("setTimeout", setTimeout);
-  define("clearTimeout", named("clearTimeout", (timer) => {
+  offer("setTimeout", setTimeout);
+  offer("clearTimeout", named("clearTimeout", (timer) => {
     if (typeof timer !== "number") return;
     const id = timer - 1;
     const entry = unsettled[id];
@@ -400,7 +421,7 @@
     emit(CANCEL, id | 0);
   }));
 
-  define("unwrap", named("unwrap", (result) => {
+  offer("unwrap", named("unwrap", (result) => {
     if (result === null || typeof result !== "object") return result;
     const blocks = isArray(result.content) ? result.content : none;
     let message = "";
@@ -418,9 +439,10 @@
     }
   }));
 
-  // The engine's own, made as firm as the rest.
-  define("atob", freeze(atob));
-  define("btoa", freeze(btoa));
+  // From `encoding.js` and `clone.js`, and the engine's own.
+  for (const name of ["TextDecoder", "TextEncoder", "structuredClone"]) helpers[name] = true;
+  offer("atob", freeze(atob));
+  offer("btoa", freeze(btoa));
 
   // Neither ECMAScript nor ours. The clock of `performance` is finer than a guest may have.
   for (const name of ["performance", "queueMicrotask", "DOMException", "InternalError", Symbol.toStringTag]) {
@@ -444,6 +466,7 @@
         break;
       case 6: rest(); break;
       case 7: runToLast(a); break;
+      case 8: strip(); break;
     }
   };
 })

@@ -29,6 +29,7 @@ pub(crate) enum Op {
     /// An image of an earlier build does nothing for this one, and waits for its timers.
     Rest = 6,
     RunToLast = 7,
+    Strip = 8,
 }
 
 /// What `emit` in `guest/prelude.js` may say. The same numbers are there.

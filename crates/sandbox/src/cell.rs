@@ -374,9 +374,10 @@ impl Vm {
         let at_once = matches!(step, Step::Begin(_));
         match step {
             Step::Begin(program) => {
-                if !program.scope.is_empty() {
-                    exports.dispatch_text(&mut *store, Op::Install, &scope_json(&program.scope))?;
+                if program.is_bare {
+                    exports.dispatch_text(&mut *store, Op::Strip, "")?;
                 }
+                exports.dispatch_text(&mut *store, Op::Install, &scope_json(&program.scope))?;
                 let run = match program.value {
                     ProgramValue::Returned => Op::Run,
                     ProgramValue::Last => Op::RunToLast,

@@ -15,6 +15,7 @@ pub struct Program {
     pub(crate) scope: Vec<(String, Global)>,
     pub(crate) library: Option<Arc<dyn Library>>,
     pub(crate) value: ProgramValue,
+    pub(crate) is_bare: bool,
 }
 
 /// How a program has its value.
@@ -79,7 +80,13 @@ pub struct File {
 impl Program {
     /// A program without globals of its host.
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), scope: Vec::new(), library: None, value: ProgramValue::Returned }
+        Self { source: source.into(), scope: Vec::new(), library: None, value: ProgramValue::Returned, is_bare: false }
+    }
+
+    /// Leaves it with what the language has, `console.log`, `console.warn` and `console.error`, and the globals that its host adds.
+    pub fn bare(mut self) -> Self {
+        self.is_bare = true;
+        self
     }
 
     /// Says how the program has its value.

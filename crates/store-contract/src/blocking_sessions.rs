@@ -55,6 +55,10 @@ impl Blocking<'_> {
         self.0.fork_session(&source.into(), at, new.clone()).wait()
     }
 
+    pub fn shown_tools(&self, id: &str) -> Done<Option<String>> {
+        self.0.shown_tools(&id.into()).wait()
+    }
+
     pub fn listed_skills(&self, id: &str) -> Done<Option<String>> {
         self.0.listed_skills(&id.into()).wait()
     }

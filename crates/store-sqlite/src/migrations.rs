@@ -454,6 +454,13 @@ pub(crate) const STEPS: &[&str] = &[
          FROM agent_run WHERE id = made_by AND json_valid(request)) WHERE sender IS NOT NULL;
     CREATE INDEX delivery_expires ON delivery (expires_at) WHERE state = 'pending' AND expires_at IS NOT NULL;
     ",
+    // 14: the tools whose schemas sessions show beside the list of the others.
+    "
+    CREATE TABLE session_tools (
+        session INTEGER PRIMARY KEY REFERENCES session (number) ON DELETE CASCADE,
+        shown   TEXT NOT NULL
+    ) STRICT;
+    ",
 ];
 
 #[cfg(test)]

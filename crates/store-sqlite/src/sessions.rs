@@ -209,10 +209,11 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
 }
 
 fn bytes(commit: &SessionCommit) -> usize {
-    let skills = commit.skills.as_ref().map_or(0, |skills| skills.len());
+    let listed = |list: &Option<Arc<str>>| list.as_ref().map_or(0, |list| list.len());
+    let lists = listed(&commit.skills) + listed(&commit.shown_tools);
     let entry = |entry: &NewEntry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len());
     let texts: usize = commit.deliveries.iter().map(|delivery| delivery.text.len()).sum();
-    skills + texts + commit.entries.iter().map(entry).sum::<usize>()
+    lists + texts + commit.entries.iter().map(entry).sum::<usize>()
 }
 
 pub(crate) fn number(connection: &Connection, id: &SessionId) -> Result<i64, Refused> {

@@ -1,6 +1,7 @@
-//! The stored part of the instructions of models: the skills that a session's list has, and the workspaces that have begun.
+//! The stored part of the instructions of models: the skills that a session's list has, the tools that it shows, and the workspaces that
+//! have begun.
 //!
-//! Both are stored with a commit of the session ([`SessionCommit`](crate::SessionCommit)), so only the writer of the session changes them.
+//! All are stored with a commit of the session ([`SessionCommit`](crate::SessionCommit)), so only the writer of the session changes them.
 
 use crate::{Reply, SessionId};
 
@@ -8,6 +9,8 @@ use crate::{Reply, SessionId};
 pub trait Instructions {
     /// Returns the list of skills that was stored last for a session.
     fn listed_skills(&self, session: &SessionId) -> Reply<Option<String>>;
+    /// Returns the tools that were stored last for a session: those whose schemas stand beside the list of the others.
+    fn shown_tools(&self, session: &SessionId) -> Reply<Option<String>>;
     /// Returns whether a run has completed that was shown how to begin in a workspace.
     fn is_begun(&self, workspace: &str) -> Reply<bool>;
 }

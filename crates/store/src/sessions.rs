@@ -179,6 +179,8 @@ pub struct SessionCommit {
     pub settings: Option<Arc<str>>,
     /// The list of skills in the session's instructions from now on, as JSON.
     pub skills: Option<Arc<str>>,
+    /// The tools whose schemas stand beside the list of the others from now on, as JSON.
+    pub shown_tools: Option<Arc<str>>,
     /// The workspace of a run that completes and was shown how to begin there.
     pub begun_workspace: Option<String>,
     /// The amounts that are added to the figures.

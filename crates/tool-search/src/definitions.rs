@@ -2,8 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::searching::{Limits, MOST_QUERIES, MOST_QUERY};
+use crate::searching::{MOST_QUERIES, MOST_QUERY};
+use crate::settings::Limits;
 
+/// The name of the tool that runs programs.
+pub const TOOL_SEARCH_CODE: &str = "tool_search_code";
 /// The name of the tool that finds others.
 pub const TOOL_SEARCH: &str = "tool_search";
 /// The name of the tool that describes others.
@@ -24,6 +27,32 @@ pub struct Definition {
     pub parameters: Value,
     /// Whether a call changes nothing.
     pub is_read_only: bool,
+}
+
+/// Returns the tool that runs programs, for a catalog with so many tools.
+pub fn code_definition(count: usize) -> Definition {
+    Definition {
+        name: TOOL_SEARCH_CODE,
+        title: "Run a program",
+        description: format!(
+            "Run a small JavaScript program that finds tools among {count} and calls them. It is the body of an async function and \
+             has these functions:\n\
+             - openclaw.tools.search(query, {{ limit }}): an array of {{ id, name, description }}\n\
+             - openclaw.tools.describe(id): all of a tool, its input schema in `parameters`\n\
+             - openclaw.tools.call(id, args): the tool's result\n\
+             - console.log(text)\n\
+             Search for what you need, describe what you do not know, call it, and return only what you need to know: \
+             const [tool] = await openclaw.tools.search(\"read a file\"); return await openclaw.tools.call(tool.id, {{ path: \"a.txt\" }});\n\
+             There are no files, no network and no timers but through tools. If two searches find nothing that fits, there is no such tool."
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": { "code": { "type": "string", "description": "The program." } },
+            "required": ["code"],
+            "additionalProperties": false,
+        }),
+        is_read_only: false,
+    }
 }
 
 /// Returns the three tools, for a catalog with so many others.

@@ -1,12 +1,12 @@
 //! Tool Search: three tools with which a model finds, describes and calls all others, for models that do not write programs.
 //!
-//! This crate is what such a tool shows and understands: its definition, what its arguments mean, and what a search comes to. It calls
-//! no tool itself. Models write arguments in many ways; what can only mean one thing is understood, and everything else is refused with
-//! the shape that is expected. Nothing of an input is dropped in silence.
+//! This crate is what such a tool shows and understands: its definition, what its arguments mean, what a search comes to, and the list of
+//! tools that stands in a prompt. It calls no tool itself. Models write arguments in many ways: an input with only one meaning is
+//! understood, and everything else is refused with the expected shape. Nothing of an input is dropped in silence.
 //!
 //! ```
 //! use pincer_catalog::{Catalog, Entry, Index, Source, ToolId};
-//! use pincer_tool_search::{CallInput, Limits, SearchInput, found};
+//! use pincer_tool_search::{CallInput, Limits, SearchInput, Searched, found};
 //! use serde_json::json;
 //!
 //! let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
@@ -14,7 +14,8 @@
 //! let catalog = Catalog::new([read])?;
 //!
 //! let search = SearchInput::parse(&json!({ "query": "read a file" }), Limits::default())?;
-//! assert_eq!(found(&Index::new(&catalog), &search)[0]["id"], "openclaw:core:read");
+//! let index = Index::new(&catalog);
+//! assert_eq!(found(Searched { index: &index, missing: &[] }, &search)[0]["id"], "openclaw:core:read");
 //!
 //! // The members of the input beside the id can mean but one thing.
 //! let call = CallInput::parse(&json!({ "id": "read", "path": "notes.md" }), &catalog)?;
@@ -24,8 +25,18 @@
 
 mod calling;
 mod definitions;
+mod directory;
+mod ids;
+mod matching;
 mod searching;
+mod settings;
 
 pub use calling::{CallInput, InputError, described, named};
-pub use definitions::{Definition, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, definitions};
-pub use searching::{Limits, SearchInput, found};
+pub use definitions::{
+    Definition, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE, code_definition, definitions,
+};
+pub use directory::{Listed, directory, room};
+pub use ids::nested_id;
+pub use matching::strong_matches;
+pub use searching::{SearchInput, Searched, found, hits};
+pub use settings::{CODE_TIMEOUT_MS, Limits, Mode, Settings};

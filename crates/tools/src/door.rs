@@ -197,15 +197,16 @@ impl Door {
         persisted_message(registry.persisting(), &entry, event).await
     }
 
-    /// Returns the texts of a program's result as the hooks want them stored, as many as there were.
+    /// Returns the texts of a program's result as the hooks want them stored, as many as there were. `tool` is the one that ran it.
     pub async fn persisted_texts(
         &self,
+        tool: &str,
         call: &CallId,
         texts: Vec<String>,
         is_error: bool,
         context: &Context,
     ) -> Vec<String> {
-        persisted_texts(self.registry().persisting(), call, texts, is_error, context).await
+        persisted_texts(self.registry().persisting(), tool, call, texts, is_error, context).await
     }
 
     /// Returns whether hooks change results before they are stored.

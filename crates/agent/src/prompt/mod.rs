@@ -9,10 +9,11 @@ mod skills;
 
 use pincer_hooks::events::PromptAdditions;
 use pincer_runtime::{Runtime, Scope};
+use pincer_tool_search::Mode;
 use serde::Serialize;
 
 use crate::request::PromptMode;
-use crate::surface::Surface;
+use crate::surface::{Style, Surface};
 
 pub(crate) use bootstrap::{Bootstrap, read};
 pub(crate) use circumstances::Circumstances;
@@ -24,6 +25,12 @@ const CODE_MODE: &str = "You reach all tools by writing programs. Prefer one pro
                          calls, to many small ones, and return only what you need to know.";
 const DIRECT: &str = "Look before you change something. Make calls that do not depend on each other in one reply, and ask for no more of a long \
                       result than you need.";
+
+const SEARCH_CODE: &str = "You reach all tools by programs of tool_search_code: search for a tool, describe it if you do not know its input, and \
+                           call it, in one program if you can. Tools that these instructions name are called in the same way.";
+const SEARCH: &str = "You reach your tools by tool_search, tool_describe and tool_call; tool_call also takes the names that these instructions \
+                      mention. Look before you change something. Make calls that do not depend on each other in one reply, and ask for no \
+                      more of a long result than you need.";
 
 /// The instructions of a model.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -59,6 +66,8 @@ pub enum PartKind {
     Skills,
     /// A file of the workspace.
     Bootstrap,
+    /// The list of tools whose schemas are not shown.
+    Directory,
     /// The additions of the message's sender.
     Extra,
     /// The texts of hooks, in place of the usual parts, before them or after them.
@@ -75,6 +84,7 @@ impl PartKind {
             Self::Tools => "tools",
             Self::Skills => "skills",
             Self::Bootstrap => "bootstrap",
+            Self::Directory => "directory",
             Self::Extra => "extra",
             Self::Hooks => "hooks",
             Self::Session => "session",
@@ -116,7 +126,7 @@ impl Reads {
     pub(crate) fn of(runtime: &Runtime, scope: &Scope, surface: &Surface) -> Self {
         let has_read = || runtime.tools(scope).catalog().get(skills::READ).is_some();
         match () {
-            () if surface.is_code_mode => Self::InPrograms,
+            () if surface.is_code_mode() => Self::InPrograms,
             () if !surface.tools.is_empty() && has_read() => Self::WithTool,
             () => Self::Nothing,
         }
@@ -130,18 +140,22 @@ pub(crate) fn assemble(of: &Ingredients<'_>) -> Prompt {
     if of.mode == PromptMode::None {
         return Prompt { parts: extra.into_iter().collect(), suffix: None };
     }
-    let tools = match of.surface {
-        surface if surface.is_code_mode => Some(CODE_MODE),
-        surface if !surface.tools.is_empty() => Some(DIRECT),
-        _ => None,
+    let tools = match of.surface.style {
+        Style::CodeMode => Some(CODE_MODE),
+        Style::Search(Mode::Code) => Some(SEARCH_CODE),
+        Style::Search(Mode::Tools | Mode::Directory) => Some(SEARCH),
+        Style::Direct if !of.surface.tools.is_empty() => Some(DIRECT),
+        Style::Direct | Style::Nothing => None,
     };
+    // Behind everything else: it is what changes most.
+    let directory = of.surface.directory.as_deref().map(|text| Part::new(PartKind::Directory, text));
     let skills = match of.mode {
         PromptMode::Full => skills::part(of.skills, of.reads),
         PromptMode::Minimal | PromptMode::None => None,
     };
     let base = Part::new(PartKind::Base, BASE);
     let parts = std::iter::once(base).chain(tools.map(|text| Part::new(PartKind::Tools, text))).chain(skills);
-    let parts = parts.chain(bootstrap::parts(of.bootstrap)).chain(extra).collect();
+    let parts = parts.chain(bootstrap::parts(of.bootstrap)).chain(extra).chain(directory).collect();
     Prompt { parts, suffix: Some(Part::new(PartKind::Session, of.circumstances.text())) }
 }
 

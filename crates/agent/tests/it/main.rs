@@ -19,5 +19,6 @@ mod queue;
 mod races;
 mod recovery;
 mod replies;
+mod tool_search;
 mod waiting;
 mod world;

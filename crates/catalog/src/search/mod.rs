@@ -5,6 +5,7 @@
 //! the query covers counts more; and of tools with the same name, all but the first come later, so that one popular name does
 //! not fill the page. What was tried and left out is in BENCHMARKS.md.
 
+mod stems;
 mod words;
 
 use std::cmp::Ordering;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{Catalog, Entry};
+pub use stems::stems;
 use words::Reader;
 
 /// Weight and length normalisation of a field.

@@ -18,6 +18,7 @@ mod secrets;
 mod security;
 mod session;
 mod skills;
+mod tool_search;
 mod tools;
 mod web;
 
@@ -50,6 +51,7 @@ pub use session::{
     MessageQueue, Messages, QueueDrop, QueueMode, ResetMode, SessionKeys, SessionMaintenance, SessionReset, WriteLock,
 };
 pub use skills::{SkillEntry, Skills};
+pub use tool_search::{ToolSearch, ToolSearchFields, ToolSearchMode};
 pub use tools::{AgentTools, Profile, RuleLists, Sandbox, SandboxLists, Tools};
 pub use web::Web;
 

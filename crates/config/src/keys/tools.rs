@@ -6,7 +6,7 @@ use pincer_catalog::Rules;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CodeMode, Exec, Web};
+use super::{CodeMode, Exec, ToolSearch, Web};
 
 /// Which tools there are, and how they behave.
 ///
@@ -32,6 +32,8 @@ pub struct Tools {
     pub sandbox: Sandbox,
     /// Code mode: `true`, or an object with `enabled: true`.
     pub code_mode: CodeMode,
+    /// Tool Search: `true`, or an object. Off where code mode is on.
+    pub tool_search: ToolSearch,
     /// Commands.
     pub exec: Exec,
     /// Fetches from the web.
@@ -54,6 +56,8 @@ pub struct AgentTools {
     pub by_provider: BTreeMap<String, RuleLists>,
     /// Code mode for this agent: what is said here counts, the rest is as in `tools.codeMode`.
     pub code_mode: Option<CodeMode>,
+    /// Tool Search for this agent: its fields count, and the others are as in `tools.toolSearch`.
+    pub tool_search: Option<ToolSearch>,
 }
 
 /// Further limits.

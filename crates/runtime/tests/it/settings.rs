@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use pincer_codemode::{Exposure, Settings};
+use pincer_codemode::{Exposure, Settings as ProgramSettings};
+use pincer_config::Config;
 use pincer_config::keys::{CodeMode, CodeModeFields};
-use pincer_runtime::{Principal, ScopeRequest, program_settings};
+use pincer_runtime::{Principal, ScopeRequest, program_settings, tool_search_settings};
 use pincer_testkit::house::Plan;
 use pincer_testkit::tools::echo;
+use pincer_tool_search::{Limits, Mode, Settings};
 
 /// Returns the names that a model sees with these keys.
 fn shown(fields: &CodeModeFields) -> Vec<String> {
@@ -39,7 +41,7 @@ async fn nothing_but_true_turns_code_mode_on() {
 #[test]
 fn the_defaults_are_those_of_the_specification_and_of_the_published_schema() {
     let settings = program_settings(&CodeModeFields::default());
-    assert_eq!(settings, Settings::default());
+    assert_eq!(settings, ProgramSettings::default());
     let usual = pincer_sandbox::Limits::default();
     assert_eq!(settings.timeout, Duration::from_secs(10));
     assert_eq!(
@@ -81,4 +83,64 @@ fn an_agents_code_mode_is_merged_over_that_for_all() {
     assert_eq!(of(Some("nobody")), of(None));
     // The usual number of results is clamped to the most.
     assert_eq!(program_settings(&of(None)).search_usual, 3);
+}
+
+/// Returns the settings of Tool Search with this value of `tools.toolSearch`.
+fn searching(value: &str) -> Option<pincer_tool_search::Settings> {
+    let text = format!("{{ tools: {{ toolSearch: {value} }} }}");
+    let config = pincer_config::parse(&text, &|_| None).unwrap_or_else(|error| panic!("{value}: {error}")).config;
+    tool_search_settings(&config.tool_search(None))
+}
+
+#[test]
+fn tool_search_has_the_defaults_and_clamps_of_the_specification() {
+    assert_eq!(tool_search_settings(&Config::default().tool_search(None)), None, "off if it is not set");
+    for off in ["false", "{}", "{ enabled: false }", "{ enabled: false, mode: 'tools' }"] {
+        assert_eq!(searching(off), None, "{off}");
+    }
+    let usual =
+        Settings { mode: Mode::Code, limits: Limits::new(8, 20), code_timeout: Duration::from_secs(10), hints: false };
+    for on in ["true", "{ enabled: true }", "{ mode: 'code' }"] {
+        assert_eq!(searching(on), Some(usual.clone()), "{on}");
+    }
+    for (mode, expected) in [("tools", Mode::Tools), ("directory", Mode::Directory)] {
+        let settings = searching(&format!("{{ mode: '{mode}' }}")).expect("on");
+        assert_eq!(settings, Settings { mode: expected, hints: true, ..usual.clone() });
+    }
+    // A number out of its range is the nearest one in it.
+    for (key, low, high) in [("codeTimeoutMs", 1, 10_000_000), ("searchDefaultLimit", 0, 99), ("maxSearchLimit", 0, 99)]
+    {
+        let numbers = |value: u64| {
+            let settings = searching(&format!("{{ {key}: {value} }}")).expect("on");
+            (settings.code_timeout.as_millis(), settings.limits.usual, settings.limits.most)
+        };
+        let expected = match key {
+            "codeTimeoutMs" => [(1_000, 8, 20), (60_000, 8, 20)],
+            "searchDefaultLimit" => [(10_000, 1, 20), (10_000, 20, 20)],
+            _ => [(10_000, 1, 1), (10_000, 8, 50)],
+        };
+        assert_eq!([numbers(low), numbers(high)], expected, "{key}");
+    }
+    assert_eq!(
+        searching("{ searchDefaultLimit: 30, maxSearchLimit: 40 }").map(|settings| settings.limits.usual),
+        Some(30)
+    );
+    for wrong in ["'code'", "{ mode: 'all' }", "{ limit: 3 }"] {
+        let text = format!("{{ tools: {{ toolSearch: {wrong} }} }}");
+        assert!(pincer_config::parse(&text, &|_| None).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn an_agent_changes_fields_of_tool_search_for_itself() {
+    let text = "{ tools: { toolSearch: { mode: 'tools', maxSearchLimit: 5 } },
+        agents: { a: { tools: { toolSearch: { mode: 'directory' } } }, b: { tools: { toolSearch: false } }, c: {} } }";
+    let config = pincer_config::parse(text, &|_| None).unwrap().config;
+    let of = |agent: &str| tool_search_settings(&config.tool_search(Some(agent)));
+    let seen = |agent: &str| of(agent).map(|settings| (settings.mode, settings.limits.most));
+    assert_eq!((seen("a"), seen("b"), seen("c")), (Some((Mode::Directory, 5)), None, Some((Mode::Tools, 5))));
+    let text = "{ agents: { a: { tools: { toolSearch: { mode: 'tools' } } } } }";
+    let config = pincer_config::parse(text, &|_| None).unwrap().config;
+    assert_eq!(tool_search_settings(&config.tool_search(None)), None);
+    assert!(tool_search_settings(&config.tool_search(Some("a"))).is_some(), "one agent alone may search");
 }

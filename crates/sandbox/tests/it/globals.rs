@@ -1,8 +1,8 @@
 //! The guest has ECMAScript and this list. A name that appears or disappears is a change of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
-use crate::common::{end, value};
-use pincer_sandbox::TurnEnd;
+use crate::common::{end, engine, finish, value};
+use pincer_sandbox::{Limits, Program, TurnEnd};
 
 /// Beyond ECMAScript.
 const OURS: &[&str] = &[
@@ -94,6 +94,27 @@ fn the_global_object_has_exactly_the_listed_names() {
     let names = value("return Reflect.ownKeys(globalThis).map(String).sort()");
     let names: Vec<String> = serde_json::from_str(&names).expect("a list of names");
     assert_eq!(names, expected);
+}
+
+#[test]
+fn a_bare_program_has_the_language_and_a_small_console() {
+    let mut expected: Vec<&str> = [&["call", "console"], ECMASCRIPT].concat();
+    expected.sort_unstable();
+    let bare = |source: &str| {
+        let program = Program::new(source).function("call").bare();
+        match finish(engine().start(program, Limits::default()).expect("a cell")).end {
+            TurnEnd::Value(Some(value)) => value.as_str().to_owned(),
+            end => panic!("{source} ended with {end:?}"),
+        }
+    };
+    let names: Vec<String> =
+        serde_json::from_str(&bare("return Reflect.ownKeys(globalThis).map(String).sort()")).expect("a list of names");
+    assert_eq!(names, expected);
+    assert_eq!(bare("return Object.keys(console)"), r#"["log","warn","error"]"#);
+    assert_eq!(bare("console.log(1); return Object.isFrozen(console)"), "true");
+    let firm = "'use strict'; let threw = 0; try { globalThis.console = 1 } catch { threw++ }
+                try { delete globalThis.console } catch { threw++ } return threw";
+    assert_eq!(bare(firm), "2");
 }
 
 #[test]

@@ -9,9 +9,6 @@ use serde_json::{Value, json};
 use super::run_context;
 use crate::{Context, Matcher};
 
-/// The tool whose result a program's is.
-const EXEC: &str = "exec";
-
 /// A hook that changes results, and the tools whose results it gets.
 #[derive(Clone)]
 pub struct PersistHook {
@@ -87,17 +84,18 @@ pub(crate) async fn persisted_message(
 /// came to.
 pub(crate) async fn persisted_texts(
     hooks: impl Iterator<Item = &PersistHook>,
+    tool: &str,
     call: &CallId,
     texts: Vec<String>,
     is_error: bool,
     context: &Context,
 ) -> Vec<String> {
-    let entry = Entry::new(ToolId::control(EXEC), "");
+    let entry = Entry::new(ToolId::control(tool), "");
     let content: Vec<Value> = texts.iter().map(|text| json!({ "type": "text", "text": text })).collect();
     let before = message_of(&entry, call, Value::Array(content), is_error);
     let event = ToolResultPersist {
         context: run_context(context),
-        tool_name: EXEC.into(),
+        tool_name: tool.into(),
         tool_call_id: call.to_string(),
         message: before.clone(),
         is_synthetic: false,
