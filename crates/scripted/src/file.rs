@@ -48,6 +48,7 @@ struct ReplyFile {
     wire: WireFile,
     recorded: Option<RecordedFile>,
     repeat: bool,
+    take: BTreeMap<String, String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -123,6 +124,7 @@ impl ReplyFile {
     fn into_reply(mut self) -> Result<Reply, Flaw> {
         let mut wire = std::mem::take(&mut self.wire).into_wire()?;
         let (expect, repeat) = (std::mem::take(&mut self.expect), self.repeat);
+        let take = std::mem::take(&mut self.take);
         let mut headers = std::mem::take(&mut self.headers);
         let mut reply = match self.recorded.take() {
             Some(recorded) => {
@@ -140,6 +142,9 @@ impl ReplyFile {
         };
         for (name, value) in &headers {
             reply = reply.header(name, value);
+        }
+        for (name, start) in &take {
+            reply = reply.take(name, start);
         }
         reply.repeat = repeat;
         Ok(reply.expect(expect).wire(wire))

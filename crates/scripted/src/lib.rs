@@ -33,6 +33,7 @@ mod pieces;
 mod reply;
 mod script;
 mod server;
+mod take;
 mod wire;
 
 pub use error::{Error, Flaw};

@@ -7,6 +7,7 @@ use axum::http::{HeaderName, HeaderValue};
 use crate::error::Flaw;
 use crate::expect::Expect;
 use crate::message::{Fault, Message};
+use crate::take::Take;
 use crate::wire::Wire;
 
 /// The answer to one request: a [`Message`], a [`Failure`] or a [`Recorded`] exchange, and how it travels.
@@ -17,6 +18,7 @@ pub struct Reply {
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) wire: Wire,
     pub(crate) repeat: bool,
+    pub(crate) take: Take,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -71,7 +73,8 @@ impl Recorded {
 
 impl Reply {
     fn new(answer: Answer) -> Self {
-        Self { expect: Expect::default(), answer, headers: BTreeMap::new(), wire: Wire::default(), repeat: false }
+        let (expect, take) = (Expect::default(), Take::default());
+        Self { expect, answer, headers: BTreeMap::new(), wire: Wire::default(), repeat: false, take }
     }
 
     /// Refuses requests that do not meet `expect`.
@@ -99,6 +102,13 @@ impl Reply {
     #[must_use]
     pub fn repeat(mut self) -> Self {
         self.repeat = true;
+        self
+    }
+
+    /// Puts words of the request into the arguments of calls: `{name}` stands for the last word that begins with `start`.
+    #[must_use]
+    pub fn take(mut self, name: &str, start: &str) -> Self {
+        self.take.insert(name, start);
         self
     }
 

@@ -248,7 +248,7 @@ impl Shared {
         let first = self.script.models.first().map_or(MODEL, String::as_str);
         let model = request.body["model"].as_str().unwrap_or(first);
         let ask = Ask { number, model, body: &request.body };
-        Prepared::scripted(format, &ask, reply).unwrap_or_else(|error| {
+        Prepared::scripted(format, &ask, &reply.take.put(request, reply)).unwrap_or_else(|error| {
             complain(500, "script_failed", format!("Reply {} cannot be made: {error}.", asked + 1))
         })
     }

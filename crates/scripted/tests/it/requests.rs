@@ -188,3 +188,17 @@ async fn a_dropped_server_closes_its_port_and_its_connections() {
     assert_eq!(answer.next().await, crate::client::Next::Broken);
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
 }
+
+#[tokio::test]
+async fn a_call_can_name_the_word_that_it_was_told() {
+    let server = server(
+        "{ replies: [{ take: { RUN: 'cm_', NONE: 'xx_' }, parts: [
+             { call: { name: 'wait', arguments: { runId: '{RUN}', of: ['{RUN}!', '{NONE}'] } } }] }] }",
+    );
+    let body = json!({ "messages": [{ "content": "cm_old" }, { "content": "waiting: runId cm_0a-1, then" }] });
+    let told = ask(&server, Format::Chat, &body).await.json();
+    let arguments =
+        told["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"].as_str().unwrap().to_owned();
+    let arguments: Value = serde_json::from_str(&arguments).unwrap();
+    assert_eq!(arguments, json!({ "runId": "cm_0a-1", "of": ["cm_0a-1!", "{NONE}"] }));
+}
