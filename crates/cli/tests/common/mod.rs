@@ -8,6 +8,8 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub(crate) mod plan;
+
 /// Runs a command on a terminal of its own, answers the first question, and says how it ended and what was shown.
 const ON_A_TERMINAL: &str = r#"
 import os, pty, sys

@@ -29,6 +29,8 @@ mod plugins;
 mod sandboxes;
 mod schedule;
 mod secrets;
+mod seed_code_mode;
+mod seed_tool_search;
 mod sessions;
 mod sessions_import;
 mod sessions_runs;
