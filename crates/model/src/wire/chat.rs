@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{effort, image_url, kept, malformed, tokens};
+use super::{called_name, effort, image_url, kept, malformed, tokens};
 use crate::body::Body;
 use crate::draft::{At, Draft, Piece};
 use crate::error::ModelError;
@@ -91,7 +91,7 @@ struct Called<'a> {
 
 #[derive(Serialize)]
 struct Function<'a> {
-    name: &'a str,
+    name: Cow<'a, str>,
     arguments: &'a str,
 }
 
@@ -169,7 +169,7 @@ fn assistant<'a>(reply: &'a Assistant, target: &Target) -> Option<Line<'a>> {
 
 fn called(call: &ToolCall, is_own: bool) -> Called<'_> {
     let more = call.raw.as_ref().filter(|_| is_own).map(members).unwrap_or_default();
-    let function = Function { name: &call.name, arguments: call.arguments.as_str() };
+    let function = Function { name: called_name(&call.name), arguments: call.arguments.as_str() };
     Called { id: &call.id, r#type: "function", function, more }
 }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{kept, malformed, tokens, told_tokens};
+use super::{called_name, kept, malformed, tokens, told_tokens};
 use crate::body::Body;
 use crate::draft::{At, Draft};
 use crate::error::ModelError;
@@ -187,7 +187,7 @@ fn assistant(reply: &Assistant, target: &Target) -> Vec<Block> {
             Part::Call(call) => blocks.push(Block::Call {
                 r#type: "tool_use",
                 id: call.id.clone(),
-                name: call.name.clone(),
+                name: called_name(&call.name).into_owned(),
                 input: call.arguments.clone(),
                 cache_control: None,
             }),

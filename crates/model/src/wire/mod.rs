@@ -4,6 +4,8 @@ mod chat;
 mod messages;
 mod responses;
 
+use std::borrow::Cow;
+
 use pincer_http::excerpt;
 use pincer_json::Json;
 use serde_json::Value;
@@ -18,6 +20,20 @@ use crate::message::{Api, Content, Image, Message};
 use crate::request::Request;
 use crate::settings::Target;
 use crate::thinking::Level;
+
+/// The longest name of a call that all providers take.
+const MOST_NAME: usize = 64;
+
+/// Returns the name of an earlier call as a provider takes it. A model can call anything; a request with a name that no tool could have
+/// is refused, and so would be each later one of the conversation.
+fn called_name(name: &str) -> Cow<'_, str> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if !name.is_empty() && name.len() <= MOST_NAME && name.chars().all(fits) {
+        return name.into();
+    }
+    let name: String = name.chars().map(|letter| if fits(letter) { letter } else { '_' }).take(MOST_NAME).collect();
+    if name.is_empty() { "_".into() } else { name.into() }
+}
 
 /// Writes the body of a request.
 pub(crate) fn body(request: &Request, target: &Target, level: Level) -> Result<Body, ModelError> {

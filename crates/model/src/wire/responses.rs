@@ -1,5 +1,6 @@
 //! OpenAI Responses.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pincer_json::Json;
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::{effort, image_url, kept, malformed, tokens};
+use super::{called_name, effort, image_url, kept, malformed, tokens};
 use crate::body::Body;
 use crate::draft::{At, Draft, Piece};
 use crate::error::ModelError;
@@ -106,10 +107,10 @@ fn assistant(reply: &Assistant, target: &Target) -> Vec<Item> {
             {
                 items.push(Item::Raw(raw.clone()));
             }
-            Part::Call(call) => items.push(match &call.raw {
-                Some(raw) if is_own => Item::Raw(named(raw, &call.id)),
-                _ => Item::Own(json!({
-                    "type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments.as_str(),
+            Part::Call(call) => items.push(match (&call.raw, called_name(&call.name)) {
+                (Some(raw), Cow::Borrowed(_)) if is_own => Item::Raw(named(raw, &call.id)),
+                (_, name) => Item::Own(json!({
+                    "type": "function_call", "call_id": call.id, "name": name, "arguments": call.arguments.as_str(),
                 })),
             }),
             Part::Text { text, .. } | Part::Refusal { text, .. } if !text.is_empty() => items.push(Item::Own(json!({

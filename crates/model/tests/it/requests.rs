@@ -235,3 +235,31 @@ async fn the_boundary_is_behind_what_stays_the_same_in_every_format() {
     let body = sent(Api::Responses, Model::default(), whole()).await;
     assert_eq!(body["instructions"], joined);
 }
+
+/// A model can call anything, and the provider reads the call again in each later request.
+#[tokio::test]
+async fn calls_with_names_that_no_provider_takes_are_sent_with_others() {
+    for (name, wanted) in [
+        ("openclaw:core:read", "openclaw_core_read"),
+        ("read file", "read_file"),
+        ("", "_"),
+        ("\u{fc}ber", "_ber"),
+        (&*"x".repeat(100), &*"x".repeat(64)),
+        ("read-file_2", "read-file_2"),
+    ] {
+        for api in [Api::ChatCompletions, Api::Responses, Api::Messages] {
+            for raw in [None, Some(json!({ "type": "function_call", "name": name, "arguments": "{}" }))] {
+                let raw = raw.map(|raw| pincer_json::Json::of(&raw).unwrap());
+                let arguments = pincer_json::Json::parse("{}").unwrap();
+                let call = ToolCall { id: "c1".into(), name: name.into(), arguments, raw };
+                let origin = Some(Origin { provider: "test".into(), api, model: "m".into() });
+                let reply = Assistant { parts: vec![Part::Call(call)], origin };
+                let result = ToolResult { call: "c1".into(), content: vec!["none".into()], is_error: true };
+                let messages = vec![Message::user("Go."), Message::Assistant(reply), Message::Results(vec![result])];
+                let body = sent(api, Model::default(), Request { messages, ..coding() }).await.to_string();
+                assert!(body.contains(&format!(r#""name":"{wanted}""#)), "{api:?} {name:?}: {body}");
+                assert!(name == wanted || !body.contains(&format!(r#""name":"{name}""#)), "{api:?} {name:?}: {body}");
+            }
+        }
+    }
+}
