@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use pincer_codemode::Guest;
-use pincer_model::{Content, Image, ToolCall};
+use pincer_model::{Content, ToolCall};
 use pincer_runtime::Scope;
 use pincer_store::{ApprovalId, ApprovalState, Approvals, Attach, Clock, EntryKind, NewEntry};
 use pincer_tool_search::Mode;
-use pincer_tools::{Answer, Call, CallError, CatchPanic, Effect, Outcome, UpdateSink};
+use pincer_tools::{Answer, Call, CatchPanic, UpdateSink};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -23,6 +23,7 @@ use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::replies::{Said, failed_with, summary};
 use crate::surface::{Meaning, Style, WAIT};
+use crate::told_result::{called, changed, content_of};
 use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
 use crate::turn::Turn;
 
@@ -33,7 +34,7 @@ const SKIPPED: &str = "Skipped to process an incoming message.";
 pub(crate) enum CallEnd {
     /// The call has a result of its own, which hooks have seen.
     Settled(CallResult, Vec<NewEntry>),
-    /// The call was not made: this is told in place of a result.
+    /// No tool was called, so no hook has seen the result yet: what is told in place of one, or found by a search.
     Unmade(CallResult),
     Waits(Waits),
 }
@@ -50,6 +51,8 @@ struct Planned {
     seq: u32,
     /// It is not made: this is told instead.
     told: Option<CallResult>,
+    /// The calls that its program has made.
+    children: Vec<NewEntry>,
     /// Another process may have begun with it.
     is_recovered: bool,
 }
@@ -124,13 +127,17 @@ impl Turn {
             let seq = self.seq(open.reply, &call);
             let name = call.call.name.clone();
             // What held when the reply was stored counts, and what holds now.
-            let known = self.state().detail.calls.get(call.index as usize).copied();
-            let in_order = self.is_sequential(&call.call) && known.is_none_or(|known| known.in_order);
-            let may_repeat = self.may_repeat(&call.call) && known.is_none_or(|known| known.may_repeat);
+            let known = self.state().detail.calls.get(call.index as usize).cloned();
+            let means = self.surface.means(&call.call, &self.tools_now());
+            let meant = known.as_ref().and_then(|known| known.means.clone());
+            let is_another = meant.is_some() && meant != means;
+            let in_order = self.is_sequential(&call.call) && known.as_ref().is_none_or(|known| known.in_order);
+            let may_repeat = self.may_repeat(&call.call) && known.as_ref().is_none_or(|known| known.may_repeat);
             // Of sequential calls only the first one can have begun.
             let may_have_begun = is_recovered && (!in_order || is_first_in_order);
             is_first_in_order &= !in_order;
-            let told = match () {
+            let mut children = Vec::new();
+            let mut told = match () {
                 () if call.index >= MOST_CALLS => Some(CallResult::error(format!(
                     "One reply may ask for {MOST_CALLS} calls, so this one was not made."
                 ))),
@@ -138,6 +145,7 @@ impl Turn {
                     let question = questions.iter().rfind(|question| question.seq == Some(seq));
                     let has_not_begun = question.is_some_and(|question| !question.is_used);
                     (!has_not_begun).then(|| {
+                        let name = called(&name, meant.as_deref());
                         CallResult::error(format!(
                             "{name} was interrupted; it may or may not have run. Check before you retry."
                         ))
@@ -145,7 +153,12 @@ impl Turn {
                 }
                 () => None,
             };
-            planned.push(Planned { open: call, seq, told, is_recovered });
+            if told.is_none() && is_another {
+                let begun = self.begun(&call, seq, open.reply).await;
+                told = Some(changed(&called(&name, meant.as_deref()), means.as_deref(), begun.as_deref()));
+                children = begun.unwrap_or_default();
+            }
+            planned.push(Planned { open: call, seq, told, children, is_recovered });
         }
         Ok(planned)
     }
@@ -162,7 +175,8 @@ impl Turn {
 
     /// Returns what is to be known of a call when another process finds it open.
     pub(crate) fn known_call(&self, call: &ToolCall) -> KnownCall {
-        KnownCall { in_order: self.is_sequential(call), may_repeat: self.may_repeat(call) }
+        let means = self.surface.means(call, &self.tools_now());
+        KnownCall { in_order: self.is_sequential(call), may_repeat: self.may_repeat(call), means }
     }
 
     fn is_sequential(&self, call: &ToolCall) -> bool {
@@ -181,7 +195,7 @@ impl Turn {
 
     /// Makes a call and stores its result. Returns what it waits for, if it waits.
     async fn make(&self, planned: Planned, reply: u32) -> Result<Option<Waits>, Lost> {
-        let Planned { open, seq, told, is_recovered } = planned;
+        let Planned { open, seq, told, children, is_recovered } = planned;
         let name = &open.call.name;
         let arguments: Value = open.call.arguments.to().unwrap_or_default();
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
@@ -212,7 +226,7 @@ impl Turn {
                 Ok(None)
             }
             CallEnd::Unmade(result) => {
-                self.settle(&open, result, Vec::new(), true).await?;
+                self.settle(&open, result, children, true).await?;
                 Ok(None)
             }
         }
@@ -448,66 +462,5 @@ impl UpdateSink for CallSink {
 
     fn not_dispatched(&self) {
         self.change(BEGUN, QUEUED);
-    }
-}
-
-/// Returns what a model is told of an outcome.
-fn content_of(outcome: Outcome) -> CallResult {
-    let duration = outcome.duration.as_millis() as u64;
-    let effect = outcome.effect;
-    let result = match outcome.value() {
-        Ok(value) => of_value(&value),
-        Err(error) => of_error(&error, effect),
-    };
-    CallResult { details: Some(json!({ "durationMs": duration })), ..result }
-}
-
-fn of_error(error: &CallError, effect: Effect) -> CallResult {
-    let hint = match effect {
-        Effect::Unknown => " It may or may not have had an effect: check before you retry.",
-        Effect::None | Effect::Done => "",
-    };
-    CallResult::error(format!("{}{hint}", error.message))
-}
-
-/// Returns a value as content: the parts of an MCP result as they are, a text as it is, everything else as JSON.
-pub(crate) fn of_value(value: &Value) -> CallResult {
-    if let Value::String(text) = value {
-        return CallResult::text(text.clone());
-    }
-    let parts = value.get("content").and_then(Value::as_array);
-    let is_mcp = |parts: &&Vec<Value>| {
-        !parts.is_empty() && parts.iter().all(|part| part.get("type").is_some_and(Value::is_string))
-    };
-    let Some(parts) = parts.filter(is_mcp) else {
-        return CallResult::text(value.to_string());
-    };
-    let text = |part: &Value, name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
-    let content = parts.iter().map(|part| match text(part, "type").as_deref() {
-        Some("text") => Content::Text(text(part, "text").unwrap_or_default()),
-        Some("image") => match (text(part, "data"), text(part, "mimeType")) {
-            (Some(base64), Some(media_type)) => Content::Image(Image::Data { media_type, base64 }),
-            _ => Content::Text(part.to_string()),
-        },
-        _ => Content::Text(shown(part).to_string()),
-    });
-    let is_error = value.get("isError").and_then(Value::as_bool).unwrap_or_default();
-    CallResult { content: content.collect(), is_error, details: None }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_of_servers_keep_their_parts() {
-        let result = of_value(&json!({
-            "content": [{ "type": "text", "text": "a" }, { "type": "image", "data": "AA", "mimeType": "image/png" }],
-            "isError": true,
-        }));
-        assert!(result.is_error && result.content.len() == 2);
-        assert!(matches!(&result.content[1], Content::Image(_)));
-        assert_eq!(of_value(&json!("plain")).content, [Content::Text("plain".into())]);
-        assert_eq!(of_value(&json!({ "content": [] })).content, [Content::Text("{\"content\":[]}".into())]);
     }
 }

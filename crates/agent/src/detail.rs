@@ -45,13 +45,16 @@ pub(crate) struct Detail {
 }
 
 /// A call, as its tool was when its reply was stored. Another process may know the tool as another one, or not at all.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KnownCall {
     /// It is made after the calls before it.
     pub in_order: bool,
     /// It may be made again if it is not known whether it was made.
     pub may_repeat: bool,
+    /// The tool, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub means: Option<String>,
 }
 
 /// Figures of a run that other workers have had before.

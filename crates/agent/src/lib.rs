@@ -42,6 +42,7 @@ mod spoken;
 mod status;
 mod surface;
 mod telemetry;
+mod told_result;
 mod tool_search;
 mod transcript;
 mod turn;

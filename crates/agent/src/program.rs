@@ -249,6 +249,14 @@ impl Turn {
         CallEnd::Settled(CallResult { content, is_error, details: Some(details) }, children)
     }
 
+    /// Returns the calls of the program that a call has begun, as entries, if it has begun one.
+    pub(crate) async fn begun(&self, open: &OpenCall, seq: u32, reply: u32) -> Option<Vec<NewEntry>> {
+        let key = format!("{}/{seq}", self.run.id);
+        let found = self.lane.store.run_with_key(self.run.user.as_str(), &self.run.session_key, &key).await;
+        let program = found.ok().flatten()?;
+        Some(self.children(&program.id, open, reply).await)
+    }
+
     /// Returns the calls of a program that the transcript does not have, as entries.
     async fn children(&self, program: &RunId, open: &OpenCall, reply: u32) -> Vec<NewEntry> {
         let calls = match self.lane.store.calls(program).await {

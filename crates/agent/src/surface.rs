@@ -1,16 +1,16 @@
 //! The tools that a run shows to its model.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use pincer_catalog::shown_names::{is_tool, keeps, unique};
-use pincer_catalog::{Catalog, Entry, Flags, Source};
+use pincer_catalog::{Catalog, Entry, Flags, LookupError, Source, ToolId};
 use pincer_codemode::{Exposure, RunTools, VISIBLE};
 use pincer_model::{Surface as Shown, Tool, ToolCall};
 use pincer_runtime::{Runtime, Scope};
 use pincer_tool_search::{
-    CallInput, Listed, Mode, Settings, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE, code_definition,
-    definitions, directory, room,
+    CallInput, Listed, Lookup, Mode, Settings, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE,
+    code_definition, definitions, directory, room,
 };
 
 /// The longest name of a tool that all providers take.
@@ -61,6 +61,14 @@ pub(crate) enum Meaning {
     Call,
     /// A tool at the door.
     Tool { id: String, flags: Flags },
+}
+
+/// A name that a model has read.
+pub(crate) enum ShownName {
+    /// Of a tool that it is shown.
+    Shown(String),
+    /// Of a tool that the instructions list.
+    Listed(String),
 }
 
 impl Meaning {
@@ -128,29 +136,32 @@ impl Surface {
             let is_new = |entry: &&Arc<Entry>| !is_direct(entry) && !is_client(entry);
             direct.extend(shown.iter().filter(is_new).cloned());
         }
-        surface.add_entries(&direct, SEARCHING.into());
+        let names = stable_names(tools.catalog(), &direct);
+        for entry in &direct {
+            let name = names.get(&entry.id).cloned().unwrap_or_default();
+            surface.add_entry(name, entry);
+        }
         if settings.mode == Mode::Directory {
-            surface.list(catalog, &direct, *window);
+            surface.list(catalog, &names, *window);
         }
         surface
     }
 
     /// Adds the list of the tools that are not shown.
-    fn list(&mut self, catalog: &Catalog, direct: &[Arc<Entry>], window: Option<u64>) {
-        let is_shown = |entry: &Entry| direct.iter().any(|shown| shown.id == entry.id);
-        let (listed, servers): (Vec<Arc<Entry>>, Vec<Arc<Entry>>) =
-            catalog.iter().filter(|entry| !is_shown(entry)).cloned().partition(|entry| is_listed(entry));
-        let taken = self.tools.iter().map(|tool| tool.name.as_str()).chain(SEARCHING).collect();
-        let names = names(&listed, taken);
-        let lines: Vec<Listed<'_>> =
-            names.iter().map(String::as_str).zip(listed.iter().map(|entry| &**entry)).collect();
-        let mut counts: std::collections::BTreeMap<&str, usize> = std::collections::BTreeMap::new();
-        for entry in servers.iter().filter(|entry| entry.id.source() == Source::Mcp) {
+    fn list(&mut self, catalog: &Catalog, names: &HashMap<ToolId, String>, window: Option<u64>) {
+        let name = |entry: &Arc<Entry>| names.get(&entry.id).filter(|_| is_listed(entry));
+        let named: Vec<(&String, &Arc<Entry>)> =
+            catalog.iter().filter_map(|entry| Some((name(entry)?, entry))).collect();
+        let listed = named.into_iter().filter(|(name, _)| !self.meanings.contains_key(*name));
+        let listed: Vec<(&String, &Arc<Entry>)> = listed.collect();
+        let lines: Vec<Listed<'_>> = listed.iter().map(|(name, entry)| (name.as_str(), &***entry)).collect();
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for entry in catalog.iter().filter(|entry| entry.id.source() == Source::Mcp) {
             *counts.entry(entry.id.owner()).or_default() += 1;
         }
         let counts: Vec<(&str, usize)> = counts.into_iter().collect();
         self.directory = directory(&lines, &counts, room(window));
-        self.hidden = names.iter().cloned().zip(listed.iter().map(|entry| Meaning::of(entry))).collect();
+        self.hidden = listed.iter().map(|(name, entry)| ((*name).clone(), Meaning::of(entry))).collect();
     }
 
     /// Returns no tools.
@@ -171,9 +182,13 @@ impl Surface {
     /// Adds tools as they are, with names that differ from those that are taken.
     fn add_entries(&mut self, entries: &[Arc<Entry>], taken: BTreeSet<&str>) {
         for (name, entry) in names(entries, taken).into_iter().zip(entries) {
-            let (description, parameters) = (entry.description.clone(), entry.input_schema.clone());
-            self.add(Tool { name, description, parameters }, Meaning::of(entry));
+            self.add_entry(name, entry);
         }
+    }
+
+    fn add_entry(&mut self, name: String, entry: &Entry) {
+        let (description, parameters) = (entry.description.clone(), entry.input_schema.clone());
+        self.add(Tool { name, description, parameters }, Meaning::of(entry));
     }
 
     fn add(&mut self, tool: Tool, meaning: Meaning) {
@@ -193,8 +208,25 @@ impl Surface {
         let (catalog, _) = now.searched();
         match self.hidden.get(name) {
             Some(Meaning::Tool { id, .. }) => catalog.get(id).map(|entry| Meaning::of(entry)),
-            _ => catalog.find(name).ok().map(|entry| Meaning::of(entry)),
+            _ => Lookup::find(catalog, name).ok().map(|entry| Meaning::of(&entry)),
         }
+    }
+
+    /// Returns a name for what a call means, by which another process tells whether it means the same.
+    pub(crate) fn means(&self, call: &ToolCall, now: &RunTools) -> Option<String> {
+        let control = match self.meaning(&call.name, now)? {
+            Meaning::Exec => VISIBLE[0],
+            Meaning::Wait => WAIT,
+            Meaning::SearchCode => TOOL_SEARCH_CODE,
+            Meaning::Search => TOOL_SEARCH,
+            Meaning::Describe => TOOL_DESCRIBE,
+            Meaning::Call => match self.reached(call, now) {
+                Some((id, _)) => return Some(id),
+                None => TOOL_CALL,
+            },
+            Meaning::Tool { id, .. } => return Some(id),
+        };
+        Some(control.to_owned())
     }
 
     /// Returns the tool that a call reaches by itself, not in a program, and what may be assumed of it.
@@ -203,10 +235,28 @@ impl Surface {
             Meaning::Tool { id, flags } => Some((id, flags)),
             Meaning::Call => {
                 let arguments = call.arguments.to().unwrap_or_default();
-                let CallInput { entry, .. } = CallInput::parse(&arguments, &now.searched().0).ok()?;
+                let CallInput { entry, .. } = CallInput::parse(&arguments, &self.lookup(now)).ok()?;
                 Some((entry.id.to_string(), entry.flags))
             }
             Meaning::Exec | Meaning::Wait | Meaning::SearchCode | Meaning::Search | Meaning::Describe => None,
+        }
+    }
+
+    /// Returns the tools that the run has now, under the names that the model knows too.
+    pub(crate) fn lookup<'a>(&'a self, now: &'a RunTools) -> Named<'a> {
+        Named { surface: self, catalog: &now.searched().0 }
+    }
+
+    /// Returns the name under which a tool is shown, or listed in the instructions.
+    pub(crate) fn name_of(&self, entry: &Entry) -> Option<ShownName> {
+        let id = entry.id.to_string();
+        let named = |names: &HashMap<String, Meaning>| {
+            let is_it = |meaning: &Meaning| matches!(meaning, Meaning::Tool { id: known, .. } if *known == id);
+            names.iter().find(|(_, meaning)| is_it(meaning)).map(|(name, _)| name.clone())
+        };
+        match named(&self.meanings) {
+            Some(name) => Some(ShownName::Shown(name)),
+            None => named(&self.hidden).map(ShownName::Listed),
         }
     }
 
@@ -214,6 +264,36 @@ impl Surface {
     pub(crate) fn shown(&self) -> Shown {
         self.tools.iter().map(|tool| tool.name.clone()).collect()
     }
+}
+
+/// The tools of a run under the names that its model knows: those that it is shown or that the instructions list, then the others.
+pub(crate) struct Named<'a> {
+    surface: &'a Surface,
+    catalog: &'a Catalog,
+}
+
+impl Lookup for Named<'_> {
+    fn find(&self, asked: &str) -> Result<Arc<Entry>, LookupError> {
+        let known = self.surface.meanings.get(asked).or_else(|| self.surface.hidden.get(asked));
+        match known {
+            // Not another tool that happens to have this name.
+            Some(Meaning::Tool { id, .. }) => Catalog::find(self.catalog, id).cloned(),
+            _ => Lookup::find(self.catalog, asked),
+        }
+    }
+}
+
+/// Returns the names of all tools but those of servers, whichever of them are shown: a name that a model has read stays that of its tool.
+/// Tools of servers have names only if they are shown, and take none of another.
+fn stable_names(catalog: &Catalog, shown: &[Arc<Entry>]) -> HashMap<ToolId, String> {
+    let is_of_server = |entry: &Arc<Entry>| entry.id.source() == Source::Mcp;
+    let own: Vec<Arc<Entry>> = catalog.iter().filter(|entry| !is_of_server(entry)).cloned().collect();
+    let of_servers: Vec<Arc<Entry>> = shown.iter().filter(|entry| is_of_server(entry)).cloned().collect();
+    let own_names = names(&own, SEARCHING.into());
+    let taken = SEARCHING.into_iter().chain(own_names.iter().map(String::as_str)).collect();
+    let server_names = names(&of_servers, taken);
+    let entries = own.iter().chain(&of_servers).map(|entry| entry.id.clone());
+    entries.zip(own_names.iter().chain(&server_names).cloned()).collect()
 }
 
 /// Returns whether a tool may stand in instructions: its words are ours to trust, and it is of no server.
@@ -241,8 +321,6 @@ fn names(entries: &[Arc<Entry>], taken: BTreeSet<&str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use pincer_catalog::ToolId;
-
     use super::*;
 
     #[test]

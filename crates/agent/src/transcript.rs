@@ -10,7 +10,7 @@ use crate::compaction::{CompactionDetails, FLUSH, FLUSH_END, estimate};
 use crate::fitting::{Size, fitted};
 use crate::hooks::{AFTER_USER, BEFORE_USER};
 use crate::record::{Read, read};
-use crate::tool_search::HINT;
+use crate::tool_search::Exchanges;
 
 /// The text in place of a result that was never stored.
 const NO_RESULT: &str = "No result of this call was recorded.";
@@ -33,6 +33,7 @@ pub(crate) struct Transcript {
     /// The most bytes of a result, while the entries that a compaction has kept are read.
     most_result: Option<usize>,
     flush: Flush,
+    exchanges: Exchanges,
 }
 
 /// The silent turn in which the model writes notes, since the newest compaction.
@@ -147,6 +148,9 @@ impl Transcript {
             (Flush::UnderWay(replies), Role::Assistant) => Flush::UnderWay(replies + 1),
             (flush, _) => flush,
         };
+        if !matches!(self.flush, Flush::UnderWay(_)) {
+            self.exchanges.add(&message);
+        }
         self.insert(position, message);
     }
 
@@ -192,6 +196,7 @@ impl Transcript {
 
     /// Notes that a text of this kind was added in the user's place.
     pub(crate) fn told(&mut self, kind: &str) {
+        self.exchanges.told(kind);
         match kind {
             FLUSH => self.flush = Flush::UnderWay(0),
             FLUSH_END => self.flush = Flush::Over,
@@ -266,29 +271,9 @@ impl Transcript {
         calls.collect()
     }
 
-    /// Returns what the user asked before the last message, if that was answered and no tool was used for it.
-    pub(crate) fn answered_without_tools(&self) -> Option<String> {
-        let is_user = |item: &Item| matches!(item, Item::User(_));
-        let end = self.items.iter().rposition(|item| !is_user(item))? + 1;
-        if end == self.items.len() {
-            return None;
-        }
-        let asked = self.items[..end].iter().rposition(is_user)? + 1;
-        let start = self.items[..asked].iter().rposition(|item| !is_user(item)).map_or(0, |at| at + 1);
-        let is_plain = |item: &Item| matches!(item, Item::Reply { message, .. } if message.calls().next().is_none());
-        if !self.items[asked..end].iter().all(is_plain) {
-            return None;
-        }
-        let texts = self.items[start..asked].iter().flat_map(|item| match item {
-            Item::User(content) => content.as_slice(),
-            Item::Reply { .. } | Item::Result(_) => &[],
-        });
-        let texts = texts.filter_map(|content| match content {
-            // The word about the message before names tools itself.
-            Content::Text(text) if !text.starts_with(HINT) => Some(text.as_str()),
-            Content::Text(_) | Content::Image(_) => None,
-        });
-        Some(texts.collect::<Vec<_>>().join("\n"))
+    /// Returns what the user asked before the last message, if that was answered without a tool and the model was not told of that.
+    pub(crate) fn answered_without_tools(&self) -> Option<&str> {
+        self.exchanges.unaided()
     }
 
     /// Returns whether a call has this text as its result.

@@ -156,7 +156,7 @@ impl Driver {
         if let TurnEnd::Limit(Limit::Time) = turn.end
             && 2 * waited > took
         {
-            return Err(RunError::of_overload(self.scope.settings.timeout, took - waited));
+            return Err(RunError::of_overload(self.scope.whole_time(), took - waited));
         }
         tracing::debug!(run = %self.record.id, us = took.as_micros() as u64, requests = turn.requests.len(), end = end_name(&turn.end), "turn");
         self.home = Home::Live(cell);
@@ -176,10 +176,7 @@ impl Driver {
                 let source = self.source.as_deref();
                 Some(RunError::of_failure(&failure, &self.positions, source, &self.scope))
             }
-            TurnEnd::Limit(limit) => {
-                let settings = &self.scope.settings;
-                Some(RunError::of_limit(limit, settings.guest_time.unwrap_or(settings.timeout)))
-            }
+            TurnEnd::Limit(limit) => Some(RunError::of_limit(limit, self.scope.whole_time())),
             TurnEnd::Interrupted => Some(RunError::aborted()),
             TurnEnd::Crashed(what) => Some(RunError::bug(what)),
         };

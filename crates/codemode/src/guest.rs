@@ -93,20 +93,28 @@ impl RunScope {
 
     /// Returns the time that a program may compute in this turn, of what is left until its deadline.
     pub(crate) fn guest_time(&self, left: Duration, spent_ms: f64) -> Duration {
+        // A deadline of its own counts instead of that of `exec`, in which the time of calls counts too.
         let Some(all) = self.settings.guest_time else { return left };
-        left.min(all.saturating_sub(Duration::from_secs_f64((spent_ms / 1000.0).max(0.0))))
+        all.saturating_sub(Duration::from_secs_f64((spent_ms / 1000.0).max(0.0)))
+    }
+
+    /// Returns the time that a program has to compute at most.
+    pub(crate) fn whole_time(&self) -> Duration {
+        self.settings.guest_time.unwrap_or(self.settings.timeout)
     }
 
     /// Finds tools for a program of `tool_search_code`.
     pub(crate) fn search(&self, arguments: Vec<Value>) -> Result<Json, String> {
-        let mut arguments = arguments.into_iter();
-        let query = arguments.next().unwrap_or_default();
-        let limit = arguments.next().and_then(|options| options.get("limit").cloned()).unwrap_or_default();
         let limits = Limits::new(self.settings.search_usual, self.settings.search_most);
-        let asked = match query {
+        let asked = match of_two("search", "a query and options", arguments)? {
             // The arguments of the tool `tool_search`, written as one object.
-            Value::Object(asked) => Value::Object(asked),
-            query => json!({ "query": query, "limit": limit }),
+            (asked @ Value::Object(_), None) => asked,
+            (query, None | Some(Value::Null)) => json!({ "query": query }),
+            (query, Some(Value::Object(mut options))) => {
+                options.insert("query".to_owned(), query);
+                Value::Object(options)
+            }
+            (_, Some(_)) => return Err("the options of openclaw.tools.search must be an object: { limit }".into()),
         };
         let input = SearchInput::parse(&asked, limits).map_err(|error| error.to_string())?;
         Json::of(&hits(&self.tools.searched().1, &input)).map_err(|error| error.to_string())
@@ -114,19 +122,21 @@ impl RunScope {
 
     /// Describes a tool to a program of `tool_search_code`.
     pub(crate) fn describe(&self, arguments: Vec<Value>) -> Result<Json, String> {
-        let tool = arguments.into_iter().next().unwrap_or_default();
+        let (tool, None | Some(Value::Null)) = of_two("describe", "an id", arguments)? else {
+            return Err("openclaw.tools.describe takes an id, and nothing else".into());
+        };
         let entry = named(&of_tool(tool), self.found()).map_err(|error| error.to_string())?;
         Json::of(&described(&entry)).map_err(|error| error.to_string())
     }
 
     /// Reads a call of a program of `tool_search_code`.
     pub(crate) fn call(&self, arguments: Vec<Value>) -> Result<CallInput, String> {
-        let mut arguments = arguments.into_iter();
-        let mut call = of_tool(arguments.next().unwrap_or_default());
-        if let Some(input) = arguments.next() {
-            call["args"] = input;
-        }
-        CallInput::parse(&call, self.found()).map_err(|error| error.to_string())
+        let call = match of_two("call", "an id and the input", arguments)? {
+            // The arguments of the tool `tool_call`, written as one object.
+            (tool @ Value::Object(_), None) => CallInput::parse(&of_tool(tool), self.found()),
+            (tool, input) => CallInput::whole(&of_tool(tool), &input.unwrap_or_default(), self.found()),
+        };
+        call.map_err(|error| error.to_string())
     }
 
     /// Returns the lines that tell of servers whose tools cannot be found, as far as they are not printed yet.
@@ -140,9 +150,23 @@ impl RunScope {
     }
 }
 
-/// Returns the arguments that name a tool: by its id or name, or as a search has found it.
+/// Returns the first two arguments of a function. Others are refused: a program that gives them means something by it.
+fn of_two(function: &str, takes: &str, arguments: Vec<Value>) -> Result<(Value, Option<Value>), String> {
+    let count = arguments.len();
+    let mut arguments = arguments.into_iter();
+    let two = (arguments.next().unwrap_or_default(), arguments.next());
+    match count {
+        0..=2 => Ok(two),
+        _ => Err(format!("openclaw.tools.{function} takes {takes}, and not {count} arguments")),
+    }
+}
+
+/// Returns the arguments that name a tool: by its id or name, as a search has found it, or as they are.
 fn of_tool(tool: Value) -> Value {
-    let members = ["id", "toolId", "name"];
-    let id = members.iter().find_map(|member| tool.get(member).filter(|id| id.is_string()).cloned());
-    json!({ "id": id.unwrap_or(tool) })
+    let is_found = tool.get("id").is_some() && tool.get("source").is_some() && tool.get("sourceName").is_some();
+    match tool {
+        Value::Object(mut found) if is_found => json!({ "id": found.remove("id") }),
+        Value::Object(arguments) => Value::Object(arguments),
+        name => json!({ "id": name }),
+    }
 }

@@ -33,8 +33,9 @@ pub fn directory(tools: &[Listed<'_>], servers: &[(&str, usize)], room: usize) -
     if tools.is_empty() && servers.is_empty() {
         return None;
     }
-    let servers = of_servers(servers);
-    let room = room.saturating_sub(HEADING.len() + FOOTER.len() + servers.len() + 2);
+    // The names of tools matter more than those of servers.
+    let servers = of_servers(servers, if tools.is_empty() { room / 2 } else { room / 3 });
+    let room = room.saturating_sub(HEADING.len() + FOOTER.len() + servers.chars().count() + 2);
     let fitting = DESCRIPTIONS.into_iter().map(|most| lines(&tools, most)).find(|lines| length(lines) <= room);
     let lines = fitting.unwrap_or_else(|| cut(lines(&tools, 0), room));
     let mut text = String::from(HEADING);
@@ -81,23 +82,31 @@ fn cut(lines: Vec<String>, room: usize) -> Vec<String> {
     fitting
 }
 
-/// Returns what is told of servers.
-fn of_servers(servers: &[(&str, usize)]) -> String {
-    const MOST_CHARS: usize = 1_500;
-    let (mut text, mut left) = (String::new(), 0);
+/// Returns what is told of servers, in so many characters at most.
+fn of_servers(servers: &[(&str, usize)], room: usize) -> String {
+    const BEGINNING: &str = "\nMCP servers, each with its number of tools, which tool_search finds: ";
+    let room = room.saturating_sub(BEGINNING.len() + 1).min(1_500);
+    let (mut text, mut used, mut left) = (String::new(), 0, 0);
     for (name, count) in servers {
         let named = format!("{name} ({count})");
-        match text.len() + named.len() <= MOST_CHARS {
+        // Behind it there may have to be room for the number of the others.
+        let more = format!(", and {} more", servers.len()).len();
+        let size = named.chars().count() + 2;
+        match left == 0 && used + size + more <= room {
             true if text.is_empty() => text = named,
             true => text.extend([", ", &named]),
-            false => left += 1,
+            false => {
+                left += 1;
+                continue;
+            }
         }
+        used += size;
     }
-    let more = if left > 0 { format!(", and {left} more") } else { String::new() };
-    if text.is_empty() {
-        text
-    } else {
-        format!("\nMCP servers, each with its number of tools, which tool_search finds: {text}{more}.")
+    match left {
+        0 if text.is_empty() => text,
+        0 => format!("{BEGINNING}{text}."),
+        left if text.is_empty() => format!("\nThe tools of {left} MCP servers are found with tool_search."),
+        left => format!("{BEGINNING}{text}, and {left} more."),
     }
 }
 
@@ -153,6 +162,24 @@ mod tests {
         let names: Vec<String> = (0..999).map(|number| format!("server-{number}")).collect();
         let many: Vec<(&str, usize)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         assert!(directory(&[], &many, MOST).is_some_and(|text| text.len() < 2_500 && text.contains("more.")));
+    }
+
+    #[test]
+    fn the_whole_text_keeps_to_its_room_and_servers_leave_names_their_place() {
+        let names: Vec<String> = (0..999).map(|number| format!("server-with-a-long-name-{number}")).collect();
+        for tools in [0, 1, 120, 5_000] {
+            let entries = entries(tools, &"many words ".repeat(40));
+            let tools: Vec<Listed<'_>> = entries.iter().map(|(name, entry)| (name.as_str(), entry)).collect();
+            for servers in [1, 25, 999] {
+                let servers: Vec<(&str, usize)> = names.iter().take(servers).map(|name| (name.as_str(), 7)).collect();
+                for window in [None, Some(1_000), Some(8_000), Some(64_000)] {
+                    let text = directory(&tools, &servers, room(window)).expect("a list");
+                    assert!(text.chars().count() <= room(window), "{} {window:?}: {text}", tools.len());
+                    assert_eq!(text.contains("- tool_0000"), !tools.is_empty(), "{window:?}: {text}");
+                    assert!(text.contains("MCP servers"), "{text}");
+                }
+            }
+        }
     }
 
     #[test]

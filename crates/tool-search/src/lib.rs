@@ -30,8 +30,9 @@ mod ids;
 mod matching;
 mod searching;
 mod settings;
+mod shape;
 
-pub use calling::{CallInput, InputError, described, named};
+pub use calling::{CallInput, InputError, Lookup, described, named};
 pub use definitions::{
     Definition, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE, code_definition, definitions,
 };

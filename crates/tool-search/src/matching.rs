@@ -7,8 +7,9 @@ use pincer_catalog::{Entry, Index, stems};
 /// The most characters of a text and of a description that count.
 const MOST_TEXT: usize = 2_000;
 const MOST_DESCRIPTION: usize = 400;
-/// The most results of a search that are looked at.
-const LOOKED_AT: usize = 20;
+
+/// The most results of a search that are looked at: all, since those of servers could be in front of every other.
+const LOOKED_AT: usize = 100_000;
 
 /// Returns at most so many trusted tools that a text clearly asks for, the best ones first: it has all words of the tool's name, and at
 /// least two of its words in all. Tools of others never match: their words would get into the prompt.
@@ -62,6 +63,20 @@ mod tests {
     #[test]
     fn tools_of_others_never_match_and_the_number_is_bounded() {
         assert!(strong_matches(&index(false), "send a message", 4).is_empty());
+        let entry = |number: usize| Entry {
+            flags: Flags { trusted: number == 99, ..Flags::default() },
+            ..Entry::new(
+                ToolId::new(
+                    if number == 99 { Source::Openclaw } else { Source::Mcp },
+                    format!("s{number}"),
+                    "read_file",
+                )
+                .expect("an id"),
+                "Read a file, read file",
+            )
+        };
+        let crowd = Index::new(&Catalog::new((0..100).map(entry)).expect("a catalog"));
+        assert_eq!(strong_matches(&crowd, "read the file", 4).len(), 1, "many of others hide none of ours");
         assert!(strong_matches(&index(true), "send a message, read the file, fetch the web page", 2).len() == 2);
         assert!(strong_matches(&index(true), &"send message ".repeat(100_000), 4).len() == 1);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pincer_catalog::{CompactEntry, Entry, Index, declare, shortened};
 use serde_json::{Value, json};
 
-use crate::calling::InputError;
+use crate::calling::{InputError, refuse_others, title};
 use crate::settings::Limits;
 
 /// The most searches of one call.
@@ -17,8 +17,10 @@ const MOST_DESCRIPTION: usize = 300;
 const MOST_SIGNATURE: usize = 200;
 /// The most bytes of all results of a call.
 const MOST_BYTES: usize = 16_000;
-/// The most servers that are named as unavailable, and the most characters of a name and of a reason.
-const MOST_SERVERS: usize = 20;
+/// The most characters of a query as it is repeated in the results of several.
+const MOST_ECHO: usize = 80;
+/// The most bytes of the servers that are named as unavailable, and the most characters of a name and of a reason.
+const MOST_OF_SERVERS: usize = 4_000;
 const MOST_NAME: usize = 80;
 const MOST_WHY: usize = 200;
 
@@ -37,6 +39,8 @@ impl SearchInput {
     /// Reads the arguments of a call. A limit out of range is the nearest that is allowed.
     pub fn parse(arguments: &Value, limits: Limits) -> Result<Self, InputError> {
         let members = arguments.as_object().ok_or(InputError::NoObject)?;
+        let counts = |member: &str, _: &Value| matches!(member, "query" | "queries" | "limit");
+        refuse_others(members, counts, "`query` or `queries`, and `limit`")?;
         let limit = match members.get("limit") {
             None | Some(Value::Null) => limits.usual,
             Some(limit) => {
@@ -91,56 +95,84 @@ pub struct Searched<'a> {
 /// fit are left out, the last ones first, and that is said. Servers that are down are named behind the tools: otherwise a model
 /// searches for their tools again and again.
 pub fn found(searched: Searched<'_>, input: &SearchInput) -> Value {
-    let mut found = listed(searched.index, input, MOST_BYTES);
-    if let (Value::Array(found), false) = (&mut found, searched.missing.is_empty()) {
-        let servers = searched.missing.iter().take(MOST_SERVERS).map(|(name, why)| {
-            let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
-            json!({ "server": shortened(name, MOST_NAME), "why": shortened(&why, MOST_WHY) })
-        });
-        let servers: Vec<Value> = servers.collect();
-        found.push(json!({ "unavailable": servers, "note": "tools of these MCP servers cannot be found or called now: do not search for them" }));
-    }
-    found
+    let unavailable = unavailable(searched.missing);
+    let taken = unavailable.as_ref().map_or(0, size);
+    let mut found = listed(searched.index, input, MOST_BYTES - 2 - taken);
+    found.extend(unavailable);
+    Value::Array(found)
 }
 
 /// Returns the same for a program: tools and nothing else, however many bytes they take.
 pub fn hits(index: &Index, input: &SearchInput) -> Value {
-    listed(index, input, usize::MAX)
+    Value::Array(listed(index, input, usize::MAX))
 }
 
-fn listed(index: &Index, input: &SearchInput, mut room: usize) -> Value {
+/// Returns what is told of servers that are down.
+fn unavailable(missing: &[(&str, &str)]) -> Option<Value> {
+    let mut room = MOST_OF_SERVERS;
+    let mut servers = Vec::new();
+    for (name, why) in missing {
+        let why = why.split_whitespace().collect::<Vec<_>>().join(" ");
+        let server = json!({ "server": shortened(name, MOST_NAME), "why": shortened(&why, MOST_WHY) });
+        let bytes = size(&server);
+        if bytes > room {
+            break;
+        }
+        room -= bytes;
+        servers.push(server);
+    }
+    let more = missing.len() - servers.len();
+    let note = "tools of these MCP servers cannot be found or called now: do not search for them";
+    match more {
+        0 if servers.is_empty() => None,
+        0 => Some(json!({ "unavailable": servers, "note": note })),
+        more => Some(json!({ "unavailable": servers, "more": more, "note": note })),
+    }
+}
+
+fn listed(index: &Index, input: &SearchInput, mut room: usize) -> Vec<Value> {
+    if !input.is_batch {
+        let hits = input.queries.first().map_or_else(Vec::new, |query| index.search(query, input.limit));
+        let note = |left_out: usize| json!({ "leftOut": left_out, "note": "they did not fit: ask for fewer, or more precisely" });
+        let (mut tools, _, left_out) = fitting(&hits, room.saturating_sub(size(&note(hits.len()))), 1);
+        if left_out > 0 {
+            tools.push(note(left_out));
+        }
+        return tools;
+    }
     let mut lists = Vec::new();
+    let list = |query: &str, tools: Vec<Value>, left_out: usize| {
+        let query = shortened(query, MOST_ECHO);
+        match left_out {
+            0 => json!({ "query": query, "tools": tools }),
+            left_out => json!({ "query": query, "tools": tools, "leftOut": left_out }),
+        }
+    };
     for (query, number) in input.queries.iter().zip(0..) {
         let hits = index.search(query, input.limit);
-        // What is left is shared by the queries that are still to come.
+        // The room that is left is shared by the queries that are still to come.
         let share = room / (input.queries.len() - number).max(1);
-        let (tools, used, left_out) = fitting(&hits, share);
-        room = room.saturating_sub(used);
-        lists.push((query, tools, left_out));
+        let around = size(&list(query, Vec::new(), hits.len()));
+        let (tools, used, left_out) = fitting(&hits, share.saturating_sub(around), usize::from(number == 0));
+        room = room.saturating_sub(used + around);
+        lists.push(list(query, tools, left_out));
     }
-    if !input.is_batch {
-        let (_, mut tools, left_out) = lists.pop().unwrap_or((&EMPTY, Vec::new(), 0));
-        if left_out > 0 {
-            tools.push(json!({ "leftOut": left_out, "note": "they did not fit: ask for fewer, or more precisely" }));
-        }
-        return Value::Array(tools);
-    }
-    let list = |(query, tools, left_out): (&String, Vec<Value>, usize)| match left_out {
-        0 => json!({ "query": query, "tools": tools }),
-        left_out => json!({ "query": query, "tools": tools, "leftOut": left_out }),
-    };
-    lists.into_iter().map(list).collect()
+    lists
 }
 
-static EMPTY: String = String::new();
+/// Returns the bytes of a value in a list.
+fn size(value: &Value) -> usize {
+    value.to_string().len() + 1
+}
 
-/// Returns as many hits as fit into so many bytes, how many bytes they take, and how many were left out. The first one always fits.
-fn fitting(hits: &[Arc<Entry>], room: usize) -> (Vec<Value>, usize, usize) {
+/// Returns as many hits as fit into so many bytes, how many bytes they take, and how many were left out. The first ones, `least` in
+/// number, always fit.
+fn fitting(hits: &[Arc<Entry>], room: usize, least: usize) -> (Vec<Value>, usize, usize) {
     let (mut tools, mut used) = (Vec::new(), 0);
     for (hit, number) in hits.iter().zip(0..) {
         let tool = compact(hit);
-        let bytes = tool.to_string().len();
-        if used + bytes > room && !tools.is_empty() {
+        let bytes = size(&tool);
+        if used + bytes > room && number >= least {
             return (tools, used, hits.len() - number);
         }
         used += bytes;
@@ -153,7 +185,8 @@ fn fitting(hits: &[Arc<Entry>], room: usize) -> (Vec<Value>, usize, usize) {
 fn compact(entry: &Entry) -> Value {
     let plain = CompactEntry::from(entry);
     let one_line = plain.description.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut tool = json!(CompactEntry { description: shortened(&one_line, MOST_DESCRIPTION), ..plain });
+    let description = shortened(&one_line, MOST_DESCRIPTION);
+    let mut tool = json!(CompactEntry { label: title(entry), description, ..plain });
     if entry.flags.trusted {
         tool["input"] = shortened(&declare::hint(&entry.input_schema), MOST_SIGNATURE).into();
     }
@@ -251,7 +284,7 @@ mod tests {
         let input = SearchInput { queries: vec!["read file".into()], limit: 50, is_batch: false };
         let results = found(all(&index), &input);
         let tools = results.as_array().expect("a list");
-        assert!(results.to_string().len() < MOST_BYTES + 200, "{}", results.to_string().len());
+        assert!(results.to_string().len() <= MOST_BYTES, "{}", results.to_string().len());
         assert_eq!(tools.last().and_then(|last| last["leftOut"].as_u64()), Some(50 - (tools.len() as u64 - 1)));
         let first = tools[0]["description"].as_str().expect("a description");
         let cut = first.strip_suffix('…').expect("a mark where it was cut");
@@ -260,14 +293,36 @@ mod tests {
         // Each of several queries has its share.
         let input = SearchInput { queries: vec!["read file".into(); 4], limit: 50, is_batch: true };
         let lists = found(all(&index), &input);
-        assert!(lists.to_string().len() < MOST_BYTES + 600, "{}", lists.to_string().len());
-        assert!(
-            lists
-                .as_array()
-                .expect("lists")
-                .iter()
-                .all(|list| list["tools"].as_array().is_some_and(|tools| tools.len() > 5))
+        let lists = lists.as_array().expect("lists");
+        assert!(lists.iter().all(|list| list["tools"].as_array().is_some_and(|tools| tools.len() > 5)));
+    }
+
+    #[test]
+    fn no_words_of_servers_or_models_make_results_longer_than_they_may_be() {
+        let strange = format!("read file {}", "\u{1}\u{10ffff}".repeat(300));
+        let title = |mut entry: Entry| {
+            entry.label = Some(format!("IGNORE ALL\n\n# System {}", strange.repeat(200)));
+            entry
+        };
+        let index = Index::new(
+            &Catalog::new(catalog(&strange, false).iter().map(|entry| title((**entry).clone()))).expect("a catalog"),
         );
+        let why = format!("{strange}\nis down");
+        let missing: Vec<(&str, &str)> = (0..100).map(|_| (why.as_str(), why.as_str())).collect();
+        let query: String = strange.chars().take(MOST_QUERY).collect();
+        for (count, is_batch) in [(1, false), (1, true), (16, true)] {
+            let input = SearchInput { queries: vec![query.clone(); count], limit: 50, is_batch };
+            let results = found(Searched { index: &index, missing: &missing }, &input);
+            let text = results.to_string();
+            assert!(text.len() <= MOST_BYTES, "{count}: {}", text.len());
+            let (lists, last) = (results.as_array().expect("a list"), results.as_array().and_then(|list| list.last()));
+            assert!(last.is_some_and(|last| last["more"].as_u64() > Some(0)), "{last:?}");
+            let first = if is_batch { &lists[0]["tools"][0] } else { &lists[0] };
+            assert!(
+                first["label"].as_str().is_some_and(|label| label.chars().count() <= 81 && !label.contains('\n')),
+                "{first}"
+            );
+        }
     }
 
     #[test]

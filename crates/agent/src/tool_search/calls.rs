@@ -9,7 +9,7 @@ use pincer_json::Json;
 use pincer_model::Content;
 use pincer_sessions::NestedCall;
 use pincer_tool_search::{CallInput, Limits, SearchInput, Searched, TOOL_CALL, described, found, named, nested_id};
-use pincer_tools::Call;
+use pincer_tools::{Call, EventKind, Filter, Told};
 use serde_json::{Value, json};
 
 use crate::calls::CallEnd;
@@ -36,16 +36,16 @@ impl Turn {
         let tools = self.tools_now();
         let missing: Vec<(&str, &str)> = tools.missing_servers().collect();
         let found = found(Searched { index: &tools.searched().1, missing: &missing }, &input);
-        CallEnd::Settled(CallResult::text(found.to_string()), Vec::new())
+        CallEnd::Unmade(CallResult::text(found.to_string()))
     }
 
     /// Describes a tool.
     pub(crate) fn describe(&self, open: &OpenCall) -> CallEnd {
         let tools = self.tools_now();
-        match named(&arguments(open), &tools.searched().0) {
+        match named(&arguments(open), &self.surface.lookup(&tools)) {
             Ok(entry) => {
                 self.state().detail.tools.describes += 1;
-                CallEnd::Settled(CallResult::text(described(&entry).to_string()), Vec::new())
+                CallEnd::Unmade(CallResult::text(described(&entry).to_string()))
             }
             Err(error) => CallEnd::unmade(error.to_string()),
         }
@@ -54,7 +54,7 @@ impl Turn {
     /// Calls the tool that the arguments name, at the same door as every other.
     pub(crate) async fn call_found(&self, open: &OpenCall, seq: u32, reply: u32) -> CallEnd {
         let tools = self.tools_now();
-        let CallInput { entry, args } = match CallInput::parse(&arguments(open), &tools.searched().0) {
+        let CallInput { entry, args } = match CallInput::parse(&arguments(open), &self.surface.lookup(&tools)) {
             Ok(call) => call,
             Err(error) => return CallEnd::unmade(error.to_string()),
         };
@@ -72,6 +72,7 @@ impl Turn {
         };
         tell(json!({ "phase": "start", "args": shown(&args) }));
         let began = Instant::now();
+        let mut events = self.agent.runtime.events().subscribe(Filter::of_call(&open.id.as_str().into()).with_values());
         let call = Call {
             id: id.as_str().into(),
             seq,
@@ -87,13 +88,24 @@ impl Turn {
         tell(json!({
             "phase": "result", "isError": result.is_error, "result": shortened(&told, MOST_KEPT), "durationMs": duration_ms,
         }));
+        // Hooks may have changed the input.
+        let mut given = kept(input.as_str());
+        while let Some(told) = events.try_next() {
+            if let Told::Event(event) = told
+                && let EventKind::Start { input } = &event.what
+                && event.call.as_str() == id
+            {
+                given = kept(&input.to_string());
+            }
+        }
+        let output = if Json::parse(&told).is_ok() { kept(&told) } else { kept(&json!(told).to_string()) };
         let nested = NestedCall {
             program: open.id.clone(),
             seq,
             tool: entry.id.to_string(),
             line: None,
-            input: kept(input.as_str()),
-            output: (!result.is_error).then(|| kept(&json!(told).to_string())),
+            input: given,
+            output: (!result.is_error).then_some(output),
             error: result.is_error.then(|| shortened(&told, MOST_KEPT)),
             duration_ms: Some(duration_ms),
         };

@@ -5,14 +5,13 @@ use pincer_tool_search::{Mode, strong_matches};
 use serde_json::json;
 
 use crate::lane::{Lost, Step};
-use crate::surface::Style;
+use crate::surface::{ShownName, Style};
 use crate::turn::Turn;
 
 /// The most tools that are named.
 const MOST: usize = 4;
-/// The first words of the hint.
-pub(crate) const HINT: &str =
-    "The message before this one was answered without a tool, although these tools fit its words: ";
+/// The kind of the entry.
+pub(super) const HINT: &str = "pincer.tool-hint";
 
 impl Turn {
     /// Tells the model of tools that fit the message before this one, if it answered that without any tool.
@@ -24,29 +23,35 @@ impl Turn {
         let asked = {
             let state = self.state();
             match state.detail.spent.model_calls {
-                0 => state.transcript.answered_without_tools(),
+                0 => state.transcript.answered_without_tools().map(str::to_owned),
                 _ => None,
             }
         };
         let Some(asked) = asked else { return Ok(()) };
         let tools = self.tools_now();
-        let (catalog, index) = tools.searched();
-        let fitting: Vec<String> = strong_matches(index, &asked, MOST)
-            .iter()
-            .map(|entry| match catalog.find(entry.id.name()) {
-                Ok(_) => entry.id.name().to_owned(),
-                Err(_) => entry.id.to_string(),
-            })
-            .collect();
+        let (_, index) = tools.searched();
+        let (mut fitting, mut all_shown) = (Vec::new(), true);
+        for entry in strong_matches(index, &asked, MOST) {
+            let name = self.surface.name_of(&entry);
+            all_shown &= matches!(name, Some(ShownName::Shown(_)));
+            fitting.push(match name {
+                Some(ShownName::Shown(name) | ShownName::Listed(name)) => name,
+                None => entry.id.to_string(),
+            });
+        }
         if fitting.is_empty() {
             return Ok(());
         }
         let how = match mode {
-            Mode::Code => "openclaw.tools.describe and openclaw.tools.call in tool_search_code",
-            Mode::Tools | Mode::Directory => "tool_describe and tool_call",
+            _ if all_shown => "call it",
+            Mode::Code => "reach it with openclaw.tools.describe and openclaw.tools.call in tool_search_code",
+            Mode::Tools | Mode::Directory => "reach it with tool_describe and tool_call",
         };
-        let hint = format!("{HINT}{}. If one of them is of use, reach it with {how}.", fitting.join(", "));
-        let body = json!({ "customType": "pincer.tool-hint", "content": hint, "display": false }).to_string();
+        let hint = format!(
+            "The message before this one was answered without a tool, although these tools fit its words: {}. If one of them is of use, {how}.",
+            fitting.join(", ")
+        );
+        let body = json!({ "customType": HINT, "content": hint, "display": false }).to_string();
         let entry = self.lane.entry(EntryKind::CustomMessage, body);
         let detail = {
             let mut state = self.state();
@@ -55,7 +60,9 @@ impl Turn {
         };
         let step = Step { entries: vec![entry], detail: Some(detail.into()), ..Step::default() };
         self.lane.commit(step, &self.stop.token).await?;
-        self.state().transcript.push_text(hint);
+        let mut state = self.state();
+        state.transcript.push_text(hint);
+        state.transcript.told(HINT);
         Ok(())
     }
 }

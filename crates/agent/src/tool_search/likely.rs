@@ -13,6 +13,8 @@ use crate::inner::Inner;
 /// The most tools that are shown because of one message, and in all.
 const MOST_OF_MESSAGE: usize = 4;
 const MOST: usize = 12;
+/// The most ids that a session keeps, those of tools that are gone included.
+const MOST_KNOWN: usize = 64;
 
 /// The tools that are shown besides.
 #[derive(Default)]
@@ -38,8 +40,8 @@ impl Likely {
         };
         let known: Vec<String> = known.and_then(|known| serde_json::from_str(&known).ok()).unwrap_or_default();
         let (catalog, index) = tools.searched();
-        let ids = with_likely(known.clone(), index, required, message);
-        let ids: Vec<String> = ids.into_iter().filter(|id| known.contains(id) || catalog.get(id).is_some()).collect();
+        let is_there = |id: &str| catalog.get(id).is_some();
+        let ids = with_likely(known.clone(), index, required, message, is_there);
         // One that is gone or denied is not shown, and has its place again should it come back.
         let shown = ids.iter().filter_map(|id| catalog.get(id).filter(|entry| may_stand(entry)).cloned()).collect();
         let new = (ids != known).then(|| serde_json::to_string(&ids).unwrap_or_default().into());
@@ -47,14 +49,29 @@ impl Likely {
     }
 }
 
-/// Returns the ids of `known`, and behind them those that are required or likely, as many as may be shown.
-fn with_likely(known: Vec<String>, index: &Index, required: &[&str], message: &str) -> Vec<String> {
-    let likely = strong_matches(index, message, MOST_OF_MESSAGE);
-    let likely = likely.iter().filter(|entry| may_stand(entry)).map(|entry| entry.id.to_string());
+/// Returns the ids of `known`, and behind them those that are required or likely. Of the likely ones there are as many as may be shown.
+fn with_likely(
+    known: Vec<String>,
+    index: &Index,
+    required: &[&str],
+    message: &str,
+    is_there: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let mut ids = known;
-    for id in required.iter().map(|id| (*id).to_owned()).chain(likely) {
-        if ids.len() < MOST && !ids.contains(&id) {
+    if ids.len() > MOST_KNOWN {
+        ids.retain(|id| is_there(id));
+    }
+    for id in required {
+        if is_there(id) && !ids.iter().any(|known| known == id) {
+            ids.push((*id).to_owned());
+        }
+    }
+    let mut shown = ids.iter().filter(|id| is_there(id)).count();
+    let likely = strong_matches(index, message, MOST_OF_MESSAGE);
+    for id in likely.iter().filter(|entry| may_stand(entry)).map(|entry| entry.id.to_string()) {
+        if shown < MOST && !ids.contains(&id) {
             ids.push(id);
+            shown += 1;
         }
     }
     ids
@@ -83,7 +100,8 @@ mod tests {
     }
 
     fn likely(known: &[&str], message: &str) -> Vec<String> {
-        with_likely(known.iter().map(|id| (*id).to_owned()).collect(), &index(3), &["openclaw:core:read"], message)
+        let known = known.iter().map(|id| (*id).to_owned()).collect();
+        with_likely(known, &index(3), &["openclaw:core:read"], message, |id| !id.contains("gone"))
     }
 
     #[test]
@@ -101,8 +119,19 @@ mod tests {
     fn their_number_is_bounded() {
         let many: Vec<String> = (0..MOST).map(|number| format!("openclaw:core:t{number}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert_eq!(likely(&many, "send message 0").len(), MOST);
-        let all = with_likely(Vec::new(), &index(40), &[], "send message 2 3 4 5 6 7 8 9");
+        assert_eq!(likely(&many, "send message 0").len(), MOST + 1, "a required tool comes in any case");
+        let all = with_likely(Vec::new(), &index(40), &[], "send message 2 3 4 5 6 7 8 9", |_| true);
         assert!(all.len() <= MOST_OF_MESSAGE, "{all:?}");
+    }
+
+    #[test]
+    fn tools_that_are_gone_take_no_place_of_others() {
+        let gone: Vec<String> = (0..MOST).map(|number| format!("openclaw:core:gone{number}")).collect();
+        let gone: Vec<&str> = gone.iter().map(String::as_str).collect();
+        let ids = likely(&gone, "send message 0");
+        assert_eq!(ids[MOST..], ["openclaw:core:read", "openclaw:core:send_message_0"]);
+        let many: Vec<String> = (0..=MOST_KNOWN).map(|number| format!("openclaw:core:gone{number}")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert_eq!(likely(&many, "hello"), ["openclaw:core:read"], "they are not kept for ever");
     }
 }

@@ -2,9 +2,10 @@
 
 mod calls;
 mod code;
+mod exchanges;
 mod hints;
 mod likely;
 
 pub(crate) use code::code_result;
-pub(crate) use hints::HINT;
+pub(crate) use exchanges::Exchanges;
 pub(crate) use likely::Likely;

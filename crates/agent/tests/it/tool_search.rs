@@ -248,8 +248,9 @@ async fn a_tool_that_policy_denies_is_not_found_and_not_called() {
         assert_eq!(world.effects.all(), [""; 0], "{mode_name}");
     }
     let code = "const tried = [await openclaw.tools.search('mark')];\n\
-                for (const how of ['describe', 'call']) for (const id of ['mark', 'plugin:test:mark'])\n\
-                  tried.push(await openclaw.tools[how](id, { n: 1 }).catch((error) => error.message));\n\
+                const { describe, call } = openclaw.tools;\n\
+                for (const how of [describe, (id) => call(id, { n: 1 })]) for (const id of ['mark', 'plugin:test:mark'])\n\
+                  tried.push(await how(id).catch((error) => error.message));\n\
                 return tried";
     let world = world(&conversation(&[program(code), text("Done.")]), &mode("code", denied));
     world.ask("Do it.").await;
@@ -431,7 +432,10 @@ async fn client_tools_are_found_and_run_by_their_sender_in_the_other_modes() {
 async fn a_model_that_used_no_tool_is_told_once_of_those_that_fit() {
     let replies = vec![text("I cannot read files."), text("Ah."), text("Well.")];
     let asked = "Please read the file notes.md of the workspace.";
-    for (mode_name, names) in [("tools", true), ("directory", true), ("code", false)] {
+    // A name that the model has read is told as it stands there, and any other tool by its id.
+    let hints = [("tools", Some("openclaw:core:read")), ("directory", Some("read")), ("code", None)];
+    for (mode_name, hint) in hints {
+        let names = hint.is_some();
         let world = world_with_built_in_tools(&conversation(&replies), &mode(mode_name, ""));
         let first = world.ask(asked).await;
         assert_eq!(first.result.telemetry.tools.clone().unwrap_or_default().hint_count, 0);
@@ -442,7 +446,8 @@ async fn a_model_that_used_no_tool_is_told_once_of_those_that_fit() {
             "{mode_name}"
         );
         let sent = world.server.requests()[1].body["messages"].to_string();
-        assert_eq!(sent.contains("these tools fit its words: read"), names, "{mode_name}: {sent}");
+        let told = sent.split("these tools fit its words: ").nth(1).and_then(|told| told.split('.').next());
+        assert_eq!(told, hint, "{mode_name}: {sent}");
         world.ask("Hm.").await;
         let sent = world.server.requests()[2].body["messages"].to_string();
         assert_eq!(sent.matches("these tools fit").count(), usize::from(names), "{mode_name}");
@@ -488,4 +493,52 @@ async fn a_found_tool_that_was_interrupted_is_not_called_again() {
     let outcome = within(other.agent.outcome(USER, &run)).await.expect("an outcome");
     assert_eq!(outcome.text(), "Checked.", "{outcome:?}");
     assert!(told(&other, 1).contains("may or may not have run"), "{}", told(&other, 1));
+}
+
+/// What a call means is stored with it, so that another process does not make another call under the same name.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_waits_is_not_made_once_its_name_means_nothing_or_another_tool() {
+    let denied = format!("{}, {ASK}", mode("tools", "deny: ['plugin:test:mark']"));
+    let direct = format!("tools: {{ deny: ['plugin:test:mark'] }}, {ASK}");
+    for (before, reply, after) in [
+        ("tools", call("tool_call", &json!({ "id": "mark", "args": { "n": 1 } })), &denied),
+        ("tools", call("tool_call", &json!({ "id": "mark", "args": { "n": 1 } })), &direct),
+        ("directory", call("mark", &json!({ "n": 1 })), &denied),
+    ] {
+        let world = world(&conversation(&[reply, text("Then not.")]), &format!("{}, {ASK}", mode(before, "")));
+        let run = world.send("Do it.").await;
+        let outcome = world.outcome(&run).await;
+        assert_eq!(outcome.status, Status::Waiting, "{before}: {outcome:?}");
+        world.dies().await;
+        let other = world.another_with(after);
+        other.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.expect("stored");
+        other.agent.engage(USER, &other.key());
+        assert_eq!(other.outcome(&run).await.text(), "Then not.", "{before} {after}");
+        let told = told(&other, 1);
+        assert!(told.contains("plugin:test:mark") || told.starts_with("mark "), "{before} {after}: {told}");
+        assert!(told.contains("was not called"), "{before} {after}: {told}");
+        assert_eq!(world.effects.all(), [""; 0], "{before} {after}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_cannot_go_on_in_another_mode_is_told_as_interrupted() {
+    let code = "await openclaw.tools.call('look', { n: 1 }); return await openclaw.tools.call('mark', { n: 2 })";
+    let before = format!("{}, {ASK}", mode("code", ""));
+    let world = world(&conversation(&[program(code), text("Then not.")]), &before);
+    let run = world.send("Do it.").await;
+    let outcome = world.outcome(&run).await;
+    assert_eq!(outcome.status, Status::Waiting, "{outcome:?}");
+    world.dies().await;
+    let other = world.another_with(&format!("{}, {ASK}", mode("tools", "")));
+    other.agent.answer(&outcome.approvals[0].approval_id, Answer::AllowOnce, "a person").await.expect("stored");
+    other.agent.engage(USER, &other.key());
+    assert_eq!(other.outcome(&run).await.text(), "Then not.");
+    let told = told(&other, 1);
+    assert!(told.contains("tool_search_code was interrupted") && told.contains("Of its calls, 1 had ended"), "{told}");
+    assert_eq!(world.effects.all(), ["look 1"]);
+    assert!(
+        other.entries().await.contains(&"nested plugin:test:look line 1".to_owned()),
+        "the call is in the transcript"
+    );
 }
