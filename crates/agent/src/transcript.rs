@@ -209,6 +209,11 @@ impl Transcript {
         self.flush
     }
 
+    /// Returns whether the model has replied to something that it is sent.
+    pub(crate) fn has_replies(&self) -> bool {
+        self.items.iter().any(|item| matches!(item, Item::Reply { .. }))
+    }
+
     /// Returns the tokens of a request with this conversation: the last count of the provider, and an estimate for later entries.
     /// `around` is the estimate of instructions and tools, for a conversation that no provider has counted.
     pub(crate) fn tokens(&self, around: u64) -> u64 {

@@ -248,7 +248,9 @@ impl Turn {
             add(&mut spent.output, usage.output);
             add(&mut spent.cache_read, usage.cache_read);
             add(&mut spent.cache_write, usage.cache_write);
-            state.detail.guard.overflows = 0;
+            if !is_silent {
+                state.detail.guard.replied();
+            }
             state.stop_reason = Some(record::stop(&reply.stop).to_owned());
             if let Some(origin) = &reply.message.origin {
                 state.model = Some(format!("{}/{}", origin.provider, origin.model));

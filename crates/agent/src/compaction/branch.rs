@@ -6,9 +6,8 @@ use pincer_model::{Assistant, Content, Message, Part, ToolResult};
 use pincer_sessions::{BranchSummary, Compaction, CustomMessage, Message as Stored, Role};
 use pincer_store::{Entry, EntryId, EntryKind};
 
-use super::CompactionDetails;
-use super::estimate;
 use super::plan::{Kind, Piece};
+use super::{CompactionDetails, FLUSH, FLUSH_END, estimate};
 use crate::hooks::{AFTER_USER, BEFORE_USER};
 use crate::record::{Read, read};
 
@@ -27,6 +26,8 @@ pub(crate) struct Branch {
     pub open: Vec<String>,
     pub pieces: Vec<Piece>,
     pub marks: Vec<Mark>,
+    /// The first piece that the model has not replied to, but for a turn in which it wrote notes.
+    pub unanswered: usize,
 }
 
 /// The entry of a piece.
@@ -50,12 +51,19 @@ impl Branch {
             open,
             pieces: Vec::new(),
             marks: Vec::new(),
+            unanswered: 0,
         };
+        let mut writes_notes = false;
         for entry in entries {
             let (kind, tokens, text) = match entry.kind {
                 EntryKind::Message => of_message(Stored::parse(&entry.body)?),
                 EntryKind::CustomMessage => {
                     let told: CustomMessage = serde_json::from_str(&entry.body)?;
+                    match told.custom_type.as_str() {
+                        FLUSH => writes_notes = true,
+                        FLUSH_END => writes_notes = false,
+                        _ => {}
+                    }
                     let belongs_to_user = [BEFORE_USER, AFTER_USER].contains(&told.custom_type.as_str());
                     let said = Stored { role: Role::User, content: told.content, ..Stored::default() };
                     match of_message(said) {
@@ -78,6 +86,9 @@ impl Branch {
                 _ => nothing(),
             };
             let is_open = tokens > 0 && branch.open.iter().any(|id| entry.body.contains(id.as_str()));
+            if matches!(kind, Kind::Reply(_) | Kind::Result(_)) && !writes_notes {
+                branch.unanswered = branch.pieces.len() + 1;
+            }
             branch.pieces.push(Piece { kind, tokens });
             branch.marks.push(Mark { position: entry.position, id: entry.id.clone(), text, is_open });
         }

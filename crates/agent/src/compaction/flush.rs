@@ -31,10 +31,14 @@ const PROMPT: [&str; 2] = [
 const END: &str = "The notes are done. The user was shown nothing of that. Now go on with what the user asked for.";
 
 impl Turn {
-    /// Returns whether a silent turn may begin: there was none since the last compaction, and there is a tool that writes files.
+    /// Returns whether a silent turn may begin: there was none since the last compaction, the model has said something that could be worth a
+    /// note, and there is a tool that writes files.
     pub(crate) fn may_flush(&self) -> bool {
-        if self.state().transcript.flush() != Flush::Due || self.request.disable_tools {
-            return false;
+        {
+            let state = self.state();
+            if state.transcript.flush() != Flush::Due || !state.transcript.has_replies() || self.request.disable_tools {
+                return false;
+            }
         }
         let tools = self.agent.runtime.tools(&self.scope);
         let writes = tools.catalog().iter().any(|entry| WRITERS.contains(&entry.id.to_string().as_str()));

@@ -7,6 +7,8 @@ use sha2::{Digest, Sha256};
 const MOST_REPEATS: u32 = 3;
 /// The most times in a row that a request may be too long: compacted once as usual, once to the least.
 pub(crate) const MOST_OVERFLOWS: u32 = 2;
+/// The most compactions before a model replies.
+const MOST_IDLE: u32 = 2;
 
 /// The memory of a run about its compactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +18,8 @@ pub(crate) struct Guard {
     pub compactions: u32,
     /// The requests in a row that the provider found too long.
     pub overflows: u32,
+    /// The compactions since the model last replied to more than the wish for notes.
+    idle: u32,
     /// The last call since a compaction, with its result.
     last_call: Option<String>,
     /// The times in a row that the call came.
@@ -23,6 +27,23 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// Notes a compaction.
+    pub(crate) fn compacted(&mut self) {
+        self.compactions += 1;
+        self.idle += 1;
+    }
+
+    /// Notes a reply that is no part of writing notes.
+    pub(crate) fn replied(&mut self) {
+        self.overflows = 0;
+        self.idle = 0;
+    }
+
+    /// Returns whether compactions make no room: another one would not, either.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle >= MOST_IDLE
+    }
+
     /// Notes a call and its result.
     pub(crate) fn called(&mut self, name: &str, arguments: &str, result: &str) {
         if self.compactions == 0 {
@@ -53,6 +74,17 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compactions_make_no_room_if_the_model_has_no_turn_between_them() {
+        let mut guard = Guard::default();
+        guard.compacted();
+        assert!(!guard.is_idle());
+        guard.compacted();
+        assert!(guard.is_idle());
+        guard.replied();
+        assert!(!guard.is_idle());
+    }
 
     #[test]
     fn the_same_call_with_the_same_result_is_a_loop_only_after_a_compaction() {

@@ -157,7 +157,7 @@ impl Turn {
             false => tokens,
         };
         // Without a known window, half of what there is stays at most.
-        let all = self.window().map(|window| settings.limit(window).saturating_sub(self.around()));
+        let all = self.window().map(|window| settings.limit(window, self.around()).saturating_sub(self.around()));
         let room = all.unwrap_or(counted.max(estimated));
         let room = if is_tight { room / 2 } else { room };
         Budget {
@@ -171,17 +171,20 @@ impl Turn {
     /// Returns the first piece that stays, if something is to be summarized.
     fn place(&self, branch: &Branch, budget: Budget, trigger: Trigger) -> Option<usize> {
         let pieces = &branch.pieces;
-        let at = cut(pieces, budget.keep, branch.open_from());
+        // A request that the model has not replied to stays whole: a part of it is another request.
+        let unanswered = (branch.unanswered < pieces.len()).then_some(branch.unanswered);
+        let stays = branch.open_from().into_iter().chain(unanswered).min();
+        let at = cut(pieces, budget.keep, stays);
         match trigger {
             // A conversation of which enough may stay: its last turn does.
             Trigger::Asked if at.is_none_or(|at| branch.tokens_before(at) < LEAST_SUMMARIZED) => {
                 let last = branch.tokens_from(branch.last_turn());
-                cut(pieces, last, branch.open_from()).filter(|_| last < branch.tokens_from(0))
+                cut(pieces, last, stays).filter(|_| last < branch.tokens_from(0))
             }
             // A program that is open is summarized rather than the run failed.
-            Trigger::Overflow { .. } => at.or_else(|| cut(pieces, budget.keep, None)),
+            Trigger::Overflow { .. } => at.or_else(|| cut(pieces, budget.keep, unanswered)),
             Trigger::Threshold if self.window().is_some_and(|window| self.tokens() > window) => {
-                at.or_else(|| cut(pieces, budget.keep, None))
+                at.or_else(|| cut(pieces, budget.keep, unanswered))
             }
             Trigger::Asked | Trigger::Threshold => at,
         }

@@ -37,7 +37,7 @@ pub(crate) enum Room {
 
 /// What came of a compaction.
 pub(super) enum Done {
-    /// It is stored. The conversation had, and has, so many tokens.
+    /// It is stored. The conversation had, and has, so many tokens, both estimated: the provider has not counted what there is now.
     Compacted { before: u64, after: u64 },
     /// The summary is not shorter than what it would replace, and nothing has changed. They have so many tokens.
     Longer { summary: u64, replaced: u64 },
@@ -52,7 +52,8 @@ struct Ready {
     entry: String,
     details: CompactionDetails,
     first_kept: u32,
-    before: u64,
+    /// The estimated tokens of the conversation as it was.
+    estimated: u64,
     spent: Spent,
 }
 
@@ -69,6 +70,11 @@ impl Turn {
     /// Returns the tokens of the next request.
     pub(crate) fn tokens(&self) -> u64 {
         self.state().transcript.tokens(self.around())
+    }
+
+    /// Returns the tokens of the next request as they are estimated, whatever the provider has counted before.
+    fn estimated(&self) -> u64 {
+        self.around() + self.state().transcript.estimated()
     }
 
     /// Returns the window of the model: as it is known, or as the provider has told in this run.
@@ -94,9 +100,10 @@ impl Turn {
             return self.failed_as(failure).await.map(|()| Room::Ended);
         }
         let Some(window) = self.window() else { return Ok(Room::Made) };
-        let (tokens, limit) = (self.tokens(), self.compaction.limit(window));
+        let (tokens, around) = (self.tokens(), self.around());
+        let limit = self.compaction.limit(window, around);
         // Beyond this the rest of the reserve is for the summary.
-        let most_with_flush = window - self.compaction.reserve(window) / 2;
+        let most_with_flush = window - (window - limit) / 2;
         if self.is_flushing() {
             if tokens <= most_with_flush && !self.flushes_too_long() {
                 return Ok(Room::Made);
@@ -106,9 +113,11 @@ impl Turn {
         if !self.compaction.is_enabled {
             return Ok(Room::Made);
         }
-        if let Some(flush) = &self.compaction.flush
-            && tokens > limit - flush.soft_threshold.min(limit / 4)
+        let is_idle = self.state().detail.guard.is_idle();
+        if let Some(before) = self.compaction.notes_before(limit, around)
+            && tokens > limit - before
             && tokens <= most_with_flush
+            && !is_idle
             && self.may_flush()
         {
             return self.begin_flush().await.map(|()| Room::Changed);
@@ -116,9 +125,18 @@ impl Turn {
         if tokens <= limit {
             return Ok(Room::Made);
         }
-        let mut reason = "its last message alone is too long";
+        if around >= window {
+            let told = format!(
+                "the instructions and tools alone have about {around} tokens, and the model takes {window}. `pincer agent --show-prompt` \
+                 shows their parts. Allow fewer tools, turn on code mode or Tool Search, shorten the bootstrap files, or use a model with \
+                 a larger window"
+            );
+            let failure = Failure { kind: "context_overflow", told };
+            return self.failed_as(failure).await.map(|()| Room::Ended);
+        }
+        let mut reason = if is_idle { "compacting it makes no room" } else { "its last message alone is too long" };
         let failed;
-        if !self.state().has_failed_to_compact {
+        if !is_idle && !self.state().has_failed_to_compact {
             match self.compact_by_itself(Trigger::Threshold).await? {
                 Some(Done::Compacted { .. } | Done::Stopped) => return Ok(Room::Changed),
                 None => {}
@@ -186,6 +204,7 @@ impl Turn {
     pub(super) async fn compact(&self, planned: Planned, instructions: Option<&str>) -> Result<Done, Lost> {
         let Planned { branch, budget, trigger, cut } = &planned;
         let (mut at, before) = (cut.unwrap_or(0), self.tokens());
+        let estimated = self.estimated();
         self.lane.feed.tell(happening(json!({ "phase": "start", "trigger": trigger.name() })), self.lane.now());
         let (compacted, kept) = (branch.messages(..at), branch.messages(at..));
         let event = BeforeCompaction {
@@ -222,7 +241,7 @@ impl Turn {
             details: details.to_json(),
         };
         let entry = serde_json::to_string(&body).unwrap_or_default();
-        let done = self.store(Ready { entry, details, first_kept: first.position, before, spent }, *trigger).await?;
+        let done = self.store(Ready { entry, details, first_kept: first.position, estimated, spent }, *trigger).await?;
         let event = AfterCompaction {
             context: self.hooks.context(),
             // The summary is one of them.
@@ -313,7 +332,7 @@ impl Turn {
 
     /// Stores a compaction, and goes on from what is stored.
     async fn store(&self, ready: Ready, trigger: Trigger) -> Result<Done, Lost> {
-        let Ready { entry, details, first_kept, before, spent } = ready;
+        let Ready { entry, details, first_kept, estimated, spent } = ready;
         let will_retry = matches!(trigger, Trigger::Overflow { .. });
         let mut end = json!({ "phase": "end", "completed": true, "willRetry": will_retry });
         if let Some(reason) = &details.fallback {
@@ -321,7 +340,7 @@ impl Turn {
         }
         let detail = {
             let mut state = self.state();
-            state.detail.guard.compactions += 1;
+            state.detail.guard.compacted();
             state.detail.to_json()
         };
         let totals = Totals { compactions: 1, ..spent.totals() };
@@ -343,7 +362,7 @@ impl Turn {
         state.transcript = transcript;
         state.said.extend(details.notice().map(Said::Text));
         drop(state);
-        Ok(Done::Compacted { before, after: self.tokens() })
+        Ok(Done::Compacted { before: estimated, after: self.estimated() })
     }
 
     fn add_spent(&self, more: &Spent) {

@@ -63,9 +63,17 @@ impl Settings {
         self.reserve.min(window / 4)
     }
 
-    /// Returns the most tokens of a request.
-    pub(crate) fn limit(&self, window: u64) -> u64 {
-        window - self.reserve(window)
+    /// Returns the most tokens of a request whose instructions and tools take `around` tokens. The conversation has at least half of what
+    /// these leave, else a compaction could never make room.
+    pub(crate) fn limit(&self, window: u64, around: u64) -> u64 {
+        let of_conversation = window.saturating_sub(around) / 2;
+        window - self.reserve(window).min(of_conversation)
+    }
+
+    /// Returns the tokens before the limit at which notes are written: at most a quarter of what the conversation has.
+    pub(crate) fn notes_before(&self, limit: u64, around: u64) -> Option<u64> {
+        let flush = self.flush.as_ref()?;
+        Some(flush.soft_threshold.min(limit.saturating_sub(around) / 4))
     }
 }
 
@@ -82,13 +90,28 @@ mod tests {
     fn the_reserve_is_raised_to_its_floor_and_capped_by_the_window() {
         let usual = settings("{}", None);
         assert!(usual.is_enabled && usual.flush.is_some());
-        assert_eq!((usual.reserve(200_000), usual.limit(200_000)), (20_000, 180_000));
-        assert_eq!((usual.reserve(8_000), usual.limit(8_000)), (2_000, 6_000));
+        assert_eq!((usual.reserve(200_000), usual.limit(200_000, 9_000)), (20_000, 180_000));
+        assert_eq!((usual.reserve(8_000), usual.limit(8_000, 3_000)), (2_000, 6_000));
         let set = settings("{ agents: { defaults: { compaction: { reserveTokens: 30000 } } } }", None);
         assert_eq!(set.reserve(200_000), 30_000);
         let low =
             settings("{ agents: { defaults: { compaction: { reserveTokens: 1000, reserveTokensFloor: 0 } } } }", None);
         assert_eq!(low.reserve(200_000), 1_000);
+    }
+
+    #[test]
+    fn instructions_and_tools_leave_half_of_what_is_left_to_the_conversation() {
+        let usual = settings("{}", None);
+        for (around, limit, notes) in [
+            (0, 12_000, 3_000),
+            (8_000, 12_000, 1_000),
+            (12_700, 14_350, 412),
+            (15_998, 15_999, 0),
+            (20_000, 16_000, 0),
+        ] {
+            assert_eq!(usual.limit(16_000, around), limit, "{around}");
+            assert_eq!(usual.notes_before(limit, around), Some(notes), "{around}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use pincer_agent::{ClientTool, Request, Status};
 use serde_json::json;
 
 use crate::compaction::{NARROW, compactions, counted, in_order, sent, session};
-use crate::world::{USER, World, text, world};
+use crate::world::{FILES, USER, World, text, world};
 
 const OVERFLOW: &str = "{ status: 400, error: { code: 'context_length_exceeded', message: 'Too long.' } }";
 
@@ -127,6 +127,64 @@ async fn a_message_that_no_window_holds_is_refused_before_it_is_sent() {
     assert!(error.contains("8000") && error.contains("/new"), "{error}");
     assert_eq!(world.server.requests().len(), 0, "nothing was sent");
     assert!(world.ask("/status").await.text().contains("idle"));
+}
+
+/// A compaction cannot make instructions and tools shorter, and must not be tried for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn instructions_and_tools_that_fill_the_window_are_no_reason_to_compact_for_ever() {
+    let config = format!("agents: {{ defaults: {{ model: 'scripted/narrow' }} }} {FILES}");
+    for letters in (10_000..=40_000).step_by(2_000) {
+        let script = "{ replies: [{ parts: [{ text: 'Hello there.' }], repeat: true }] }";
+        let world = world(script, &config);
+        // Each file may have 20,000 letters.
+        for (name, letters) in [("AGENTS.md", letters / 2), ("MEMORY.md", letters / 2)] {
+            let text = "Be kind. ".repeat(letters / 9);
+            std::fs::write(world.directory.path().join("workspace").join(name), text).expect("written");
+        }
+        let mut ends = Vec::new();
+        for message in ["One.", "Two."] {
+            let outcome = world.ask(message).await;
+            ends.push(outcome.status);
+            match outcome.status {
+                Status::Ok => assert_eq!(outcome.text(), "Hello there.", "{letters}"),
+                _ => {
+                    let error = outcome.error.unwrap_or_default();
+                    assert!(error.contains("instructions and tools alone") && !error.contains("/new"), "{error}");
+                }
+            }
+        }
+        match letters {
+            ..=14_000 => assert_eq!(ends, [Status::Ok, Status::Ok]),
+            30_000.. => assert_eq!(ends, [Status::Error, Status::Error]),
+            _ => {}
+        }
+        // Notes and a summary at most before each answer, twice if the first summary made no room.
+        let requests = world.server.requests().len();
+        assert!(requests <= 10, "{letters}: {requests}");
+    }
+}
+
+/// A request that fits is not cut to make room for the notes about it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_request_that_fits_reaches_the_model_whole() {
+    let script = "{ replies: [{ parts: [{ text: 'Hello there.' }], repeat: true }] }";
+    for earlier in [0, 1, 3] {
+        let world = world(script, &format!("agents: {{ defaults: {{ model: 'scripted/narrow' }} }} {FILES}"));
+        for _ in 0..earlier {
+            world.ask(&"apple ".repeat(200)).await;
+        }
+        for words in [1_500, 2_000, 2_500] {
+            let long = format!("begin {} end", (0..words).map(|n| format!("w{n}")).collect::<Vec<_>>().join(" "));
+            let outcome = world.ask(&long).await;
+            let last = world.server.requests().len() - 1;
+            match outcome.status {
+                Status::Ok => assert!(sent(&world, last).contains(&long), "{earlier} {words}"),
+                _ => {
+                    assert!(outcome.error.is_some_and(|error| error.contains("alone is too long")), "{earlier} {words}")
+                }
+            }
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
