@@ -1,8 +1,9 @@
 //! Sessions, runs of agents and calls of clients without a runtime.
 
 use pincer_store::{
-    Accepted, AgentRun, ClientCall, Committed, Entry, EntryPage, Fence, Millis, NewAgentRun, NewSession, Permission,
-    RunId, Safety, Session, SessionCommit, SessionId, SessionKey, SessionPage, Stopped, StoreError,
+    Accepted, AgentRun, ClientCall, Committed, Entry, EntryPage, Fence, FiguresPage, Millis, NewAgentRun, NewSession,
+    Permission, RunFigures, RunId, Safety, Session, SessionCommit, SessionId, SessionKey, SessionPage, Stopped,
+    StoreError,
 };
 
 use crate::Blocking;
@@ -21,6 +22,14 @@ impl Blocking<'_> {
 
     pub fn publish_session(&self, id: &str, fence: Fence, now: Millis) -> Done<Session> {
         self.0.publish_session(&id.into(), fence, now).wait()
+    }
+
+    pub fn run_figures(&self, page: &FiguresPage) -> Done<Vec<RunFigures>> {
+        self.0.run_figures(page.clone()).wait()
+    }
+
+    pub fn figures_of_session(&self, id: &str, after: i64, limit: u32) -> Done<Vec<RunFigures>> {
+        self.0.figures_of_session(&id.into(), after, limit).wait()
     }
 
     pub fn drafts(&self) -> Done<Vec<Session>> {

@@ -23,6 +23,7 @@ pub mod cron_history;
 pub mod cron_jobs;
 pub mod deliveries;
 pub mod drafts;
+pub mod figures;
 pub mod instructions;
 pub mod listings;
 pub mod replies;
@@ -138,6 +139,8 @@ macro_rules! contract {
             drafts::a_draft_is_seen_when_it_is_published_and_not_before,
             drafts::a_message_under_the_key_of_a_draft_is_never_lost,
             drafts::drafts_of_one_key_do_not_disturb_each_other,
+            figures::figures_are_read_in_pages_by_user_session_and_time,
+            figures::figures_take_the_place_of_those_before_and_go_with_the_run,
             instructions::the_skills_of_a_session_are_its_own_and_are_stored_by_its_writer,
             instructions::a_workspace_has_begun_for_all_sessions_with_the_commit_that_says_so,
             listings::pages_follow_each_other_without_gaps,

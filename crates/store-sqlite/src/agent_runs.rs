@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::SqliteStore;
 use crate::rows::{id, optional_id, state};
 use crate::store::Refused;
-use crate::{deliveries, runs, sessions};
+use crate::{deliveries, figures, runs, sessions};
 
 const COLUMNS: &str = "agent_run.id, agent_run.user, agent_run.session_key, session.id, agent_run.key, state, rank, agent_run.created_at, \
                        started_at, ended_at, generation, last_event, first_entry, is_stopped, request, detail, result, merged_into";
@@ -104,6 +104,9 @@ pub(crate) fn change_run(
     ])?;
     if changed == 0 {
         return Err(StoreError::Missing { what: "open agent run", id: change.id.to_string() }.into());
+    }
+    if let Some(figures) = &change.figures {
+        figures::store(connection, &change.id, figures, now)?;
     }
     connection.prepare_cached("DELETE FROM awaited WHERE run = ?1")?.execute([change.id.as_str()])?;
     for id in change.awaits.iter().filter(|_| change.state == AgentRunState::Waiting) {

@@ -40,6 +40,7 @@ mod deliveries;
 mod drafts;
 mod error;
 mod examine;
+mod figures;
 mod file;
 mod forks;
 mod grants;

@@ -461,6 +461,21 @@ pub(crate) const STEPS: &[&str] = &[
         shown   TEXT NOT NULL
     ) STRICT;
     ",
+    // 15: what the tools of runs took of their requests. Of runs from before that is not known.
+    "
+    CREATE TABLE run_figures (
+        number      INTEGER PRIMARY KEY REFERENCES agent_run (number) ON DELETE CASCADE,
+        run         TEXT NOT NULL,
+        user        TEXT NOT NULL,
+        session_key TEXT NOT NULL,
+        at          INTEGER NOT NULL,
+        figures     TEXT
+    ) STRICT;
+    INSERT INTO run_figures SELECT number, id, user, session_key, ended_at, NULL FROM agent_run
+        WHERE ended_at IS NOT NULL AND generation > 0 AND state IN ('done', 'failed', 'aborted', 'timed_out');
+    CREATE INDEX run_figures_user ON run_figures (user, at);
+    CREATE INDEX run_figures_session ON run_figures (user, session_key, at);
+    ",
 ];
 
 #[cfg(test)]

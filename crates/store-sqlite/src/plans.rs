@@ -6,6 +6,7 @@ use crate::SqliteStore;
 use crate::agent_runs::{OPEN, QUEUED};
 use crate::cron::{DUE, NEXT};
 use crate::deliveries::{EXPIRED, FIRST};
+use crate::figures;
 use crate::searches::{LAST, OF_ALL, OF_USER};
 use crate::sessions::{CONTEXT, DRAFTS, NAMED};
 
@@ -40,6 +41,20 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
                 "SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)",
                 "UNION ALL",
                 "SEARCH agent_run USING INDEX agent_run_unmentioned (user=? AND session_key=?)",
+            ],
+        ),
+        (figures::OF_USER, vec!["SEARCH run_figures USING INDEX run_figures_user (user=? AND at>?)"]),
+        (
+            figures::OF_KEY,
+            vec!["SEARCH run_figures USING INDEX run_figures_session (user=? AND session_key=? AND at>?)"],
+        ),
+        (
+            figures::OF_SESSION,
+            vec![
+                "SEARCH agent_run USING COVERING INDEX agent_run_session (session=? AND rowid>?)",
+                "SCALAR SUBQUERY 1",
+                "SEARCH session USING COVERING INDEX sqlite_autoindex_session_1 (id=?)",
+                "SEARCH run_figures USING INTEGER PRIMARY KEY (rowid=?)",
             ],
         ),
         (QUEUED, vec!["SEARCH agent_run USING INDEX agent_run_open (user=? AND session_key=?)"]),

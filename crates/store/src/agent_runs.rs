@@ -184,6 +184,8 @@ pub struct RunChange {
     pub detail: Option<Arc<str>>,
     /// The result, as JSON.
     pub result: Option<Arc<str>>,
+    /// What its tools took up to now, as JSON: it takes the place of what was stored before.
+    pub figures: Option<Arc<str>>,
     /// The questions and client calls that it waits for, by their ids, if it waits.
     pub awaits: Vec<String>,
     /// The run that its message becomes part of.
@@ -200,6 +202,7 @@ impl RunChange {
             last_event: None,
             detail: None,
             result: None,
+            figures: None,
             awaits: Vec::new(),
             merged_into: None,
         }

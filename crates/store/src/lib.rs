@@ -27,6 +27,7 @@ mod clock;
 mod cron;
 mod deliveries;
 mod error;
+mod figures;
 mod grants;
 mod ids;
 mod instructions;
@@ -60,6 +61,7 @@ pub use deliveries::{
     NewDelivery, Route,
 };
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
+pub use figures::{Figures, FiguresPage, RunFigures};
 pub use grants::{Grant, GrantKind, Grants};
 pub use ids::{
     AgentRunId, ApprovalId, CallId, CronJobId, DeliveryId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey,
@@ -94,6 +96,7 @@ pub trait Store:
     + Sessions
     + AgentRuns
     + ClientCalls
+    + Figures
     + CronJobs
     + Deliveries
     + Clock
@@ -116,6 +119,7 @@ impl<T> Store for T where
         + Sessions
         + AgentRuns
         + ClientCalls
+        + Figures
         + CronJobs
         + Deliveries
         + Clock

@@ -1,8 +1,8 @@
 //! Files of earlier versions.
 
 use pincer_store::{
-    ApprovalState, Asked, CallState, Claim, CronJobs, CronPage, Fence, NewCall, Route, RunId, RunState, Safety,
-    SessionPage,
+    ApprovalState, Asked, CallState, Claim, CronJobs, CronPage, Fence, Figures, FiguresPage, NewCall, Route, RunId,
+    RunState, Safety, SessionPage,
 };
 use pincer_store_contract::Blocking;
 use pincer_store_contract::session_words::{accepted, incoming};
@@ -211,4 +211,28 @@ fn jobs_of_schema_12_have_the_place_and_the_session_of_the_run_that_made_them() 
     let place = Route { channel: "irc".into(), account: None, to: "ann".into(), thread: Some("t1".into()) };
     let maker = (Some(place), Some("irc:dm:ann".into()));
     assert_eq!(known, [maker, (None, Some("main".into())), (None, None), (None, None)]);
+}
+
+#[test]
+fn what_the_tools_of_runs_took_is_not_known_of_those_of_schema_14() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("pincer.db");
+    let connection = Connection::open(&path).expect("a file");
+    STEPS[..14].iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+    let rows = r#"INSERT INTO session (id, user, key, is_current, created_at, interacted_at, updated_at, fence) VALUES
+            ('s', 'me', 'main', 1, 1, 1, 1, 1);
+        INSERT INTO agent_run (id, user, session_key, session, digest, state, rank, created_at, started_at, ended_at, generation, request)
+            VALUES ('ended', 'me', 'main', 1, x'00', 'done', 0, 1, 1, 7, 1, '{}'),
+            ('failed', 'me', 'main', 1, x'00', 'failed', 0, 1, 1, 8, 2, '{}'),
+            ('command', 'me', 'main', 1, x'00', 'done', 0, 1, 1, 1, 0, '{}'),
+            ('merged', 'me', 'main', 1, x'00', 'merged', 0, 1, NULL, 9, 0, '{}'),
+            ('open', 'me', 'main', 1, x'00', 'running', 0, 1, 1, NULL, 1, '{}');
+        PRAGMA user_version = 14"#;
+    connection.execute_batch(rows).expect("rows");
+    drop(connection);
+    let store = SqliteStore::open(&path).expect("a store");
+    let page = FiguresPage { user: "me".into(), key: None, after: (0, -1), limit: 9 };
+    let rows = store.run_figures(page).wait().expect("read").into_iter();
+    let known: Vec<_> = rows.map(|row| (row.run.to_string(), row.at, row.figures)).collect();
+    assert_eq!(known, [("ended".to_owned(), 7, None), ("failed".to_owned(), 8, None)]);
 }
