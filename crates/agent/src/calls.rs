@@ -23,6 +23,7 @@ use crate::lane::{Lost, Step};
 use crate::record::{self, CallResult};
 use crate::replies::{Said, failed_with, summary};
 use crate::surface::{Meaning, Style, WAIT};
+use crate::telemetry::SettledCall;
 use crate::told_result::{called, changed, content_of};
 use crate::transcript::{MOST_CALLS, OpenCall, OpenCalls};
 use crate::turn::Turn;
@@ -43,6 +44,13 @@ impl CallEnd {
     pub(crate) fn unmade(text: impl Into<String>) -> Self {
         Self::Unmade(CallResult::error(text))
     }
+}
+
+/// Whether a tool was called, or something was told in place of that.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Made {
+    Yes,
+    No,
 }
 
 /// A call, and what is done about it.
@@ -201,6 +209,7 @@ impl Turn {
         let start = json!({ "phase": "start", "name": name, "toolCallId": open.id, "args": shown(&arguments) });
         self.lane.feed.tell(Happening::tool(start), self.lane.store.now());
         let meaning = self.surface.meaning(name, &self.tools_now());
+        let meant = meaning.clone();
         let end = match (told, meaning) {
             (Some(told), _) => CallEnd::Unmade(told),
             (None, Some(Meaning::Exec)) => Box::pin(self.exec(&open, Guest::CodeMode, seq, reply, is_recovered)).await,
@@ -214,19 +223,15 @@ impl Turn {
             (None, Some(Meaning::Tool { id, .. })) => Box::pin(self.direct(&open, seq, id)).await,
             (None, None) => CallEnd::unmade(self.unknown(name)),
         };
-        if let CallEnd::Settled(..) = &end
-            && let Some((id, _)) = self.surface.reached(&open.call, &self.tools_now())
-        {
-            self.state().detail.tools.called(&id);
-        }
+        let meaning = meant.as_ref();
         match end {
             CallEnd::Waits(waits) => Ok(Some(waits)),
             CallEnd::Settled(result, children) => {
-                self.settle(&open, result, children, false).await?;
+                self.settle(&open, meaning, result, children, Made::Yes).await?;
                 Ok(None)
             }
             CallEnd::Unmade(result) => {
-                self.settle(&open, result, children, true).await?;
+                self.settle(&open, meaning, result, children, Made::No).await?;
                 Ok(None)
             }
         }
@@ -256,9 +261,10 @@ impl Turn {
     async fn settle(
         &self,
         open: &OpenCall,
+        meaning: Option<&Meaning>,
         result: CallResult,
         children: Vec<NewEntry>,
-        is_synthetic: bool,
+        made: Made,
     ) -> Result<(), Lost> {
         let now = self.lane.store.now();
         let (result, size) = self.fitted(result);
@@ -272,7 +278,7 @@ impl Turn {
             self.state().detail.guard.called(&open.call.name, open.call.arguments.as_str(), &told);
         }
         let mut message = record::result(&open.call.id, &open.call.name, &result, now);
-        if is_synthetic {
+        if made == Made::No {
             message = self.hooks.persisted(&self.agent, &open.call.name, message).await;
         }
         let message = self.hooks.written(message).await;
@@ -285,8 +291,14 @@ impl Turn {
             "isError": result.is_error,
             "result": record::shown_result(&message),
         }));
-        self.state().detail.spent.nested_calls += children.len() as u32;
-        let detail = Some(self.state().detail.to_json().into());
+        let detail = {
+            let mut state = self.state();
+            state.detail.spent.nested_calls += children.len() as u32;
+            // Here, and not earlier: what is counted in one commit is in the transcript with the same.
+            let is_made = made == Made::Yes;
+            state.detail.tools.settled(&SettledCall { meaning, result: &result, children: &children, is_made });
+            Some(state.detail.to_json().into())
+        };
         let entries = std::iter::once(entry).chain(children).collect();
         let step = Step { entries, happenings: vec![happening], detail, ..Step::default() };
         // What was done is stored even if the run is to stop.

@@ -13,7 +13,7 @@ use crate::inner::Inner;
 use crate::lane::Lane;
 use crate::replies::{Said, Telling, ToolFailure};
 use crate::request::Request;
-use crate::telemetry::Exposed;
+use crate::telemetry::{Answer, Exposed, Weight};
 use crate::transcript::Transcript;
 
 /// A run that this process has claimed.
@@ -68,6 +68,15 @@ pub(crate) struct TurnState {
     pub learned_window: Option<u64>,
     /// A compaction failed, so no other one is tried before a request: only if the provider refuses it.
     pub has_failed_to_compact: bool,
+}
+
+impl TurnState {
+    /// Counts a request that was answered. `more` is the weight of instructions that it had besides those of the run.
+    pub(crate) fn answered(&mut self, more: Weight, answer: Answer, cache_read: u64) {
+        if let Some(exposed) = &self.exposed {
+            self.detail.tools.answered(exposed, more, answer, cache_read);
+        }
+    }
 }
 
 /// Says that a run is to stop, and why.

@@ -21,6 +21,7 @@ use crate::outcome::{
 use crate::record::{self, CallResult};
 use crate::replies::{Said, Shaping, payloads};
 use crate::request::{Reasoning, Request};
+use crate::telemetry::Exposed;
 use crate::transcript;
 
 const TOOK_TOO_LONG: &str = "the run took longer than it may and was stopped: raise `--timeout` for one run, or \
@@ -66,9 +67,9 @@ impl Claimed {
                     model_calls: spent.model_calls,
                     tool_calls: spent.tool_calls,
                     nested_calls: spent.nested_calls,
-                    code_mode: state.exposed.as_ref().is_some_and(|exposed| exposed.surface.is_code_mode()),
+                    code_mode: state.exposed.as_ref().is_some_and(Exposed::is_code_mode),
                     duration_ms: u64::try_from(duration).unwrap_or(0),
-                    tools: state.exposed.as_ref().map(|exposed| exposed.telemetry(&state.detail.tools)),
+                    tools: state.detail.tools.telemetry(state.exposed.as_ref()),
                 },
             },
             ..RunOutcome::bare(&self.run, self.request.agent.clone(), status, summary)
@@ -257,8 +258,9 @@ impl Claimed {
             entries,
             totals,
             deliveries,
-            happenings: vec![Happening::lifecycle(last)],
+            happenings: vec![outcome.last_event(last)],
             state: Some(state),
+            figures: outcome.figures(),
             result: Some(outcome.to_json().into()),
             begun: if state == AgentRunState::Done { self.state().begins.clone() } else { None },
             release: true,
@@ -341,6 +343,7 @@ impl Claimed {
             happenings,
             state: Some(AgentRunState::Waiting),
             detail: Some(detail.into()),
+            figures: outcome.figures(),
             result: Some(outcome.to_json().into()),
             release: true,
             synced: true,

@@ -41,6 +41,8 @@ pub(crate) struct Step {
     pub state: Option<AgentRunState>,
     pub detail: Option<Arc<str>>,
     pub result: Option<Arc<str>>,
+    /// The figures of the run that are summed later, as JSON.
+    pub figures: Option<Arc<str>>,
     /// The questions and calls that the run waits for.
     pub awaits: Vec<String>,
     /// The list of skills in the session's instructions from now on.
@@ -98,6 +100,7 @@ impl Lane {
             state,
             detail,
             result,
+            figures,
             awaits,
             skills,
             shown_tools,
@@ -115,6 +118,7 @@ impl Lane {
             last_event: Some(prepared.last),
             detail,
             result,
+            figures,
             awaits,
             ..RunChange::new(self.run.clone(), state.unwrap_or(AgentRunState::Running))
         };

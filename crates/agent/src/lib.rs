@@ -67,3 +67,4 @@ pub use request::{
 };
 pub use settings::{Drop, QueueSettings, SessionSettings};
 pub use showing::ShownPrompt;
+pub use telemetry::{CalledTool, Saved, ToolTelemetry, Weight};

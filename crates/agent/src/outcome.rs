@@ -1,9 +1,12 @@
 //! What a run came to, as its sender is told.
 
+use std::sync::Arc;
+
 use pincer_store::{AgentRun, AgentRunId, AgentRunState, ApprovalId, Millis, SessionKey};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::event::Happening;
 use crate::telemetry::ToolTelemetry;
 
 /// What a run came to.
@@ -253,6 +256,20 @@ impl RunOutcome {
 
     pub(crate) fn to_json(&self) -> String {
         serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Returns the figures of its tools as they are summed later, if a model has answered it.
+    pub(crate) fn figures(&self) -> Option<Arc<str>> {
+        let tools = self.result.telemetry.tools.as_ref().filter(|tools| tools.requests > 0)?;
+        serde_json::to_string(tools).ok().map(Into::into)
+    }
+
+    /// Returns the last event of the run: this one, with what its tools took.
+    pub(crate) fn last_event(&self, mut data: Value) -> Happening {
+        if let Some(tools) = &self.result.telemetry.tools {
+            data["telemetry"] = json!({ "tools": tools.in_event() });
+        }
+        Happening::lifecycle(data)
     }
 
     /// Returns the texts of the answer.

@@ -22,7 +22,6 @@ use crate::delivering::bare_answer;
 use crate::detail::Detail;
 use crate::driver::TRY_AGAIN;
 use crate::error::AgentError;
-use crate::event::Happening;
 use crate::hooks::{self, Beginning, RunHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, Lost, Step};
@@ -108,11 +107,10 @@ async fn went_on(claimed: Claimed, session: &Session, left: Duration) -> Left {
             Err(Lost::Fenced(_) | Lost::Unstored(_)) => Left::Lost,
         },
         Some(Ok(Begun::Prepared(prepared))) => {
-            let Prepared { scope, surface, mut plan, thinking, prompt, listed, shown, begins } = *prepared;
+            let Prepared { scope, surface, mut plan, thinking, prompt, exposed, listed, shown, begins } = *prepared;
             {
                 let mut state = claimed.state();
-                let tools = claimed.agent.runtime.tools(&scope);
-                (state.exposed, state.begins) = (Some(Exposed::new(&surface, &prompt, tools)), begins);
+                (state.exposed, state.begins) = (exposed, begins);
             }
             if listed.is_some() || shown.is_some() {
                 // Before the model sees them, so that no later request of the session has others.
@@ -271,6 +269,8 @@ pub(crate) struct Prepared {
     pub plan: Plan,
     pub thinking: Level,
     pub prompt: Prompt,
+    /// The size of the tools and the instructions, if this is not only a look.
+    pub exposed: Option<Exposed>,
     /// The list of skills, if the session is to keep it from now on.
     pub listed: Option<Arc<str>>,
     /// The tools that are shown besides, if the session is to keep them from now on.
@@ -367,18 +367,24 @@ pub(crate) async fn prepared(
     let surface = Arc::new(surface);
     let bootstrap = of.hooks.bootstrap(bootstrap(agent, &scope, request.prompt_mode).await?).await;
     let model = target.map(|target| format!("{}/{}", target.provider.id, target.model.id));
-    let prompt = assemble(&Ingredients {
-        mode: request.prompt_mode,
-        surface: &surface,
-        reads: Reads::of(&agent.runtime, &scope, &surface),
-        skills: &skills.listed,
-        bootstrap: &bootstrap,
-        extra: request.extra_system_prompt.as_deref(),
-        circumstances: &Circumstances::now(of.key.as_str(), request.channel.as_deref(), model),
-    });
-    let prompt = prompt.with_hooks(&beginning.prompt);
+    let circumstances = Circumstances::now(of.key.as_str(), request.channel.as_deref(), model);
+    let instructions = |surface: &Surface| {
+        let prompt = assemble(&Ingredients {
+            mode: request.prompt_mode,
+            surface,
+            reads: Reads::of(&agent.runtime, &scope, surface),
+            skills: &skills.listed,
+            bootstrap: &bootstrap,
+            extra: request.extra_system_prompt.as_deref(),
+            circumstances: &circumstances,
+        });
+        prompt.with_hooks(&beginning.prompt)
+    };
+    let prompt = instructions(&surface);
+    let weigh = |_| Exposed::new(&surface, &prompt, &agent.runtime.tools(&scope), instructions);
+    let exposed = of.run.map(weigh);
     let begins = bootstrap.begins;
-    Ok(Prepared { scope, surface, plan, thinking, prompt, listed: skills.new, shown: likely.new, begins })
+    Ok(Prepared { scope, surface, plan, thinking, prompt, exposed, listed: skills.new, shown: likely.new, begins })
 }
 
 /// Returns the tools that a run cannot do without, as far as its instructions speak of them.
@@ -431,6 +437,8 @@ pub(crate) async fn fail(
     let told = pincer_runtime::chain(error);
     let mut outcome = RunOutcome::bare(run, request.agent.clone(), Status::Error, Summary::Failed);
     outcome.error = Some(told.clone());
+    // What it took before is in what is stored of it.
+    outcome.result.telemetry.tools = Detail::parse(run.detail.as_deref()).tools.telemetry(None);
     outcome.result.payloads.push(Payload { text: told.clone(), is_error: true, ..Payload::default() });
     let now = lane.store.now();
     let deliveries = match error {
@@ -441,8 +449,9 @@ pub(crate) async fn fail(
     let step = Step {
         deliveries: deliveries.clone(),
         entries: vec![lane.note("pincer.error", &json!({ "message": told }))],
-        happenings: vec![Happening::lifecycle(json!({ "phase": "error", "error": told, "endedAt": now }))],
+        happenings: vec![outcome.last_event(json!({ "phase": "error", "error": told, "endedAt": now }))],
         state: Some(AgentRunState::Failed),
+        figures: outcome.figures(),
         result: Some(outcome.to_json().into()),
         release: true,
         synced: true,

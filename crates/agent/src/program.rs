@@ -239,9 +239,6 @@ impl Turn {
         };
         let details = json!({ "status": status, "program": program, "telemetry": result.telemetry() });
         let is_error = matches!(result, CodeModeResult::Failed(_));
-        if !matches!(result, CodeModeResult::Waiting(_)) {
-            self.state().detail.tools.ended(result.telemetry());
-        }
         let children = match &program {
             Some(program) => self.children(program, open, reply).await,
             None => Vec::new(),
@@ -276,7 +273,6 @@ impl Turn {
                 Some(Ok((Err(error), _))) => (None, Some(shortened(&error.message, MOST_KEPT))),
                 Some(Err(_)) | None => (None, None),
             };
-            self.state().detail.tools.called(&call.tool);
             let duration_ms = call.settled_at.zip(call.dispatched_at).map(|(end, start)| (end - start).max(0));
             let nested = NestedCall {
                 program: program.to_string(),

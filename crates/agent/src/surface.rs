@@ -90,25 +90,29 @@ impl Surface {
     /// Returns the tools that a scope has for its model.
     pub(crate) fn new(runtime: &Runtime, scope: &Scope, searching: Option<&Searching<'_>>) -> Self {
         let tools = runtime.tools(scope);
-        let exposure = runtime.exposure(scope);
-        let entries: Vec<Arc<Entry>> = match &exposure {
-            Exposure::None => return Self::none(),
-            Exposure::Direct(_) => match searching {
-                Some(searching) if !tools.searched().0.is_empty() => return Self::searching(&tools, searching),
-                _ => tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect(),
-            },
-            Exposure::CodeMode(_) => tools.catalog().iter().filter(|entry| entry.flags.direct_only).cloned().collect(),
-        };
-        let mut surface = Self { style: Style::Direct, ..Self::none() };
-        if let Exposure::CodeMode(code) = &exposure {
-            surface.style = Style::CodeMode;
-            for (tool, meaning) in code.tools().iter().zip([Meaning::Exec, Meaning::Wait]) {
-                let (description, parameters) = (tool.description.clone(), tool.input_schema.clone());
-                surface.add(Tool { name: tool.name.clone(), description, parameters }, meaning);
+        let code = match (runtime.exposure(scope), searching) {
+            (Exposure::None, _) => return Self::none(),
+            (Exposure::Direct(_), Some(searching)) if !tools.searched().0.is_empty() => {
+                return Self::searching(&tools, searching);
             }
+            (Exposure::Direct(_), _) => return Self::direct(&tools),
+            (Exposure::CodeMode(code), _) => code,
+        };
+        let mut surface = Self { style: Style::CodeMode, ..Self::none() };
+        for (tool, meaning) in code.tools().iter().zip([Meaning::Exec, Meaning::Wait]) {
+            let (description, parameters) = (tool.description.clone(), tool.input_schema.clone());
+            surface.add(Tool { name: tool.name.clone(), description, parameters }, meaning);
         }
-        let taken: BTreeSet<&str> = if surface.is_code_mode() { VISIBLE.into() } else { BTreeSet::new() };
-        surface.add_entries(&entries, taken);
+        let direct: Vec<Arc<Entry>> = tools.catalog().iter().filter(|entry| entry.flags.direct_only).cloned().collect();
+        surface.add_entries(&direct, VISIBLE.into());
+        surface
+    }
+
+    /// Returns all tools of a run, as a model sees them that neither searches for tools nor writes programs.
+    pub(crate) fn direct(tools: &RunTools) -> Self {
+        let mut surface = Self { style: Style::Direct, ..Self::none() };
+        let entries: Vec<Arc<Entry>> = tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect();
+        surface.add_entries(&entries, BTreeSet::new());
         surface
     }
 

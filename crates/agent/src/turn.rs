@@ -238,6 +238,7 @@ impl Turn {
             let kind = ErrorKind::ContextOverflow { used: None, limit: None };
             return self.overflowed(&ModelError { has_shown: true, ..ModelError::new(kind, what) }).await;
         }
+        let (more, answer) = (self.flush_weight(), self.answer(&reply));
         {
             let mut state = self.state();
             let spent = &mut state.detail.spent;
@@ -248,6 +249,7 @@ impl Turn {
             add(&mut spent.output, usage.output);
             add(&mut spent.cache_read, usage.cache_read);
             add(&mut spent.cache_write, usage.cache_write);
+            state.answered(more, answer, usage.cache_read);
             if !is_silent {
                 state.detail.guard.replied();
             }
@@ -388,7 +390,8 @@ impl Turn {
     async fn tell_model(&self, hint: String, totals: Totals) -> Result<(), Lost> {
         let body = json!({ "customType": "pincer.hint", "content": hint, "display": false }).to_string();
         let entry = self.lane.entry(EntryKind::CustomMessage, body);
-        self.lane.commit(Step { entries: vec![entry], totals, ..Step::default() }, &self.stop.token).await?;
+        let detail = Some(self.state().detail.to_json().into());
+        self.lane.commit(Step { entries: vec![entry], totals, detail, ..Step::default() }, &self.stop.token).await?;
         self.state().transcript.push_text(hint);
         Ok(())
     }
@@ -421,6 +424,7 @@ impl Turn {
         }
         let now = self.lane.store.now();
         let (mut entries, mut messages, mut totals) = (Vec::new(), Vec::new(), Totals::default());
+        let is_after_reply = after.is_some();
         if let Some((entry, used, stored)) = after {
             entries.push(entry);
             messages.push(stored);
@@ -441,7 +445,9 @@ impl Turn {
         }
         let told_before = self.state().detail.told;
         let deliveries = self.blocks_for_channel().await;
-        let detail = (!deliveries.is_empty()).then(|| self.state().detail.to_json().into());
+        // The reply is counted in there.
+        let is_changed = is_after_reply || !deliveries.is_empty();
+        let detail = is_changed.then(|| self.state().detail.to_json().into());
         let step = Step { entries, others, totals, detail, deliveries, ..Step::default() };
         let committed = self.lane.commit(step, &self.stop.token).await;
         let mut state = self.state();

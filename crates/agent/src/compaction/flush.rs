@@ -9,6 +9,7 @@ use pincer_store::{EntryKind, Millis, NewEntry, Totals};
 use serde_json::json;
 
 use crate::lane::{Lost, Step};
+use crate::telemetry::Weight;
 use crate::transcript::Flush;
 use crate::turn::Turn;
 
@@ -76,7 +77,9 @@ impl Turn {
             reply = Some(stored);
         }
         entries.push(self.told(FLUSH_END, END));
-        let committed = self.lane.commit(Step { entries, totals, ..Step::default() }, &self.stop.token).await?;
+        let detail = Some(self.state().detail.to_json().into());
+        let step = Step { entries, totals, detail, ..Step::default() };
+        let committed = self.lane.commit(step, &self.stop.token).await?;
         if let Some(reply) = reply {
             self.state().transcript.push(committed.first, reply);
         }
@@ -92,8 +95,18 @@ impl Turn {
 
     /// Returns the instructions of the model in a silent turn.
     pub(crate) fn flush_system(&self) -> Vec<String> {
+        self.prompt.stable().into_iter().chain(self.flush_instructions()).collect()
+    }
+
+    /// Returns the weight of the instructions that come after those of the run if the next reply is part of a silent turn.
+    pub(crate) fn flush_weight(&self) -> Weight {
+        let more = if self.is_flushing() { self.flush_instructions() } else { None };
+        more.map_or_else(Weight::default, |text| Weight::of(&text))
+    }
+
+    fn flush_instructions(&self) -> Option<String> {
         let more = self.compaction.flush.as_ref().and_then(|flush| flush.system_prompt.clone());
-        self.prompt.stable().into_iter().chain(more.filter(|text| !text.trim().is_empty())).collect()
+        more.filter(|text| !text.trim().is_empty())
     }
 
     /// Returns the run's plan, with another model if one is named. One that cannot be found is passed over.

@@ -316,7 +316,7 @@ impl Turn {
         };
         tracing::info!(run = %self.run.id, "the conversation was not compacted: {reason}");
         let end = json!({ "phase": "end", "completed": false, "willRetry": false, "reason": reason });
-        match spent.requests > 0 && !self.stop.token.is_cancelled() {
+        match !spent.requests.is_empty() && !self.stop.token.is_cancelled() {
             true => {
                 let detail = Some(self.state().detail.to_json().into());
                 // Events are stored with an entry, and this one says what the tokens were for.
@@ -369,11 +369,12 @@ impl Turn {
         let mut state = self.state();
         let spent = &mut state.detail.spent;
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
-        spent.model_calls += more.requests;
+        spent.model_calls += more.requests.len() as u32;
         add(&mut spent.input, more.usage.input);
         add(&mut spent.output, more.usage.output);
         add(&mut spent.cache_read, more.usage.cache_read);
         add(&mut spent.cache_write, more.usage.cache_write);
+        state.detail.tools.answered_without_tools(&more.requests);
     }
 }
 

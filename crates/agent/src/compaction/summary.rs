@@ -12,6 +12,7 @@ use crate::inner::Inner;
 use crate::lane::Lane;
 use crate::record;
 use crate::reply::{Asked, Voice, ask};
+use crate::telemetry::Weight;
 
 /// The most attempts at the summary of one part, if the first is of no use.
 const MOST_TRIES: u32 = 2;
@@ -35,9 +36,10 @@ pub(crate) struct Summarizer<'a> {
 }
 
 /// The requests and tokens that a summary took.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Spent {
-    pub requests: u32,
+    /// The weight of the instructions of each request, and the tokens that the provider had in its cache.
+    pub requests: Vec<(Weight, u64)>,
     pub usage: Usage,
 }
 
@@ -57,9 +59,9 @@ enum Answer {
 }
 
 impl Spent {
-    fn add(&mut self, usage: &Usage) {
+    fn add(&mut self, instructions: Weight, usage: &Usage) {
         let sum = &mut self.usage;
-        self.requests += 1;
+        self.requests.push((instructions, usage.cache_read));
         sum.input = sum.input.saturating_add(usage.input);
         sum.output = sum.output.saturating_add(usage.output);
         sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
@@ -126,11 +128,12 @@ impl Summarizer<'_> {
             let target = self.plan.targets.first();
             let target = target.map_or(("", ""), |target| (target.provider.id.as_str(), target.model.id.as_str()));
             self.hooks.tell_input(self.agent, "", target, &request);
+            let instructions = Weight::of_texts(&request.system);
             let models = self.agent.models.models();
             let asked = ask(models, self.plan.clone(), request, self.lane, Voice::Silent, self.stop).await;
             match asked {
                 Asked::Reply(reply) => {
-                    spent.add(&reply.usage);
+                    spent.add(instructions, &reply.usage);
                     let stored = record::assistant(&reply, self.lane.store.now());
                     self.hooks.tell_output(self.agent, target, &reply, &stored);
                     match usable(&reply) {

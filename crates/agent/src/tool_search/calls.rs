@@ -6,7 +6,7 @@ use std::time::Instant;
 use pincer_catalog::{CompactEntry, Entry};
 use pincer_codemode::RunTools;
 use pincer_json::Json;
-use pincer_model::Content;
+use pincer_model::{Content, Reply, ToolCall};
 use pincer_sessions::NestedCall;
 use pincer_tool_search::{CallInput, Limits, SearchInput, Searched, TOOL_CALL, described, found, named, nested_id};
 use pincer_tools::{Call, EventKind, Filter, Told};
@@ -16,6 +16,8 @@ use crate::calls::CallEnd;
 use crate::event::{Happening, shortened, shown};
 use crate::program::{MOST_KEPT, kept};
 use crate::record::CallResult;
+use crate::surface::Meaning;
+use crate::telemetry::Answer;
 use crate::transcript::OpenCall;
 use crate::turn::Turn;
 
@@ -25,6 +27,18 @@ impl Turn {
         self.agent.runtime.tools(&self.scope)
     }
 
+    /// Returns the kind of answer that a reply is.
+    pub(crate) fn answer(&self, reply: &Reply) -> Answer {
+        let tools = self.tools_now();
+        let means = |call: &ToolCall| self.surface.meaning(&call.name, &tools);
+        let mut calls = reply.message.calls().peekable();
+        let looks_up = |call: &ToolCall| matches!(means(call), Some(Meaning::Search | Meaning::Describe));
+        match calls.peek().is_some() && calls.all(looks_up) {
+            true => Answer::Lookups,
+            false => Answer::Other,
+        }
+    }
+
     /// Searches for tools.
     pub(crate) fn search(&self, open: &OpenCall) -> CallEnd {
         let limits = self.scope.tool_search().map_or_else(Limits::default, |settings| settings.limits);
@@ -32,7 +46,6 @@ impl Turn {
             Ok(input) => input,
             Err(error) => return CallEnd::unmade(error.to_string()),
         };
-        self.state().detail.tools.searches += 1;
         let tools = self.tools_now();
         let missing: Vec<(&str, &str)> = tools.missing_servers().collect();
         let found = found(Searched { index: &tools.searched().1, missing: &missing }, &input);
@@ -43,10 +56,7 @@ impl Turn {
     pub(crate) fn describe(&self, open: &OpenCall) -> CallEnd {
         let tools = self.tools_now();
         match named(&arguments(open), &self.surface.lookup(&tools)) {
-            Ok(entry) => {
-                self.state().detail.tools.describes += 1;
-                CallEnd::Unmade(CallResult::text(described(&entry).to_string()))
-            }
+            Ok(entry) => CallEnd::Unmade(CallResult::text(described(&entry).to_string())),
             Err(error) => CallEnd::unmade(error.to_string()),
         }
     }

@@ -123,6 +123,13 @@ async fn a_request_that_would_be_too_long_is_compacted_before_it_is_sent() {
     assert!(sent(&world, 2).contains("apple") && sent(&world, 3).contains("Fruit."));
     assert!(sent(&world, 3).contains("And now?") && !sent(&world, 3).contains("apple"));
     assert_eq!(outcome.result.telemetry.model_calls, 2, "the summary is counted");
+    let tools = outcome.result.telemetry.tools.expect("telemetry");
+    let first = tools.tools.bytes + tools.prompt.bytes;
+    assert!(
+        tools.requests == 2 && tools.sent.bytes > first && tools.sent.bytes < 2 * first,
+        "without tools: {tools:?}"
+    );
+    assert_eq!(tools.sent, tools.direct_sent, "it carries the same with any surface");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,6 +38,8 @@ async fn the_model_writes_notes_before_a_compaction_and_no_person_is_told() {
     let outcome = world.outcome(&run).await;
     assert_eq!((outcome.status, outcome.text()), (Status::Ok, "Two.".to_owned()), "{outcome:?}");
     assert_eq!(memory(&world).as_deref(), Some("Apples."), "{}", sent(&world, 2));
+    let tools = outcome.result.telemetry.tools.clone().expect("telemetry");
+    assert_eq!((tools.requests, outcome.result.telemetry.model_calls), (3, 3), "those of the notes are counted");
     let events = world.events(&run, 1).await;
     let told: Vec<&str> =
         events.iter().filter(|event| event.stream == Stream::Assistant).map(|event| event.text("text")).collect();

@@ -19,6 +19,7 @@ mod queue;
 mod races;
 mod recovery;
 mod replies;
+mod telemetry;
 mod tool_search;
 mod waiting;
 mod world;
