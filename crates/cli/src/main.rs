@@ -24,6 +24,7 @@ mod usage_cron;
 mod usage_mcp;
 mod usage_plugins;
 mod usage_runs;
+mod usage_savings;
 mod usage_sessions;
 mod usage_setup;
 mod usage_skills;
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => commands::agent::run(&cli.locations, &arguments),
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Sessions(arguments) => commands::sessions::run(&cli.locations, &arguments),
+        Command::Savings(arguments) => commands::savings::run(&cli.locations, &arguments),
         Command::Cron(arguments) => commands::cron::run(&cli.locations, &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),

@@ -79,6 +79,15 @@ pub(crate) fn bytes(count: usize) -> String {
     }
 }
 
+/// `812`, `18.1k`, `3.4M`, `-18.1k`.
+pub(crate) fn short(count: i64) -> String {
+    match count.unsigned_abs() {
+        ..10_000 => count.to_string(),
+        10_000..1_000_000 => format!("{:.1}k", count as f64 / 1e3),
+        _ => format!("{:.1}M", count as f64 / 1e6),
+    }
+}
+
 /// `1 run`, `2 runs`.
 pub(crate) fn count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })

@@ -13,6 +13,7 @@ use crate::usage_cron::{self, CronArguments};
 use crate::usage_mcp::McpArguments;
 use crate::usage_plugins::PluginsArguments;
 use crate::usage_runs::RunsArguments;
+use crate::usage_savings::{self, SavingsArguments};
 use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
 use crate::usage_skills::SkillsArguments;
@@ -146,6 +147,9 @@ A session is named by its key. One that a reset left behind is named by its id: 
 beginning is enough.
 Exit codes: 0 done, 1 failed, 2 wrong usage: no such session, a key that is taken, a damaged file.")]
     Sessions(SessionsArguments),
+    /// Sum what tools and instructions took of the requests of agents, and what direct exposure would have taken
+    #[command(after_help = usage_savings::EXAMPLES)]
+    Savings(SavingsArguments),
     /// Jobs of the schedule: messages that an agent is sent at a time, or again and again
     #[command(after_help = usage_cron::EXAMPLES)]
     Cron(CronArguments),

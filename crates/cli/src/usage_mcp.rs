@@ -68,7 +68,7 @@ alone, and renewed by itself.")]
 Example:
   pincer mcp savings
 
-Tokens are those of o200k_base.")]
+Tokens are those of o200k_base. What the runs of agents have saved is summed by `pincer savings`.")]
     Savings {
         /// Print one JSON document
         #[arg(long)]

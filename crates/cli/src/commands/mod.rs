@@ -32,6 +32,7 @@ pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod plugins;
 pub(crate) mod runs;
+pub(crate) mod savings;
 pub(crate) mod secrets;
 pub(crate) mod sessions;
 pub(crate) mod skills;

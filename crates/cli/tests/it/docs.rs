@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 22] = [
+const DOCUMENTS: [&str; 24] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -31,6 +31,8 @@ const DOCUMENTS: [&str; 22] = [
     "docs/programs.md",
     "docs/sessions.md",
     "docs/skills.md",
+    "docs/telemetry.md",
+    "docs/tool-search.md",
     "docs/cli.md",
     "docs/config.md",
     "docs/plugins.md",
@@ -175,6 +177,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "hooks"], &["--json", "--rounds"]),
         (&["bench", "cron"], &["--json", "--jobs", "--seconds"]),
         (&["bench", "prompt"], &["--json", "--rounds"]),
+        (&["savings"], &["--session", "--since", "--by", "--limit", "--json"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

@@ -27,6 +27,7 @@ mod mcp_variables;
 mod models;
 mod plugins;
 mod sandboxes;
+mod savings;
 mod schedule;
 mod secrets;
 mod seed_code_mode;

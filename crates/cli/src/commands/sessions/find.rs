@@ -45,7 +45,7 @@ pub(super) async fn find(house: &House, name: &SessionName) -> Result<Session, R
 }
 
 /// Returns the session that a key means now.
-pub(super) async fn current(store: &SqliteStore, user: &str, key: &str) -> Result<Session, Refused> {
+pub(crate) async fn current(store: &SqliteStore, user: &str, key: &str) -> Result<Session, Refused> {
     match store.current_session(user, &SessionKey::from(key)).await? {
         Some(session) => Ok(session),
         None => Err(unknown(key, &all(store, user).await?)),

@@ -5,6 +5,7 @@ use pincer_store_sqlite::SqliteStore;
 use pincer_tools::one_line;
 use serde_json::{Value, json};
 
+use crate::print::short;
 use crate::refused::Refused;
 
 use super::House;
@@ -144,11 +145,7 @@ pub(super) fn tokens(session: &Session) -> String {
     let totals = &session.totals;
     let all = totals.input.saturating_add(totals.output).saturating_add(totals.cache_read);
     let all = all.saturating_add(totals.cache_write);
-    match all {
-        ..10_000 => all.to_string(),
-        10_000..1_000_000 => format!("{:.1}k", all as f64 / 1e3),
-        _ => format!("{:.1}M", all as f64 / 1e6),
-    }
+    short(all)
 }
 
 /// Returns a time in the unit that fits: `12 ms`, `3.2 s`, `5 min`, `3 h`, `2 d`.

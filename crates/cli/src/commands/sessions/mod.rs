@@ -12,7 +12,9 @@ mod runs;
 mod said;
 mod search;
 mod show;
+mod telemetry;
 
+pub(crate) use find::current;
 pub(crate) use list::{lasted, table};
 
 use std::sync::Arc;

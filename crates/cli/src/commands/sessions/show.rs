@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use console::style;
 use pincer_sessions::{Block, Message, Node, Role, outline};
-use pincer_store::{Clock, Entry, EntryKind, EntryPage, Session, SessionId, Sessions};
+use pincer_store::{AgentRunId, Clock, Entry, EntryKind, EntryPage, Session, SessionId, Sessions};
 use pincer_tools::one_line;
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ use super::find::{MOST_KEY, find, key};
 use super::list::{Standing, document, entries as counted, lasted, tokens};
 use super::notes::{self, Pauses};
 use super::page::{Page, clock};
+use super::telemetry::SessionFigures;
 use super::{House, Told};
 
 /// The entries that are read at once.
@@ -35,6 +36,7 @@ pub(super) async fn show(house: &House, name: &SessionName, wanted: Wanted, json
     let session = find(house, name).await?;
     let standing = Standing::of(&house.store, &session).await?;
     let entries = all(house, &session.id).await?;
+    let figures = SessionFigures::of(house, &session.id).await?;
     let nodes: Vec<Node<'_>> =
         outline(&entries, session.leaf).into_iter().filter(|node| wanted.all_branches || node.is_in_use).collect();
     if json {
@@ -58,12 +60,14 @@ pub(super) async fn show(house: &House, name: &SessionName, wanted: Wanted, json
             shown
         });
         let mut told = document(&session, &standing);
+        told["telemetry"] = figures.document();
         told["transcript"] = shown.collect();
         return Ok(Some((told, String::new())));
     }
     let mut page = Page::new(wanted.full);
     head(&mut page, &session, &standing, house.store.now());
-    Transcript::new(&entries, nodes).show(&mut page);
+    figures.show(&mut page);
+    Transcript::new(&entries, nodes, figures.of_runs()).show(&mut page);
     prepared(page.text());
     Ok(None)
 }
@@ -102,10 +106,12 @@ struct Transcript<'e> {
     placed: HashSet<u32>,
     ids: HashMap<u32, String>,
     pauses: Pauses,
+    /// What the requests of a run took, by the place of its last entry in `nodes`.
+    figures: HashMap<usize, String>,
 }
 
 impl<'e> Transcript<'e> {
-    fn new(entries: &'e [Entry], nodes: Vec<Node<'e>>) -> Self {
+    fn new(entries: &'e [Entry], nodes: Vec<Node<'e>>, mut figures: HashMap<AgentRunId, String>) -> Self {
         let messages = entries.iter().filter(|entry| entry.kind == EntryKind::Message);
         let messages: HashMap<u32, Message> =
             messages.filter_map(|entry| Some((entry.position, Message::parse(&entry.body).ok()?))).collect();
@@ -132,11 +138,19 @@ impl<'e> Transcript<'e> {
                 placed.insert(position);
             }
         }
-        Self { nodes, messages, results, placed, ids: short_ids(entries), pauses: Pauses::of(entries) }
+        let is_shown = |node: &Node<'_>| !placed.contains(&node.entry.position);
+        let last = nodes
+            .iter()
+            .enumerate()
+            .rev()
+            .filter(|(_, node)| is_shown(node))
+            .filter_map(|(at, node)| Some((at, figures.remove(node.entry.run.as_ref()?)?)));
+        let figures = last.collect();
+        Self { nodes, messages, results, placed, ids: short_ids(entries), pauses: Pauses::of(entries), figures }
     }
 
     fn show(&self, page: &mut Page) {
-        for node in &self.nodes {
+        for (at, node) in self.nodes.iter().enumerate() {
             let entry = node.entry;
             if self.placed.contains(&entry.position) {
                 continue;
@@ -148,6 +162,9 @@ impl<'e> Transcript<'e> {
                 Some(message) => self.message(page, node, message, &tail),
                 None if entry.kind == EntryKind::NestedCall => nested(page, 0, entry),
                 None => notes::show(page, entry, &self.pauses, &tail),
+            }
+            if let Some(figures) = self.figures.get(&at) {
+                page.line(1, &style("run").dim(), &[figures]);
             }
         }
     }
