@@ -133,6 +133,7 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::MemoryServer } => commands::bench_memory_server::run(),
         Command::Bench { command: BenchCommand::TrivialServer } => commands::bench_trivial::run(),
         Command::Bench { command: BenchCommand::Prompt(arguments) } => commands::bench_prompt::run(&arguments),
+        Command::Bench { command: BenchCommand::Surfaces(arguments) } => commands::bench_surfaces::run(&arguments),
         Command::Bench { command: BenchCommand::Search(arguments) } => commands::bench_search::run(&arguments),
     };
     ExitCode::from(print::exit_code(code))

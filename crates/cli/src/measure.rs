@@ -6,14 +6,14 @@ use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 pub(crate) use pincer_process::{peak_bytes_of, resident_bytes, resident_bytes_of};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cells::Outcome;
 use crate::print::{chain, line, note};
 use crate::{DONE, FAILED};
 
 /// The middle and the far end of some samples.
-#[derive(Clone, Copy, Serialize)]
+#[derive(Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub p50: f64,
     pub p95: f64,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use serde::{Deserialize, Serialize};
 
 #[derive(Subcommand)]
 pub(crate) enum BenchCommand {
@@ -69,6 +70,17 @@ Example:
 DIR has pairs of files. NAME.tools.jsonl: {id, server, name, description, schema} on each line. NAME.queries.jsonl:
 {query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
     Search(SearchArguments),
+    /// What the first request of a conversation carries: directly, with Tool Search in each mode, and in code mode
+    #[command(after_help = "\
+Examples:
+  pincer bench surfaces
+  pincer bench surfaces --tools 10,100 --json
+  pincer bench surfaces --data mcp.tools.jsonl --json
+
+The requests are those that the model's server gets: of each wire format with --json, of chat completions in the table. Tokens are those
+of o200k_base. Without --data the tools are generated. A file NAME.tools.jsonl has {server, name, description, schema} on each line, and a
+folder several such files; where they have too few tools, generated ones are added.")]
+    Surfaces(SurfacesArguments),
 }
 
 #[derive(Args)]
@@ -79,6 +91,53 @@ pub(crate) struct SearchArguments {
     /// Print one line of JSON per set and mode
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct SurfacesArguments {
+    /// Real tools: a file NAME.tools.jsonl, or a folder of such files
+    #[arg(long, value_name = "FILE|DIR")]
+    pub data: Option<PathBuf>,
+    /// The sizes of the catalogs
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = [10, 100, 571, 5000],
+          value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub tools: Vec<u32>,
+    /// How often each surface is built
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub rounds: u32,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+    /// Measures this surface in this process
+    #[arg(long, hide = true)]
+    pub case: Option<SurfaceMode>,
+}
+
+/// A surface, as `bench surfaces` names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[value(rename_all = "camelCase")]
+pub(crate) enum SurfaceMode {
+    Direct,
+    Tools,
+    Directory,
+    Code,
+    CodeMode,
+}
+
+impl SurfaceMode {
+    pub(crate) const ALL: [Self; 5] = [Self::Direct, Self::Tools, Self::Directory, Self::Code, Self::CodeMode];
+
+    /// Returns its name.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Direct => "direct",
+            Self::Tools => "tools",
+            Self::Directory => "directory",
+            Self::Code => "code",
+            Self::CodeMode => "codeMode",
+        }
+    }
 }
 
 #[derive(Args)]

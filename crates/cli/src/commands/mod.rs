@@ -16,6 +16,7 @@ pub(crate) mod bench_memory_server;
 pub(crate) mod bench_model;
 pub(crate) mod bench_prompt;
 pub(crate) mod bench_search;
+pub(crate) mod bench_surfaces;
 mod bench_suspended;
 pub(crate) mod bench_trivial;
 pub(crate) mod call;

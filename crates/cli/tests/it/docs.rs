@@ -178,6 +178,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "cron"], &["--json", "--jobs", "--seconds"]),
         (&["bench", "prompt"], &["--json", "--rounds"]),
         (&["savings"], &["--session", "--since", "--by", "--limit", "--json"]),
+        (&["bench", "surfaces"], &["--data", "--tools", "--rounds", "--json"]),
         (&["bench", "search"], &["--json", "--data"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");

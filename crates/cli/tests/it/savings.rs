@@ -225,6 +225,41 @@ fn runs_of_another_time_and_another_user_are_not_counted_and_those_without_figur
     }
 }
 
+#[test]
+fn surfaces_are_measured_over_tools_of_a_file_and_generated_ones() {
+    let home = Home::with("{}");
+    let tool = |number: usize| {
+        let schema = json!({ "type": "object", "properties": { "query": { "type": "string" } } });
+        json!({ "server": "s", "name": format!("find_{number}"), "description": "Finds records of a kind.", "schema": schema })
+    };
+    let tools: Vec<String> = (0..6).map(|number| tool(number).to_string()).collect();
+    std::fs::write(home.path("few.tools.jsonl"), tools.join("\n")).unwrap();
+    let arguments = ["bench", "surfaces", "--data", "few.tools.jsonl", "--tools", "3,10", "--rounds", "2"];
+    let (code, rows, told) = home.run(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(code, 0, "{told}");
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    let heads: Vec<_> = rows.iter().map(|row| (number(row, "/tools"), row["mode"].as_str().unwrap())).collect();
+    let modes = ["direct", "tools", "directory", "code", "codeMode"];
+    assert_eq!(heads, [3, 10].map(|count| modes.map(|mode| (count, mode))).concat());
+    let shown: Vec<i64> = rows.iter().map(|row| number(row, "/schemas")).collect();
+    assert_eq!(shown, [3, 3, 3, 1, 2, 10, 3, 3, 1, 2]);
+    for (row, origin) in rows.iter().zip([["real"; 5], ["mixed"; 5]].concat()) {
+        assert_eq!(row["origin"], origin, "{row}");
+        for format in ["chat", "responses", "messages"] {
+            let [bytes, tokens] = ["bytes", "tokens"].map(|unit| number(row, &format!("/request/{format}/{unit}")));
+            assert!(tokens > 100 && bytes > 2 * tokens, "{row}");
+        }
+        assert_eq!(row["searchMs"].is_null(), row["mode"] == "direct", "{row}");
+        assert!(row["firstBuildMs"].as_f64() > Some(0.0) && row["buildMs"]["p95"].as_f64() > Some(0.0), "{row}");
+    }
+    // Of three small tools, the tools that search take more than the tools themselves.
+    let tokens = |row: usize| number(&rows[row], "/request/chat/tokens");
+    assert!(tokens(0) < tokens(1) && tokens(5) > tokens(6), "{rows:?}");
+
+    let (code, _, told) = home.run(&["bench", "surfaces", "--data", "none", "--tools", "1"]);
+    assert!(code == 1 && told.contains("none cannot be read"), "{told}");
+}
+
 /// Stores a run that ended at a time, with these figures.
 fn ended(store: &SqliteStore, user: &str, key: &str, id: &str, at: i64, figures: Option<String>) {
     let new = NewAgentRun {
