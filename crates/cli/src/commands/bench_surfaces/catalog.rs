@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use pincer_catalog::{Entry, Source, ToolId};
@@ -143,22 +144,10 @@ struct Line {
 impl Catalog {
     /// Returns so many tools: of the data as far as it goes, spread over it.
     pub(super) fn new(count: usize, data: Option<&Path>) -> Outcome<Self> {
-        let real = data.map_or_else(|| Ok(Vec::new()), read)?;
-        let origin = match real.len() {
-            0 => Origin::Generated,
-            all if all < count => Origin::Mixed,
-            _ => Origin::Real,
+        let (mut lines, origin) = match data {
+            Some(path) => picked(count, path)?,
+            None => (Vec::new(), Origin::Generated),
         };
-        let taken = real.len().min(count);
-        let mut lines: Vec<Line> = Vec::new();
-        let mut next = 0;
-        for (at, line) in real.iter().enumerate() {
-            // The tools of one server stand together.
-            if lines.len() < taken && at * taken >= next * real.len() {
-                lines.push(line.copied());
-                next += 1;
-            }
-        }
         lines.extend((lines.len()..count).map(generated));
         let mut ids = HashSet::new();
         let mut entries = Vec::new();
@@ -197,37 +186,55 @@ impl Catalog {
     }
 }
 
-impl Line {
-    fn copied(&self) -> Self {
-        let Self { server, name, description, schema } = self;
-        Self { server: server.clone(), name: name.clone(), description: description.clone(), schema: schema.clone() }
+/// Reads so many tools of a file, or of all files of a folder. What is not taken takes no memory: that is measured.
+fn picked(count: usize, path: &Path) -> Outcome<(Vec<Line>, Origin)> {
+    let mut total = 0;
+    each(path, |_, _, _| {
+        total += 1;
+        Ok(())
+    })?;
+    if total == 0 {
+        return Err(format!("{} has no tools: give a file or a folder with NAME{SUFFIX}", path.display()).into());
     }
+    let taken = total.min(count);
+    let (mut at, mut lines) = (0, Vec::with_capacity(count));
+    each(path, |file, number, line| {
+        // The tools of one server stand together.
+        if lines.len() < taken && at * taken >= lines.len() * total {
+            let read =
+                serde_json::from_str(line).map_err(|error| format!("{} line {number}: {error}", file.display()))?;
+            lines.push(read);
+        }
+        at += 1;
+        Ok(())
+    })?;
+    Ok((lines, if total < count { Origin::Mixed } else { Origin::Real }))
 }
 
-/// Reads the tools of a file, or of all files of a folder.
-fn read(path: &Path) -> Outcome<Vec<Line>> {
-    let refused = |error: std::io::Error| format!("{} cannot be read: {error}", path.display());
-    let files: Vec<PathBuf> = if path.is_dir() {
-        let entries = fs::read_dir(path).map_err(refused)?.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-        let mut files: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
-        files.retain(|file| file.to_str().is_some_and(|name| name.ends_with(SUFFIX)));
-        files.sort();
-        files
-    } else {
-        vec![path.to_owned()]
-    };
-    let mut lines = Vec::new();
-    for file in &files {
-        let text = fs::read_to_string(file).map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let line = serde_json::from_str(line);
-            lines.push(line.map_err(|error| format!("{} line {}: {error}", file.display(), number + 1))?);
+/// Passes each line with a tool on, with its file and number.
+fn each(path: &Path, mut take: impl FnMut(&Path, usize, &str) -> Outcome<()>) -> Outcome<()> {
+    for file in files(path).map_err(|error| format!("{} cannot be read: {error}", path.display()))? {
+        let refused = |error: std::io::Error| format!("{} cannot be read: {error}", file.display());
+        let lines = BufReader::new(fs::File::open(&file).map_err(refused)?).lines();
+        for (number, line) in (1..).zip(lines) {
+            let line = line.map_err(refused)?;
+            if !line.trim().is_empty() {
+                take(&file, number, &line)?;
+            }
         }
     }
-    match lines.is_empty() {
-        true => Err(format!("{} has no tools: give a file or a folder with NAME{SUFFIX}", path.display()).into()),
-        false => Ok(lines),
+    Ok(())
+}
+
+fn files(path: &Path) -> std::io::Result<Vec<PathBuf>> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
     }
+    let entries = fs::read_dir(path)?.collect::<Result<Vec<_>, _>>()?;
+    let mut files: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).collect();
+    files.retain(|file| file.to_str().is_some_and(|name| name.ends_with(SUFFIX)));
+    files.sort();
+    Ok(files)
 }
 
 /// Returns a tool like those of MCP servers: about 1.8 kilobytes, most of it parameters and their descriptions.
