@@ -28,6 +28,7 @@ use crate::outcome::{MAIN, Payload, RunOutcome, Status, Summary};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, most_in_background, most_runs, queue};
 use crate::slots::Slots;
+use crate::telemetry::DirectWeights;
 
 /// How often news of other processes are looked for.
 pub(crate) const LOOK_FOR_NEWS: Duration = Duration::from_millis(200);
@@ -49,6 +50,7 @@ pub(crate) struct Inner {
     /// The reason why the store takes no steps of runs at the moment.
     pub trouble: watch::Sender<Option<String>>,
     pub liveness: Liveness,
+    pub direct_weights: DirectWeights,
     drivers: Mutex<HashMap<(String, SessionKey), Driver>>,
     live: Mutex<HashMap<AgentRunId, (Arc<Feed>, StopSign)>>,
     /// This process works on its own messages, and on those before them, but on none behind them.
@@ -111,6 +113,7 @@ impl Inner {
             observing: Observing::default(),
             trouble: watch::Sender::new(None),
             liveness: Liveness::default(),
+            direct_weights: DirectWeights::default(),
             drivers: Mutex::default(),
             live: Mutex::default(),
             ends_with_its_own: AtomicBool::new(false),

@@ -381,7 +381,8 @@ pub(crate) async fn prepared(
         prompt.with_hooks(&beginning.prompt)
     };
     let prompt = instructions(&surface);
-    let weigh = |_| Exposed::new(&surface, &prompt, &agent.runtime.tools(&scope), instructions);
+    let tools = agent.runtime.tools(&scope);
+    let weigh = |_| Exposed::new(&surface, &prompt, &tools, &agent.direct_weights, instructions);
     let exposed = of.run.map(weigh);
     let begins = bootstrap.begins;
     Ok(Prepared { scope, surface, plan, thinking, prompt, exposed, listed: skills.new, shown: likely.new, begins })

@@ -12,6 +12,9 @@ use pincer_tool_search::{
     CallInput, Listed, Lookup, Mode, Settings, TOOL_CALL, TOOL_DESCRIBE, TOOL_SEARCH, TOOL_SEARCH_CODE,
     code_definition, definitions, directory, room,
 };
+use serde_json::Value;
+
+use crate::telemetry::Weight;
 
 /// The longest name of a tool that all providers take.
 const LONGEST_NAME: usize = 64;
@@ -108,12 +111,27 @@ impl Surface {
         surface
     }
 
-    /// Returns all tools of a run, as a model sees them that neither searches for tools nor writes programs.
-    pub(crate) fn direct(tools: &RunTools) -> Self {
+    /// Returns all tools of a run, for a model that neither searches for tools nor writes programs.
+    fn direct(tools: &RunTools) -> Self {
         let mut surface = Self { style: Style::Direct, ..Self::none() };
-        let entries: Vec<Arc<Entry>> = tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect();
-        surface.add_entries(&entries, BTreeSet::new());
+        for (name, entry) in directly(tools) {
+            surface.add_entry(name, &entry);
+        }
         surface
+    }
+
+    /// Returns the names of these tools without their definitions: instructions depend on the names alone.
+    pub(crate) fn direct_names(tools: &RunTools) -> Self {
+        let mut surface = Self { style: Style::Direct, ..Self::none() };
+        for (name, entry) in directly(tools) {
+            surface.add(Tool { name, description: String::new(), parameters: Value::Null }, Meaning::of(&entry));
+        }
+        surface
+    }
+
+    /// Returns the weight that these tools have in a request.
+    pub(crate) fn direct_weight(tools: &RunTools) -> Weight {
+        directly(tools).map(|(name, entry)| Weight::of_entry(&name, &entry)).sum()
     }
 
     /// Returns the tools that search, and those that are shown besides.
@@ -298,6 +316,12 @@ fn stable_names(catalog: &Catalog, shown: &[Arc<Entry>]) -> HashMap<ToolId, Stri
     let server_names = names(&of_servers, taken);
     let entries = own.iter().chain(&of_servers).map(|entry| entry.id.clone());
     entries.zip(own_names.iter().chain(&server_names).cloned()).collect()
+}
+
+/// Returns all tools of a run that are shown to a model directly, with their names.
+fn directly(tools: &RunTools) -> impl Iterator<Item = (String, Arc<Entry>)> {
+    let entries: Vec<Arc<Entry>> = tools.catalog().iter().filter(|entry| is_tool(entry)).cloned().collect();
+    names(&entries, BTreeSet::new()).into_iter().zip(entries)
 }
 
 /// Returns whether a tool may stand in instructions: its words are ours to trust, and it is of no server.

@@ -9,7 +9,17 @@ const AROUND: u64 = 8;
 
 /// Estimates the tokens of a text: four letters of English are one, and so is a letter of a script in which each is a word.
 pub(crate) fn text(text: &str) -> u64 {
-    text.chars().map(quarters).sum::<u64>().div_ceil(4)
+    of_quarters(quarters_of(text))
+}
+
+/// Returns the quarters of tokens in a part of a text, which add up.
+pub(crate) fn quarters_of(text: &str) -> u64 {
+    text.chars().map(quarters).sum()
+}
+
+/// Returns the tokens of a text with so many quarters.
+pub(crate) fn of_quarters(quarters: u64) -> u64 {
+    quarters.div_ceil(4)
 }
 
 /// Estimates the tokens of a letter, in quarters.

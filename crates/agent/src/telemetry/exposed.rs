@@ -1,5 +1,7 @@
 //! The tools and the instructions of a run, as its model sees them, and as it would see them with direct exposure.
 
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use pincer_codemode::{RunTools, Sources};
 use pincer_tool_search::Mode;
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,28 @@ use crate::surface::{Style, Surface};
 /// The name of the surface of runs whose requests had several.
 pub(super) const MIXED: &str = "mixed";
 const CODE_MODE: &str = "codeMode";
+
+/// The weights of catalogs, were all of their tools shown. Runs share a catalog until it changes, and weighing one of thousands of tools
+/// takes longer than all else that a run begins with.
+#[derive(Default)]
+pub(crate) struct DirectWeights(Mutex<Vec<(Weak<RunTools>, Weight)>>);
+
+impl DirectWeights {
+    fn of(&self, tools: &Arc<RunTools>) -> Weight {
+        let known = |weights: &[(Weak<RunTools>, Weight)]| {
+            let is_it = |(other, _): &&(Weak<RunTools>, Weight)| std::ptr::eq(other.as_ptr(), Arc::as_ptr(tools));
+            weights.iter().find(is_it).map(|(_, weight)| *weight)
+        };
+        let found = known(&self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        found.unwrap_or_else(|| {
+            let weight = Surface::direct_weight(tools);
+            let mut weights = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            weights.retain(|(other, _)| other.strong_count() > 0);
+            weights.push((Arc::downgrade(tools), weight));
+            weight
+        })
+    }
+}
 
 /// The size of what each request of a run carries, and what it would carry with direct exposure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,7 +55,8 @@ impl Exposed {
     pub(crate) fn new(
         surface: &Surface,
         prompt: &Prompt,
-        tools: &RunTools,
+        tools: &Arc<RunTools>,
+        known: &DirectWeights,
         instructions: impl FnOnce(&Surface) -> Prompt,
     ) -> Self {
         let shown = Self {
@@ -49,9 +74,8 @@ impl Exposed {
             Style::Nothing => shown,
             Style::Direct => all,
             Style::CodeMode | Style::Search(_) => {
-                let direct = Surface::direct(tools);
-                let direct_prompt = Weight::of_texts(&instructions(&direct).texts());
-                Self { direct: Weight::of_tools(&direct.tools), direct_prompt, ..all }
+                let direct_prompt = Weight::of_texts(&instructions(&Surface::direct_names(tools)).texts());
+                Self { direct: known.of(tools), direct_prompt, ..all }
             }
         }
     }

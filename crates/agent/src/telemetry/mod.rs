@@ -7,8 +7,8 @@ mod weight;
 use pincer_codemode::Sources;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use exposed::Exposed;
 use exposed::MIXED;
+pub(crate) use exposed::{DirectWeights, Exposed};
 pub(crate) use used::{Answer, SettledCall, ToolUse};
 pub use weight::{Saved, Weight};
 
