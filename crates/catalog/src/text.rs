@@ -7,3 +7,8 @@ pub fn shortened(text: &str, most: usize) -> String {
         None => text.to_owned(),
     }
 }
+
+/// The first `most` bytes of a text, or fewer if that would cut a character.
+pub(crate) fn start(text: &str, most: usize) -> &str {
+    &text[..text.floor_char_boundary(most)]
+}

@@ -1,56 +1,82 @@
-//! Ranked search: BM25 over several fields, with what helps when a person asks for a tool they have never seen.
+//! Ranked search: BM25 over several fields, with what helps when a person or a model asks for a tool they have never seen.
 //!
-//! On top of the usual: words that begin alike count a little (`analyze`, `analysis`; `convert`, `conversion`), and so do
-//! verbs that mean the same to a program; a tool has some part in what the other tools of its owner talk about; a name that
-//! the query covers counts more; and of tools with the same name, all but the first come later, so that one popular name does
-//! not fill the page. What was tried and left out is in BENCHMARKS.md.
+//! What each part is there for:
+//!
+//! - **Fields** (`build.rs`). A word of the name says more than one of the description, and one of a short text more than one of a long
+//!   one. A tool has some part in what the other tools of its owner talk about.
+//! - **Close words** (`question.rs`). Words that begin alike, and words that mean the same to a program, count a little.
+//! - **Words of requests** (`vocabulary.rs`). "Tell", "looking" and "interested" are rare in a small catalog, so BM25 would take them for
+//!   telling. Numbers are mostly values for the tool.
+//! - **Sentences.** A request for several things often has one in each sentence, so the sentence that a tool fits best counts besides the
+//!   whole.
+//! - **Phrases.** Words that stand side by side in the question and in the entry count more: "stock price", "air quality".
+//! - **Names.** A name that the question covers counts more, and of tools with the same name all but the first come later, so that one
+//!   popular name does not fill the page.
+//! - **Other languages** (`languages`).
+//!
+//! How much each brings, and what was tried and left out, is in BENCHMARKS.md.
 
+mod build;
+mod languages;
+mod question;
 mod stems;
+mod vocabulary;
 mod words;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, OnceLock};
 
-use serde_json::Value;
-
-use crate::{Catalog, Entry};
+use crate::Entry;
+use question::{Question, Wanted};
 pub use stems::stems;
-use words::Reader;
 
-/// Weight and length normalisation of a field.
-struct Field {
+/// A part of an entry that has a weight of its own.
+#[derive(Clone, Copy)]
+enum Field {
+    Name,
+    Owner,
+    Description,
+    Parameters,
+}
+
+/// What a word of a field is worth.
+struct Worth {
     weight: f32,
+    /// How much less in a long text, from 0 (no less) to 1.
     norm: f32,
 }
 
-const NAME: Field = Field { weight: 4.0, norm: 0.6 };
-const OWNER: Field = Field { weight: 3.0, norm: 0.8 };
-const DESCRIPTION: Field = Field { weight: 1.0, norm: 0.6 };
-const PARAMETERS: Field = Field { weight: 0.8, norm: 0.75 };
-/// What several tools of the same owner talk about.
-const FAMILY: Field = Field { weight: 0.85, norm: 0.8 };
-const FIELDS: [Field; 4] = [NAME, OWNER, DESCRIPTION, PARAMETERS];
+impl Worth {
+    /// For a text with so many times the average length. In an empty one there is nothing to be worth anything.
+    fn scale(&self, length: f32) -> f32 {
+        if length == 0.0 {
+            return 0.0;
+        }
+        self.weight / (1.0 - self.norm + self.norm * length)
+    }
+}
 
-const SATURATION: f32 = 1.15;
-/// Rare words count a little more than BM25 has it.
-const RARITY: f32 = 1.17;
-/// A word that begins like one of the query, and how much more if the query's own word is unknown.
-const ALIKE: f32 = 0.37;
-const ALIKE_UNKNOWN: f32 = 1.58;
-const ALIKE_LETTERS: usize = 4;
-const ALIKE_SHARE: f32 = 0.7;
-const ALIKE_MOST: usize = 24;
-/// A verb that means the same.
-const SAME_ACTION: f32 = 0.13;
-/// A name that the query covers.
-const COVERED: f32 = 0.15;
-const COVERED_AMONG: usize = 60;
+/// In the order of [`Field`].
+const FIELDS: [Worth; 4] = [
+    Worth { weight: 4.0, norm: 0.6 },
+    // The shorter an owner's name, the more surely it is meant.
+    Worth { weight: 4.0, norm: 1.0 },
+    Worth { weight: 1.0, norm: 0.75 },
+    Worth { weight: 0.8, norm: 0.5 },
+];
+/// What several tools of the same owner talk about.
+const FAMILY: Worth = Worth { weight: 0.8, norm: 0.8 };
+
+const SATURATION: f32 = 1.2;
+/// The best sentence, besides the whole question.
+const SENTENCE: f32 = 0.4;
+/// A name that the question covers.
+const COVERED: f32 = 0.3;
 /// Each further tool of a name that is already on the page.
 const REPEATED: f32 = 0.8;
-const REPEATED_AMONG: usize = 40;
-/// How deep into a schema its parameters are read.
-const PARAMETER_DEPTH: usize = 4;
+/// How many of the best by words alone are looked at closely: phrases, names, repetitions.
+const LOOKED_AT: usize = 100;
 
 type Term = u32;
 /// Per term: who has it, and how much.
@@ -58,9 +84,7 @@ type Postings = Vec<Vec<(u32, f32)>>;
 
 /// A catalog made searchable. Built once per catalog; a query takes well under a millisecond.
 pub struct Index {
-    entries: Vec<Arc<Entry>>,
-    /// Distinct stems of each name, and a number that equal sets share.
-    names: Vec<(Vec<Term>, u32)>,
+    entries: Vec<Indexed>,
     terms: HashMap<String, Term>,
     /// Terms in the order of their spelling.
     spelling: Vec<(String, Term)>,
@@ -71,7 +95,30 @@ pub struct Index {
     rarity: Vec<f32>,
     /// Ids and names in lower case.
     exact: HashMap<String, Vec<u32>>,
-    actions: HashMap<String, Vec<String>>,
+    same_meaning: HashMap<String, Vec<String>>,
+    /// Whether any entry has words of other scripts.
+    has_sounds: bool,
+    /// Terms in Latin letters by their consonants, made when a question in another script needs them.
+    sounds: OnceLock<HashMap<String, Vec<Term>>>,
+}
+
+/// An entry, and what is needed to look at it closely.
+struct Indexed {
+    entry: Arc<Entry>,
+    /// The distinct terms of its name.
+    name: Vec<Term>,
+    /// A number that entries share if their names have the same terms.
+    named: u32,
+    /// The terms of each field in their order.
+    orders: [Vec<Term>; FIELDS.len()],
+    /// What one word of each field is worth.
+    scales: [f32; FIELDS.len()],
+}
+
+/// The entries of one owner, and what they have in common.
+struct Family {
+    members: Vec<u32>,
+    shares: BTreeMap<Term, f32>,
 }
 
 /// An entry and how well it fits.
@@ -88,78 +135,35 @@ impl Hit {
     }
 }
 
-/// Of one entry: how often each term stands in each field.
-type Counts = BTreeMap<Term, [f32; FIELDS.len()]>;
-
 impl Index {
-    /// Reads all entries. Parameters count for trusted tools only: otherwise a server could write itself into every search.
-    pub fn new(catalog: &Catalog) -> Self {
-        let entries: Vec<Arc<Entry>> = catalog.iter().cloned().collect();
-        let mut reader = Reader::new();
-        let actions = reader.actions();
-        let mut terms: HashMap<String, Term> = HashMap::new();
-        let counted: Vec<Counts> = entries.iter().map(|entry| count(entry, &mut reader, &mut terms)).collect();
-
-        let mut same_names: HashMap<Vec<Term>, u32> = HashMap::new();
-        let names = counted
-            .iter()
-            .map(|counts| {
-                let name: Vec<Term> =
-                    counts.iter().filter(|(_, fields)| fields[0] > 0.0).map(|(term, _)| *term).collect();
-                let next = same_names.len() as u32;
-                let group = *same_names.entry(name.clone()).or_insert(next);
-                (name, group)
-            })
-            .collect();
-        let (families, family_postings) = families(&entries, &counted, terms.len());
-        let postings = postings(&counted, terms.len());
-        let total = entries.len() as f32;
-        let rarity = postings.iter().map(|list| rarity(total, list.len().max(1) as f32)).collect();
-        let mut spelling: Vec<(String, Term)> = terms.iter().map(|(word, term)| (word.clone(), *term)).collect();
-        spelling.sort_unstable();
-        let mut exact: HashMap<String, Vec<u32>> = HashMap::new();
-        for (index, entry) in entries.iter().enumerate() {
-            for called in [entry.id.name().to_lowercase(), entry.id.to_string().to_lowercase()] {
-                exact.entry(called).or_default().push(index as u32);
-            }
-        }
-        Self { entries, names, terms, spelling, postings, family_postings, families, rarity, exact, actions }
-    }
-
     /// The best `limit` tools for a query, best first. A tool whose id or name is exactly the query comes first; a query
     /// without a usable word finds nothing else.
     pub fn search(&self, query: &str, limit: usize) -> Vec<Arc<Entry>> {
-        let wanted = self.wanted(query);
-        let mut best = self.best(&wanted, limit.max(COVERED_AMONG) + REPEATED_AMONG);
-        for hit in best.iter_mut().take(COVERED_AMONG) {
-            hit.score *= 1.0 + COVERED * self.coverage(hit.index, &wanted);
-        }
-        best.sort_by(Hit::better_first);
-        let mut seen: HashMap<u32, i32> = HashMap::new();
-        for hit in best.iter_mut().take(REPEATED_AMONG) {
-            let times = seen.entry(self.names[hit.index as usize].1).or_insert(0);
-            hit.score *= REPEATED.powi(*times);
-            *times += 1;
-        }
-        best.sort_by(Hit::better_first);
-        let exact = self.exact(query.trim());
+        let question = Question::read(query, self);
+        let mut best = self.best(&question, limit.max(LOOKED_AT));
+        let looked_at = best.len().min(LOOKED_AT);
+        self.look_closely(&question, &mut best[..looked_at]);
+        let exact = self.exact(query);
         let rest = best.into_iter().map(|hit| hit.index).filter(|index| !exact.contains(index));
         let found = exact.iter().copied().chain(rest).take(limit);
-        found.map(|index| Arc::clone(&self.entries[index as usize])).collect()
+        found.map(|index| Arc::clone(&self.entries[index as usize].entry)).collect()
     }
 
     /// Entries whose id or name is what was asked for, in the order of their ids.
     fn exact(&self, asked: &str) -> Vec<u32> {
-        let asked = asked.to_lowercase();
-        self.exact.get(&asked).cloned().unwrap_or_default()
+        self.exact.get(&asked.trim().to_lowercase()).cloned().unwrap_or_default()
     }
 
     /// The best `most` entries by their terms alone, best first.
-    fn best(&self, wanted: &BTreeMap<Term, f32>, most: usize) -> Vec<Hit> {
-        let mut scores = vec![0.0; self.entries.len()];
-        let mut amounts = vec![0.0; self.entries.len()];
-        for (term, weight) in wanted {
-            self.add(*term, *weight, &mut amounts, &mut scores);
+    fn best(&self, question: &Question, most: usize) -> Vec<Hit> {
+        let mut scores = self.scores(&question.whole);
+        if !question.sentences.is_empty() {
+            let mut best: Vec<f32> = vec![0.0; scores.len()];
+            for sentence in &question.sentences {
+                let of_sentence = self.scores(sentence);
+                best.iter_mut().zip(of_sentence).for_each(|(best, score)| *best = best.max(score));
+            }
+            scores.iter_mut().zip(best).for_each(|(score, best)| *score += SENTENCE * best);
         }
         let hits = scores.into_iter().enumerate().map(|(index, score)| Hit { index: index as u32, score });
         let mut hits: Vec<Hit> = hits.filter(|hit| hit.score > 0.0).collect();
@@ -171,15 +175,14 @@ impl Index {
         hits
     }
 
-    /// How much of an entry's name is wanted, from 0 to 1, rare words more.
-    fn coverage(&self, index: u32, wanted: &BTreeMap<Term, f32>) -> f32 {
-        let (mut covered, mut whole) = (0.0, f32::MIN_POSITIVE);
-        for term in &self.names[index as usize].0 {
-            let rarity = self.rarity[*term as usize];
-            whole += rarity;
-            covered += rarity * wanted.get(term).copied().unwrap_or_default();
+    /// What all terms together are worth, for each entry.
+    fn scores(&self, wanted: &Wanted) -> Vec<f32> {
+        let mut scores = vec![0.0; self.entries.len()];
+        let mut amounts = vec![0.0; self.entries.len()];
+        for (term, weight) in wanted {
+            self.add(*term, *weight, &mut amounts, &mut scores);
         }
-        covered / whole
+        scores
     }
 
     /// Adds what one term is worth to the scores of all entries that have it. `amounts` is zero before and after.
@@ -199,169 +202,61 @@ impl Index {
                 put(*index, *amount);
             }
         }
-        let worth = weight * self.rarity[term as usize] * (SATURATION + 1.0);
+        let worth = weight * self.rarity[term as usize];
         for index in touched {
-            let amount = std::mem::take(&mut amounts[index as usize]);
-            scores[index as usize] += worth * amount / (amount + SATURATION);
+            scores[index as usize] += worth * saturated(std::mem::take(&mut amounts[index as usize]));
         }
     }
 
-    /// The terms to look for: those of the query in full, and those that are close to them in part.
-    fn wanted(&self, query: &str) -> BTreeMap<Term, f32> {
-        let mut words: BTreeSet<String> = BTreeSet::new();
-        Reader::new().read(query, |stem| {
-            words.insert(stem.to_owned());
-        });
-        let mut wanted: BTreeMap<Term, f32> = BTreeMap::new();
-        for word in &words {
-            let known = self.terms.get(word).copied().filter(|term| !self.postings[*term as usize].is_empty());
-            let alike = if known.is_some() { ALIKE } else { ALIKE * ALIKE_UNKNOWN };
-            for term in self.alike(word) {
-                raise(&mut wanted, term, alike);
-            }
-            for action in self.actions.get(word).into_iter().flatten() {
-                if let Some(term) = self.terms.get(action) {
-                    raise(&mut wanted, *term, SAME_ACTION);
+    /// Orders the best hits anew: by phrases and covered names, and with tools of the same name apart.
+    fn look_closely(&self, question: &Question, hits: &mut [Hit]) {
+        for hit in hits.iter_mut() {
+            let entry = &self.entries[hit.index as usize];
+            hit.score += entry.phrases(question);
+            hit.score *= 1.0 + COVERED * self.coverage(entry, &question.whole);
+        }
+        hits.sort_by(Hit::better_first);
+        let mut seen: HashMap<u32, i32> = HashMap::new();
+        for hit in hits.iter_mut() {
+            let times = seen.entry(self.entries[hit.index as usize].named).or_insert(0);
+            hit.score *= REPEATED.powi(*times);
+            *times += 1;
+        }
+        hits.sort_by(Hit::better_first);
+    }
+
+    /// How much of an entry's name is wanted, from 0 to 1, rare words more.
+    fn coverage(&self, entry: &Indexed, wanted: &Wanted) -> f32 {
+        let (mut covered, mut whole) = (0.0, f32::MIN_POSITIVE);
+        for term in &entry.name {
+            let rarity = self.rarity[*term as usize];
+            whole += rarity;
+            covered += rarity * wanted.get(term).copied().unwrap_or_default();
+        }
+        covered / whole
+    }
+}
+
+impl Indexed {
+    /// What the phrases of a question are worth here.
+    fn phrases(&self, question: &Question) -> f32 {
+        if question.phrases.is_empty() {
+            return 0.0;
+        }
+        let mut amounts: BTreeMap<(Term, Term), f32> = BTreeMap::new();
+        for (order, scale) in self.orders.iter().zip(self.scales) {
+            for pair in order.windows(2) {
+                let pair = (pair[0], pair[1]);
+                if question.phrases.contains_key(&pair) {
+                    *amounts.entry(pair).or_default() += scale;
                 }
             }
         }
-        for term in words.iter().filter_map(|word| self.terms.get(word)) {
-            wanted.insert(*term, 1.0);
-        }
-        wanted
-    }
-
-    /// Other terms that begin like `word`: one is the beginning of the other, or most of both is the same.
-    fn alike(&self, word: &str) -> Vec<Term> {
-        if word.chars().count() < ALIKE_LETTERS {
-            return Vec::new();
-        }
-        let start = word.char_indices().nth(ALIKE_LETTERS).map_or(word, |(at, _)| &word[..at]);
-        let from = self.spelling.partition_point(|(other, _)| other.as_str() < start);
-        let candidates = self.spelling[from..].iter().take_while(|(other, _)| other.starts_with(start));
-        candidates
-            .filter(|(other, _)| {
-                let shared = word.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-                let longer = word.len().max(other.len());
-                let contained = shared == word.len() || shared == other.len();
-                other != word && (contained || shared as f32 >= ALIKE_SHARE * longer as f32)
-            })
-            .take(ALIKE_MOST)
-            .map(|(_, term)| *term)
-            .collect()
+        amounts.iter().map(|(pair, amount)| question.phrases[pair] * saturated(*amount)).sum()
     }
 }
 
-fn raise(wanted: &mut BTreeMap<Term, f32>, term: Term, weight: f32) {
-    let present = wanted.entry(term).or_insert(0.0);
-    *present = present.max(weight);
-}
-
-fn rarity(total: f32, having: f32) -> f32 {
-    (1.0 + (total - having + 0.5) / (having + 0.5)).ln().powf(RARITY)
-}
-
-fn count(entry: &Entry, reader: &mut Reader, terms: &mut HashMap<String, Term>) -> Counts {
-    let mut counts = Counts::new();
-    let mut read = |field: usize, text: &str| {
-        reader.read(text, |stem| {
-            let next = terms.len() as Term;
-            let term = match terms.get(stem) {
-                Some(term) => *term,
-                None => *terms.entry(stem.to_owned()).or_insert(next),
-            };
-            counts.entry(term).or_default()[field] += 1.0;
-        });
-    };
-    read(0, entry.id.name());
-    read(1, entry.id.owner());
-    read(2, entry.label.as_deref().unwrap_or_default());
-    read(2, &entry.description);
-    if entry.flags.trusted {
-        parameters(&entry.input_schema, 0, &mut |text| read(3, text));
-    }
-    counts
-}
-
-/// Names and descriptions of a schema's properties.
-fn parameters(schema: &Value, depth: usize, each: &mut impl FnMut(&str)) {
-    if depth > PARAMETER_DEPTH {
-        return;
-    }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        each(name);
-        if let Some(description) = property.get("description").and_then(Value::as_str) {
-            each(description);
-        }
-        parameters(property, depth + 1, each);
-        if let Some(items) = property.get("items") {
-            parameters(items, depth + 1, each);
-        }
-    }
-}
-
-/// Per term, the entries that have it, and how much of it by field weight and length.
-fn postings(counted: &[Counts], terms: usize) -> Postings {
-    let lengths: Vec<[f32; FIELDS.len()]> = counted
-        .iter()
-        .map(|counts| {
-            counts.values().fold([0.0; FIELDS.len()], |mut sum, fields| {
-                sum.iter_mut().zip(fields).for_each(|(sum, field)| *sum += field);
-                sum
-            })
-        })
-        .collect();
-    let average = |field: usize| {
-        let sum: f32 = lengths.iter().map(|lengths| lengths[field]).sum();
-        Some(sum / lengths.len().max(1) as f32).filter(|average| *average > 0.0).unwrap_or(1.0)
-    };
-    let averages: [f32; FIELDS.len()] = std::array::from_fn(average);
-    let mut postings = vec![Vec::new(); terms];
-    for (index, counts) in counted.iter().enumerate() {
-        let scale: [f32; FIELDS.len()] = std::array::from_fn(|field| {
-            let Field { weight, norm } = FIELDS[field];
-            weight / (1.0 - norm + norm * lengths[index][field] / averages[field])
-        });
-        for (term, fields) in counts {
-            let amount = fields.iter().zip(scale).map(|(count, scale)| count * scale).sum();
-            postings[*term as usize].push((index as u32, amount));
-        }
-    }
-    postings
-}
-
-/// The entries of each owner that has several, and what at least two of them have in their name or description.
-fn families(entries: &[Arc<Entry>], counted: &[Counts], terms: usize) -> (Vec<Vec<u32>>, Postings) {
-    let mut members: BTreeMap<(&str, &str), Vec<u32>> = BTreeMap::new();
-    for (index, entry) in entries.iter().enumerate() {
-        members.entry((entry.id.source().as_str(), entry.id.owner())).or_default().push(index as u32);
-    }
-    let families: Vec<Vec<u32>> = members.into_values().filter(|members| members.len() > 1).collect();
-    let shares: Vec<BTreeMap<Term, f32>> = families
-        .iter()
-        .map(|members| {
-            let mut having: BTreeMap<Term, f32> = BTreeMap::new();
-            for index in members {
-                for (term, fields) in &counted[*index as usize] {
-                    if fields[0] + fields[2] > 0.0 {
-                        *having.entry(*term).or_default() += 1.0;
-                    }
-                }
-            }
-            having.retain(|_, count| *count >= 2.0);
-            having.values_mut().for_each(|count| *count /= members.len() as f32);
-            having
-        })
-        .collect();
-    let lengths: Vec<f32> = shares.iter().map(|shares| shares.values().sum()).collect();
-    let weighted: f32 = families.iter().zip(&lengths).map(|(members, length)| members.len() as f32 * length).sum();
-    let average = Some(weighted / entries.len().max(1) as f32).filter(|average| *average > 0.0).unwrap_or(1.0);
-    let mut postings = vec![Vec::new(); terms];
-    for (family, shares) in shares.into_iter().enumerate() {
-        let scale = FAMILY.weight / (1.0 - FAMILY.norm + FAMILY.norm * lengths[family] / average);
-        for (term, share) in shares {
-            postings[term as usize].push((family as u32, share * scale));
-        }
-    }
-    (families, postings)
+/// The second word of a kind tells less than the first.
+fn saturated(amount: f32) -> f32 {
+    amount * (SATURATION + 1.0) / (amount + SATURATION)
 }

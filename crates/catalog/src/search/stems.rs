@@ -7,7 +7,7 @@ use super::words::Reader;
 /// Returns the distinct stems of a text: identifiers are split, and common words are left out.
 pub fn stems(text: &str) -> BTreeSet<String> {
     let mut stems = BTreeSet::new();
-    Reader::new().read(text, |stem| {
+    Reader::new().read_words(text, |stem| {
         stems.insert(stem.to_owned());
     });
     stems

@@ -1,0 +1,207 @@
+//! From the text of a question to the terms it wants.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::words::{Kind, Piece, Reader};
+use super::{Index, Term, build, languages};
+use crate::text::start;
+
+/// How much of a question is read: more than a message has, and so little that no question takes long.
+const MOST_QUESTION: usize = 8 * 1024;
+/// How many sentences are looked at one by one. Further ones count as part of the last.
+const MOST_SENTENCES: usize = 16;
+
+/// A word that begins like one of the question: `analyze` and `analysis`, `convert` and `conversion`.
+const ALIKE: f32 = 0.4;
+const ALIKE_LETTERS: usize = 4;
+const ALIKE_SHARE: f32 = 0.7;
+const ALIKE_MOST: usize = 24;
+/// How many words with the same beginning are compared. A catalog of one language has some dozens, a hostile one as many as it likes.
+const ALIKE_COMPARED: usize = 1_000;
+/// Another word for the same thing. One word may mean several things, so this is little.
+const SAME_MEANING: f32 = 0.2;
+/// The word in English, from the table of other languages.
+const TRANSLATED: f32 = 0.8;
+/// A word of another script with the same consonants.
+const SOUNDS_ALIKE: f32 = 0.6;
+const SOUNDS_ALIKE_MOST: usize = 8;
+/// Words that every request has, and numbers: mostly values for the tool.
+const ROUTINE: f32 = 0.7;
+const NUMBER: f32 = 0.7;
+/// Two words that stand side by side in the question and in the entry.
+const PHRASE: f32 = 0.35;
+
+/// Terms, and how much each is wanted.
+pub(super) type Wanted = BTreeMap<Term, f32>;
+
+/// What a question asks for.
+#[derive(Default)]
+pub(super) struct Question {
+    pub whole: Wanted,
+    /// The same for each sentence, if there are several. A request for several things often has one in each.
+    pub sentences: Vec<Wanted>,
+    /// Neighbours, and what it is worth to find them side by side.
+    pub phrases: HashMap<(Term, Term), f32>,
+}
+
+impl Question {
+    pub(super) fn read(text: &str, index: &Index) -> Self {
+        let text = start(text, MOST_QUESTION);
+        let mut out = Self::default();
+        let mut close: HashMap<String, Vec<(Term, f32)>> = HashMap::new();
+        let mut sentence = Wanted::new();
+        let mut before: Option<(Term, f32)> = None;
+        Reader::new().read(text, |piece| match piece {
+            Piece::Word { stem, kind } => {
+                let weight = weight(kind);
+                let terms = close.entry(stem.to_owned()).or_insert_with(|| index.close(stem));
+                terms.iter().for_each(|(term, share)| raise(&mut sentence, *term, weight * share));
+                let this = index.terms.get(stem).map(|term| (*term, weight));
+                if let (Some((before, one)), Some((term, other))) = (before, this) {
+                    let rarity = index.rarity[before as usize] + index.rarity[term as usize];
+                    out.phrases.insert((before, term), PHRASE * rarity * one.min(other));
+                }
+                before = this;
+            }
+            Piece::Meaning(meaning) => {
+                let terms = close.entry(meaning.to_owned()).or_insert_with(|| index.close(meaning));
+                terms.iter().for_each(|(term, share)| raise(&mut sentence, *term, TRANSLATED * share));
+            }
+            Piece::Sound(sound) => {
+                index.sounding(sound).for_each(|term| raise(&mut sentence, term, SOUNDS_ALIKE));
+            }
+            Piece::End => {
+                before = None;
+                if !sentence.is_empty() && out.sentences.len() + 1 < MOST_SENTENCES {
+                    out.sentences.push(std::mem::take(&mut sentence));
+                }
+            }
+        });
+        if !sentence.is_empty() {
+            out.sentences.push(sentence);
+        }
+        for sentence in &out.sentences {
+            sentence.iter().for_each(|(term, weight)| raise(&mut out.whole, *term, *weight));
+        }
+        if out.sentences.len() < 2 {
+            out.sentences.clear();
+        }
+        for thing in text.split_whitespace().filter_map(addressed) {
+            index.terms.get(thing).into_iter().for_each(|term| raise(&mut out.whole, *term, 1.0));
+        }
+        out
+    }
+}
+
+fn weight(kind: Kind) -> f32 {
+    match kind {
+        Kind::Telling => 1.0,
+        Kind::Routine => ROUTINE,
+        Kind::Number => NUMBER,
+    }
+}
+
+fn raise(wanted: &mut Wanted, term: Term, weight: f32) {
+    let present = wanted.entry(term).or_insert(0.0);
+    *present = present.max(weight);
+}
+
+/// The stem of what an address leads to. A question that has a path is about a file, also if it does not say so.
+fn addressed(part: &str) -> Option<&'static str> {
+    let address = part.trim_matches(|c: char| !(c.is_alphanumeric() || matches!(c, '/' | '~' | '\\')));
+    let (folder, last) = address.rsplit_once('/').unwrap_or(("", address));
+    if address.contains("://") || address.starts_with("www.") {
+        Some("url")
+    } else if address.contains('@') && address.contains('.') {
+        Some("email")
+    } else if address.starts_with("~/") || address.starts_with('/') && !folder.is_empty() {
+        Some(if last.contains('.') { "file" } else { "directori" })
+    } else {
+        None
+    }
+}
+
+impl Index {
+    /// The terms for a word: its own, and those that are close to it, each with its share.
+    fn close(&self, stem: &str) -> Vec<(Term, f32)> {
+        let mut out = Wanted::new();
+        for term in self.alike(stem) {
+            raise(&mut out, term, ALIKE);
+        }
+        for other in self.same_meaning.get(stem).into_iter().flatten() {
+            if let Some(term) = self.terms.get(other) {
+                raise(&mut out, *term, SAME_MEANING);
+            }
+        }
+        if self.has_sounds && stem.is_ascii() {
+            let sound = languages::consonants(stem).and_then(|sound| self.terms.get(&build::by_sound(&sound)));
+            sound.into_iter().for_each(|term| raise(&mut out, *term, SOUNDS_ALIKE));
+        }
+        if let Some(term) = self.terms.get(stem) {
+            raise(&mut out, *term, 1.0);
+        }
+        out.into_iter().collect()
+    }
+
+    /// Other terms that begin like `word`: one is the beginning of the other, or most of both is the same.
+    fn alike(&self, word: &str) -> Vec<Term> {
+        let length = word.chars().count();
+        if length < ALIKE_LETTERS {
+            return Vec::new();
+        }
+        let beginning = word.char_indices().nth(ALIKE_LETTERS).map_or(word, |(at, _)| &word[..at]);
+        let from = self.spelling.partition_point(|(other, _)| other.as_str() < beginning);
+        let candidates = self.spelling[from..].iter().take_while(|(other, _)| other.starts_with(beginning));
+        candidates
+            .take(ALIKE_COMPARED)
+            .filter(|(other, _)| {
+                let shared = word.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+                let others = other.chars().count();
+                let contained = shared == length || shared == others;
+                other != word && (contained || shared as f32 >= ALIKE_SHARE * length.max(others) as f32)
+            })
+            .take(ALIKE_MOST)
+            .map(|(_, term)| *term)
+            .collect()
+    }
+
+    /// The terms that sound like a word of another script.
+    fn sounding(&self, sound: &str) -> impl Iterator<Item = Term> {
+        let latin = self.sounds.get_or_init(|| {
+            let mut sounds: HashMap<String, Vec<Term>> = HashMap::new();
+            for (word, term) in &self.spelling {
+                if let Some(sound) =
+                    Some(word).filter(|word| word.is_ascii()).and_then(|word| languages::consonants(word))
+                {
+                    sounds.entry(sound).or_default().push(*term);
+                }
+            }
+            sounds
+        });
+        let same_script = self.terms.get(&build::by_sound(sound));
+        latin.get(sound).into_iter().flatten().take(SOUNDS_ALIKE_MOST).chain(same_script).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_tell_what_they_lead_to() {
+        for (part, thing) in [
+            ("https://example.com/a?b=c", Some("url")),
+            ("(www.example.com).", Some("url")),
+            ("ann@example.com,", Some("email")),
+            ("/root/notes/today.md.", Some("file")),
+            ("'~/music'", Some("directori")),
+            ("/root/music", Some("directori")),
+            ("and/or", None),
+            ("/", None),
+            ("3/4", None),
+            ("notes.md", None),
+        ] {
+            assert_eq!(addressed(part), thing, "{part}");
+        }
+    }
+}
