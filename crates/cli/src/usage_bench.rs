@@ -68,7 +68,7 @@ Example:
   pincer bench search --data DIR --json
 
 DIR has pairs of files. NAME.tools.jsonl: {id, server, name, description, schema} on each line. NAME.queries.jsonl:
-{query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
+{qid, query, relevant: [[id, …], …]}, where each inner list is one needed tool with its alternatives.")]
     Search(SearchArguments),
     /// What the first request of a conversation carries: directly, with Tool Search in each mode, and in code mode
     #[command(after_help = "\
@@ -88,6 +88,9 @@ pub(crate) struct SearchArguments {
     /// The folder with the data
     #[arg(long, value_name = "DIR")]
     pub data: PathBuf,
+    /// Compare with what another search found: lines of {set, mode, qid, found: [id, …]}
+    #[arg(long, value_name = "FILE")]
+    pub beside: Option<PathBuf>,
     /// Print one line of JSON per set and mode
     #[arg(long)]
     pub json: bool,

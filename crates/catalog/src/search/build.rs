@@ -11,9 +11,12 @@ use crate::text::start;
 use crate::{Catalog, Entry};
 
 /// How much of an entry is read. What a server says of its tools has no end of its own.
-const MOST_NAME: usize = 512;
+const MOST_NAME: usize = 128;
+const MOST_LABEL: usize = 512;
 const MOST_DESCRIPTION: usize = 8 * 1024;
 const MOST_PARAMETERS: usize = 16 * 1024;
+/// How often one word of a field counts. A text that says it more often wants to be found.
+const MOST_TIMES: usize = 4;
 /// How deep into a schema its parameters are read.
 const PARAMETER_DEPTH: usize = 4;
 
@@ -39,8 +42,8 @@ impl Vocabulary {
 /// One entry as it is read.
 #[derive(Default)]
 struct Read {
-    /// How often each term stands in each field.
-    counts: BTreeMap<Term, [f32; FIELDS.len()]>,
+    /// Each word with its field, as often as it is there.
+    words: Vec<(Term, usize)>,
     /// The terms of each field in their order.
     orders: [Vec<Term>; FIELDS.len()],
 }
@@ -60,8 +63,13 @@ impl Read {
                 Piece::Sound(sound) => vocabulary.number(&by_sound(sound)),
                 Piece::End => return,
             };
-            self.counts.entry(term).or_default()[field] += 1.0;
+            self.words.push((term, field));
         });
+    }
+
+    /// Of each distinct term the words that are it.
+    fn by_term(&self) -> impl Iterator<Item = &[(Term, usize)]> {
+        self.words.chunk_by(|(one, _), (other, _)| one == other)
     }
 }
 
@@ -119,7 +127,7 @@ fn read(entry: &Entry, reader: &mut Reader, vocabulary: &mut Vocabulary) -> Read
     let mut add = |field: Field, text: &str| read.add(field, text, reader, vocabulary);
     add(Field::Name, start(entry.id.name(), MOST_NAME));
     add(Field::Owner, start(entry.id.owner(), MOST_NAME));
-    add(Field::Description, start(entry.label.as_deref().unwrap_or_default(), MOST_NAME));
+    add(Field::Description, start(entry.label.as_deref().unwrap_or_default(), MOST_LABEL));
     add(Field::Description, start(&entry.description, MOST_DESCRIPTION));
     if entry.flags.trusted {
         let mut left = MOST_PARAMETERS;
@@ -129,6 +137,7 @@ fn read(entry: &Entry, reader: &mut Reader, vocabulary: &mut Vocabulary) -> Read
             add(Field::Parameters, text);
         });
     }
+    read.words.sort_unstable();
     read
 }
 
@@ -164,9 +173,10 @@ fn scales(read: &[Read]) -> Vec<[f32; FIELDS.len()]> {
 fn postings(read: &[Read], scales: &[[f32; FIELDS.len()]], terms: usize) -> Postings {
     let mut postings = vec![Vec::new(); terms];
     for (index, (read, scale)) in read.iter().zip(scales).enumerate() {
-        for (term, fields) in &read.counts {
-            let amount = fields.iter().zip(scale).map(|(count, scale)| count * scale).sum();
-            postings[*term as usize].push((index as u32, amount));
+        for words in read.by_term() {
+            let of_field = |words: &[(Term, usize)]| words.len().min(MOST_TIMES) as f32 * scale[words[0].1];
+            let amount = words.chunk_by(|one, other| one == other).map(of_field).sum();
+            postings[words[0].0 as usize].push((index as u32, amount));
         }
     }
     postings
@@ -184,9 +194,10 @@ fn families(entries: &[Arc<Entry>], read: &[Read]) -> Vec<Family> {
         .map(|members| {
             let mut shares: BTreeMap<Term, f32> = BTreeMap::new();
             for index in &members {
-                for (term, fields) in &read[*index as usize].counts {
-                    if fields[Field::Name as usize] + fields[Field::Description as usize] > 0.0 {
-                        *shares.entry(*term).or_default() += 1.0;
+                let told = |field: usize| field == Field::Name as usize || field == Field::Description as usize;
+                for words in read[*index as usize].by_term() {
+                    if words.iter().any(|(_, field)| told(*field)) {
+                        *shares.entry(words[0].0).or_default() += 1.0;
                     }
                 }
             }

@@ -156,15 +156,7 @@ impl Index {
 
     /// The best `most` entries by their terms alone, best first.
     fn best(&self, question: &Question, most: usize) -> Vec<Hit> {
-        let mut scores = self.scores(&question.whole);
-        if !question.sentences.is_empty() {
-            let mut best: Vec<f32> = vec![0.0; scores.len()];
-            for sentence in &question.sentences {
-                let of_sentence = self.scores(sentence);
-                best.iter_mut().zip(of_sentence).for_each(|(best, score)| *best = best.max(score));
-            }
-            scores.iter_mut().zip(best).for_each(|(score, best)| *score += SENTENCE * best);
-        }
+        let scores = self.scores(question);
         let hits = scores.into_iter().enumerate().map(|(index, score)| Hit { index: index as u32, score });
         let mut hits: Vec<Hit> = hits.filter(|hit| hit.score > 0.0).collect();
         if hits.len() > most {
@@ -175,22 +167,33 @@ impl Index {
         hits
     }
 
-    /// What all terms together are worth, for each entry.
-    fn scores(&self, wanted: &Wanted) -> Vec<f32> {
-        let mut scores = vec![0.0; self.entries.len()];
+    /// What the terms of a question are worth, for each entry: all together, and those of the best sentence once more.
+    fn scores(&self, question: &Question) -> Vec<f32> {
+        let mut whole = vec![0.0; self.entries.len()];
+        let mut sentences = vec![vec![0.0; self.entries.len()]; question.sentences.len()];
         let mut amounts = vec![0.0; self.entries.len()];
-        for (term, weight) in wanted {
-            self.add(*term, *weight, &mut amounts, &mut scores);
+        for (term, weight) in &question.whole {
+            let worth = self.worth(*term, &mut amounts);
+            worth.iter().for_each(|(index, worth)| whole[*index as usize] += weight * worth);
+            for (wanted, scores) in question.sentences.iter().zip(&mut sentences) {
+                if let Some(weight) = wanted.get(term) {
+                    worth.iter().for_each(|(index, worth)| scores[*index as usize] += weight * worth);
+                }
+            }
         }
-        scores
+        for (index, score) in whole.iter_mut().enumerate() {
+            let best = sentences.iter().map(|scores| scores[index]).fold(0.0, f32::max);
+            *score += SENTENCE * best;
+        }
+        whole
     }
 
-    /// Adds what one term is worth to the scores of all entries that have it. `amounts` is zero before and after.
-    fn add(&self, term: Term, weight: f32, amounts: &mut [f32], scores: &mut [f32]) {
-        let mut touched: Vec<u32> = Vec::new();
+    /// The entries that have a term, with what it is worth there. `amounts` is zero before and after.
+    fn worth(&self, term: Term, amounts: &mut [f32]) -> Vec<(u32, f32)> {
+        let mut having: Vec<(u32, f32)> = Vec::with_capacity(self.postings[term as usize].len());
         let mut put = |index: u32, amount: f32| {
             if amounts[index as usize] == 0.0 {
-                touched.push(index);
+                having.push((index, 0.0));
             }
             amounts[index as usize] += amount;
         };
@@ -202,10 +205,11 @@ impl Index {
                 put(*index, *amount);
             }
         }
-        let worth = weight * self.rarity[term as usize];
-        for index in touched {
-            scores[index as usize] += worth * saturated(std::mem::take(&mut amounts[index as usize]));
+        let rarity = self.rarity[term as usize];
+        for (index, worth) in &mut having {
+            *worth = rarity * saturated(std::mem::take(&mut amounts[*index as usize]));
         }
+        having
     }
 
     /// Orders the best hits anew: by phrases and covered names, and with tools of the same name apart.
@@ -243,16 +247,16 @@ impl Indexed {
         if question.phrases.is_empty() {
             return 0.0;
         }
-        let mut amounts: BTreeMap<(Term, Term), f32> = BTreeMap::new();
+        let mut found: BTreeMap<(Term, Term), (f32, f32)> = BTreeMap::new();
         for (order, scale) in self.orders.iter().zip(self.scales) {
             for pair in order.windows(2) {
-                let pair = (pair[0], pair[1]);
-                if question.phrases.contains_key(&pair) {
-                    *amounts.entry(pair).or_default() += scale;
+                if let Some(worth) = question.phrases.worth(pair[0], pair[1]) {
+                    let (_, amount) = found.entry((pair[0], pair[1])).or_insert((worth, 0.0));
+                    *amount += scale;
                 }
             }
         }
-        amounts.iter().map(|(pair, amount)| question.phrases[pair] * saturated(*amount)).sum()
+        found.values().map(|(worth, amount)| worth * saturated(*amount)).sum()
     }
 }
 

@@ -40,8 +40,36 @@ pub(super) struct Question {
     pub whole: Wanted,
     /// The same for each sentence, if there are several. A request for several things often has one in each.
     pub sentences: Vec<Wanted>,
-    /// Neighbours, and what it is worth to find them side by side.
-    pub phrases: HashMap<(Term, Term), f32>,
+    pub phrases: Phrases,
+}
+
+/// Words that stand side by side in a question, and what it is worth to find them so.
+#[derive(Default)]
+pub(super) struct Phrases {
+    /// Whether a phrase begins with a term: most words of an entry begin none, and need no look at the phrases.
+    begins: Vec<bool>,
+    worth: BTreeMap<(Term, Term), f32>,
+}
+
+impl Phrases {
+    fn add(&mut self, pair: (Term, Term), worth: f32) {
+        let first = pair.0 as usize;
+        if self.begins.len() <= first {
+            self.begins.resize(first + 1, false);
+        }
+        self.begins[first] = true;
+        self.worth.insert(pair, worth);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.worth.is_empty()
+    }
+
+    /// What it is worth to find these two side by side, if they are a phrase.
+    pub(super) fn worth(&self, first: Term, second: Term) -> Option<f32> {
+        let begins = self.begins.get(first as usize).copied().unwrap_or_default();
+        if begins { self.worth.get(&(first, second)).copied() } else { None }
+    }
 }
 
 impl Question {
@@ -59,7 +87,7 @@ impl Question {
                 let this = index.terms.get(stem).map(|term| (*term, weight));
                 if let (Some((before, one)), Some((term, other))) = (before, this) {
                     let rarity = index.rarity[before as usize] + index.rarity[term as usize];
-                    out.phrases.insert((before, term), PHRASE * rarity * one.min(other));
+                    out.phrases.add((before, term), PHRASE * rarity * one.min(other));
                 }
                 before = this;
             }

@@ -284,3 +284,9 @@ pub(super) fn is_stop_word(word: &str) -> bool {
 pub(super) fn is_routine(word: &str) -> bool {
     ROUTINE_WORDS.contains(word)
 }
+
+/// All words that are known here to be English.
+#[cfg(test)]
+pub(super) fn english() -> impl Iterator<Item = &'static str> {
+    STOP_WORDS.iter().chain(ROUTINE_WORDS.iter()).copied().chain(SAME_MEANING.split_whitespace())
+}

@@ -38,6 +38,16 @@ struct Known {
     sound: Option<String>,
 }
 
+impl Known {
+    fn tell(&self, each: &mut impl FnMut(Piece<'_>)) {
+        if let Some(stem) = &self.stem {
+            each(Piece::Word { stem, kind: self.kind });
+            self.meanings.iter().for_each(|meaning| each(Piece::Meaning(meaning)));
+            self.sound.iter().for_each(|sound| each(Piece::Sound(sound)));
+        }
+    }
+}
+
 /// Reads text into words. Keeps what it has worked out: a catalog uses few words often.
 pub(super) struct Reader {
     stemmer: Stemmer,
@@ -54,13 +64,13 @@ impl Reader {
         let Self { stemmer, known } = self;
         split(text, |unit| match unit {
             Unit::Word(word) => {
-                if !known.contains_key(word) {
-                    known.insert(word.to_owned(), work_out(word, stemmer));
+                if let Some(known) = known.get(word) {
+                    known.tell(&mut each);
+                } else {
+                    let new = work_out(word, stemmer);
+                    new.tell(&mut each);
+                    known.insert(word.to_owned(), new);
                 }
-                let Some(Known { stem: Some(stem), kind, meanings, sound }) = known.get(word) else { return };
-                each(Piece::Word { stem, kind: *kind });
-                meanings.iter().for_each(|meaning| each(Piece::Meaning(meaning)));
-                sound.iter().for_each(|sound| each(Piece::Sound(sound)));
             }
             Unit::Run(script, run) => {
                 languages::pairs(run, |pair| each(Piece::Word { stem: pair, kind: Kind::Telling }));
@@ -164,12 +174,14 @@ fn split(text: &str, mut each: impl FnMut(Unit<'_>)) {
     let mut last = Class::Other;
     // A full stop ends a sentence only if a space comes next: not in `v1.2` or `notes.md`.
     let mut stopped = false;
+    let mut coming = letters.peek().map_or(Class::Other, |c| Class::of(*c));
     while let Some(c) = letters.next() {
-        let this = Class::of(c);
+        let this = coming;
+        let next = letters.peek().map_or(Class::Other, |c| Class::of(*c));
+        coming = next;
         if this == Class::Mark {
             continue;
         }
-        let next = letters.peek().map_or(Class::Other, |c| Class::of(*c));
         let hump = this == Class::Upper && (last == Class::Lower || last == Class::Upper && next == Class::Lower);
         let digits = (this == Class::Digit) != (last == Class::Digit);
         let scripts = this != last && matches!((this, last), (Class::Run(_), _) | (_, Class::Run(_)));

@@ -2,5 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod declarations;
+mod hostile_search;
+mod languages;
 mod policy;
 mod search;

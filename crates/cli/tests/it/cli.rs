@@ -312,7 +312,7 @@ fn bench_search_measures_every_pair_of_files() {
     ];
     fs::write(directory.path().join("mine.tools.jsonl"), tools.join("\n")).expect("a file");
     let queries = r#"{"qid":"1","query":"send a mail","relevant":[["b"]]}
-{"qid":"2","query":"read file","relevant":[["a","a~1"],["b"]]}"#;
+{"qid":"3","query":"read file","relevant":[["a","a~1"],["b"]]}"#;
     fs::write(directory.path().join("mine.queries.jsonl"), queries).expect("a file");
     fs::write(directory.path().join("lonely.tools.jsonl"), "").expect("a file");
     let path = directory.path().to_str().expect("a path");
@@ -326,6 +326,34 @@ fn bench_search_measures_every_pair_of_files() {
         assert!(report["buildMs"].is_number() && report["msPerQuery"].is_number() && report["ndcg10"].is_number());
     }
     assert!(said(&run(&["bench", "search", "--data", path])).1.contains("nDCG@10"));
+    for report in &reports {
+        let parts = report["parts"].as_array().expect("parts");
+        let sizes: Vec<(&str, u64)> = parts
+            .iter()
+            .map(|part| (part["part"].as_str().expect("a name"), part["n"].as_u64().expect("a number")))
+            .collect();
+        assert_eq!(sizes, [("tuned", 1), ("heldOut", 1), ("all", 2)], "a question is always in the same part");
+        assert_eq!(parts[2]["ndcg10"], report["ndcg10"]);
+    }
+
+    // Another search that finds nothing for the first question, and all that is needed for the second.
+    let ranking = |mode: &str, qid: &str, found: &[&str]| {
+        serde_json::json!({ "set": "mine", "mode": mode, "qid": qid, "found": found }).to_string()
+    };
+    let rankings =
+        ["nd", "ndp"].map(|mode| format!("{}\n{}\n", ranking(mode, "1", &[]), ranking(mode, "3", &["b", "a"])));
+    let file = directory.path().join("others.jsonl");
+    fs::write(&file, rankings.concat()).expect("a file");
+    let beside = ["bench", "search", "--data", path, "--beside", file.to_str().expect("a path")];
+    let (code, out, err) = said(&run(&[&beside[..], &["--json"]].concat()));
+    assert_eq!(code, 0, "{err}");
+    let report: Value = serde_json::from_str(out.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(report["parts"][2]["beside"], serde_json::json!({ "r8": 0.5, "ndcg10": 0.5 }));
+    assert!(said(&run(&beside)).1.contains("mean of the sets"));
+    fs::write(&file, &rankings[0]).expect("a file");
+    let (code, _, err) = said(&run(&beside));
+    assert_eq!(code, 1);
+    assert!(err.contains("none in the mode ndp for the question `1`"), "{err}");
 
     fs::write(directory.path().join("mine.queries.jsonl"), "{").expect("a file");
     let (code, _, err) = said(&run(&["bench", "search", "--data", path]));

@@ -179,7 +179,7 @@ fn the_commands_of_the_cli_page_are_those_of_the_binary() {
         (&["bench", "prompt"], &["--json", "--rounds"]),
         (&["savings"], &["--session", "--since", "--by", "--limit", "--json"]),
         (&["bench", "surfaces"], &["--data", "--tools", "--rounds", "--json"]),
-        (&["bench", "search"], &["--json", "--data"]),
+        (&["bench", "search"], &["--json", "--data", "--beside"]),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_pincer")).args(command).arg("--help").output().expect("pincer");
         let help = String::from_utf8(output.stdout).expect("UTF-8");

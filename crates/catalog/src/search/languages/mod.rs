@@ -204,7 +204,7 @@ pub(super) fn is_stop_word(word: &str) -> bool {
 /// The fewest consonants by which words are the same.
 const FEWEST_CONSONANTS: usize = 3;
 
-/// A word by its consonants as they sound, so that a name is the same in two scripts: `github` and `гитхаб`, `slack` and `스랙`. Words
+/// A word by its consonants as they sound, so that a name is the same in two scripts: `github` and `гитхаб`, `slack` and `슬랙`. Words
 /// with few consonants have none: too many would be the same.
 ///
 /// [`sound`] is for words of other scripts only.
@@ -222,8 +222,9 @@ pub(super) fn consonants(word: &str) -> Option<String> {
                 continue;
             }
             b'c' if matches!(next, Some(b'e' | b'i' | b'y')) => "s",
-            b'c' | b'q' => "k",
-            b'k' | b't' if matches!((letter, next), (b'k', Some(b'h')) | (b't', Some(b's'))) => continue,
+            b'k' if next == Some(b'h') => continue,
+            b'c' | b'g' | b'k' | b'q' => "k",
+            b't' if next == Some(b's') => continue,
             b'p' if next == Some(b'h') => continue,
             b'h' if at > 0 && letters[at - 1] == b'p' => "f",
             b'x' => "ks",
@@ -254,5 +255,60 @@ pub(super) fn sound(word: &str) -> Option<String> {
 fn push(out: &mut String, sound: char) {
     if !out.ends_with(sound) {
         out.push(sound);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::vocabulary;
+
+    #[test]
+    fn english_words_are_left_alone() {
+        for word in vocabulary::english() {
+            assert_eq!(meanings(word).collect::<Vec<_>>(), Vec::<&str>::new(), "{word}");
+            assert!(!is_stop_word(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn every_line_of_the_table_is_read() {
+        for line in table::WORDS.lines() {
+            let (english, others) = line.split_once(": ").expect("English, a colon and other words");
+            assert!(
+                english.split_whitespace().all(|word| word.bytes().all(|byte| byte.is_ascii_lowercase())),
+                "{line}"
+            );
+            for other in others.split_whitespace() {
+                let letters = other.strip_suffix('~').unwrap_or(other);
+                assert!(letters.chars().all(char::is_alphanumeric) || !letters.is_ascii(), "{other}");
+            }
+        }
+    }
+
+    #[test]
+    fn endings_are_short_and_articles_are_no_part_of_a_word() {
+        let meaning = |word: &str| meanings(&folded(word)).next();
+        assert_eq!(meaning("Dateien"), Some("file"));
+        assert_eq!(meaning("Dateiverwaltungsprogramm"), None);
+        assert_eq!(meaning("الملف"), Some("file"));
+        assert_eq!(meaning("الطقس"), Some("weather"));
+    }
+
+    #[test]
+    fn names_have_the_same_consonants_in_every_script() {
+        for (name, others) in [
+            ("github", &["гитхаб", "ギットハブ"][..]),
+            ("slack", &["слак", "슬랙"]),
+            ("telegram", &["телеграм", "テレグラム", "텔레그램"]),
+            ("repository", &["репозиторий", "репозитории"]),
+            ("instagram", &["инстаграм", "インスタグラム"]),
+        ] {
+            for other in others {
+                assert_eq!(sound(other), consonants(name), "{other}");
+            }
+        }
+        assert_eq!(consonants("file"), None, "two consonants say nothing");
+        assert_eq!(sound("github"), None, "Latin letters are compared as they are");
     }
 }

@@ -42,14 +42,14 @@ upload: subir sube téléverse~ hochlad~ hochladen carregar caricare carica вы
     رفع अपलोड
 translate: traduc~ traduz~ traduis~ traduire traduit übersetz~ traduci tradurre traduzione перевед~ перевод~ переклад~ переклас~ \
     μεταφρα~ 翻译 翻訳 번역 ترجم ترجمه अनुवाद
-convert: convertir convierte convertis convertissez umwandel~ umrechn~ umwandle converter converta convertire converti конверт~ \
+convert: convertir convierte convertis convertissez umwandel~ umrechn~ umwandle converta convertire converti конверт~ \
     преобраз~ перетвор~ конвертуй μετατροπ~ μετατρεψ~ 转换 换算 変換 변환 حول تحويل बदलना
 calculate: calcular calcula calcule calculez berechn~ ausrechnen calcolare calcola вычисл~ посчита~ рассчита~ обчисл~ порахуй \
     порахувати υπολογ~ 计算 計算 계산 احسب حساب गणना
 compare: comparar compara comparez vergleich~ confrontare confronta сравн~ порівня~ συγκριν~ 比较 比較 비교 قارن مقارنه तुलना
 summarize summary: resumir resumen résumer résumez zusammenfass~ resumo riassum~ riassunto резюмир~ кратко підсум~ περιληψ~ 总结 \
     摘要 概括 要約 요약 لخص ملخص सारांश
-run execute: ejecutar ejecuta ausführen führe executar execute eseguire esegui запуст~ выполн~ викона~ εκτελεσ~ 运行 执行 実行 \
+run execute: ejecutar ejecuta ausführen führe executar eseguire esegui запуст~ выполн~ викона~ εκτελεσ~ 运行 执行 実行 \
     실행 شغل نفذ تشغيل चलाएं चलाओ
 start: iniciar inicia démarre~ começar avviare avvia начать начни почати почни 启动 开始 開始 시작 ابدأ शुरू
 stop: detener detén arrête~ parar fermare ferma останов~ зупин~ σταματ~ 停止 中止 중지 أوقف रोकें रोको
@@ -94,7 +94,7 @@ flight: vuelo vuelos vols flug flüge voo voos volo voli рейс~ авиаби�
 train: tren trenes zug züge trem trens treno treni поезд~ потяг~ поїзд~ τρεν~ 火车 列车 高铁 電車 列車 기차 열차 قطار ट्रेन रेल
 ticket: boleto~ billete~ fahrkarte~ eintrittskarte~ bilhete~ bigliett~ билет~ квитки квитків квиток εισιτηρι~ 票 车票 余票 \
     チケット 切符 티켓 تذكره टिकट
-price: precio~ preis~ preço~ prezzo prezzi цен~ стоимост~ цін~ τιμ~ 价格 价钱 値段 価格 가격 سعر اسعار कीमत मूल्य
+price: precio precios preis~ preço~ prezzo prezzi цен~ стоимост~ цін~ τιμ~ 价格 价钱 値段 価格 가격 سعر اسعار कीमत मूल्य
 stock: acción acciones aktie~ aktienkurs ações azioni акци~ акці~ μετοχ~ 股票 股价 株価 주식 주가 سهم اسهم शेयर
 currency exchange: moneda divisa~ währung~ wechselkurs moeda câmbio valuta cambio валют~ курс νομισμ~ συναλλαγ~ 汇率 货币 为替 \
     通貨 환율 통화 عمله صرف मुद्रा
@@ -102,7 +102,7 @@ money: dinero argent geld dinheiro soldi деньг~ грош~ χρημα~ 金�
 product: produkt~ prodotto prodotti товар~ продукт~ προϊον~ 产品 商品 製品 상품 제품 منتج منتجات उत्पाद
 recipe: receta~ recette~ rezept~ receita~ ricett~ рецепт~ συνταγ~ 菜谱 食谱 レシピ 레시피 وصفه रेसिपी
 movie film: película~ filme filmes фильм~ кино фільм~ кіно ταινι~ 电影 映画 영화 فيلم फिल्म
-book: libro~ livre livres buch bücher livro~ libri книг~ βιβλι~ 书籍 图书 书 書籍 도서 كتاب किताब पुस्तक
+book: libro libros livre livres buch bücher livro~ libri книг~ βιβλι~ 书籍 图书 书 書籍 도서 كتاب किताब पुस्तक
 game: juego~ jeu jeux jogo~ gioco giochi игр~ ігр~ гру παιχνιδ~ 游戏 ゲーム 게임 لعبه खेल
 doctor health: médico médecin arzt ärzte gesundheit salud santé saúde врач~ здоровь~ лікар~ здоров~ γιατρ~ υγεια~ 医生 健康 医者 \
     医師 의사 건강 طبيب صحه डॉक्टर स्वास्थ्य
@@ -129,11 +129,11 @@ time: hora heure heures uhrzeit zeit ora orario врем~ час ωρα 时间 �
 date: fecha~ дата даты дату ημερομηνι~ 日期 日付 날짜 تاريخ तारीख दिनांक
 city: ciudad~ ville villes stadt städte cidade~ città город~ міст~ πολη 城市 都市 도시 مدينه शहर
 country: país países paese paesi стран~ країн~ χωρα 国家 국가 나라 دوله देश
-language: idioma~ langue langues sprache~ língua~ lingua язык~ мов~ γλωσσ~ 语言 言語 언어 لغه भाषा
+language: idioma~ langue langues sprache~ língua línguas lingua язык~ мов~ γλωσσ~ 语言 言語 언어 لغه भाषा
 text: texto~ testo testi текст~ κειμεν~ 文本 文字 テキスト 文章 텍스트 نص पाठ
-number: número~ numéro~ zahl zahlen nummer~ numero числ~ номер~ αριθμ~ 数字 号码 番号 숫자 번호 رقم संख्या नंबर
+number: número números numéro numéros zahl zahlen nummer~ numero числ~ номер~ αριθμ~ 数字 号码 番号 숫자 번호 رقم संख्या नंबर
 address: dirección direcciones adresse~ anschrift endereço~ indirizz~ адрес~ διευθυνσ~ 地址 住所 アドレス 주소 عنوان पता
-phone: teléfono~ téléphone~ telefon~ телефон~ τηλεφων~ 电话 手机 電話 携帯 전화 휴대폰 هاتف फोन
+phone: teléfono~ telefon~ телефон~ τηλεφων~ 电话 手机 電話 携帯 전화 휴대폰 هاتف फोन
 repository: dépôt~ репозитор~ αποθετηρι~ 仓库 代码库 リポジトリ 저장소 مستودع
 issue: incidencia~ проблем~ 问题 議題 課題 이슈 مشكله समस्या";
 
@@ -141,6 +141,6 @@ issue: incidencia~ проблем~ 问题 議題 課題 이슈 مشكله सम
 pub(super) const STOP_WORDS: &str = "\
 para como cómo este esta estos estas cual cuál donde quiero puedo puedes todos todas sobre desde hasta cuando porque dame dime haz necesito \
 dans avec quel quelle quels quelles tous toutes cette leur nous vous mais donc alors depuis jusque veux peux peut puis moi donne \
-eine einen einem einer eines nach nicht mein meine meinen deine alle dass wenn sind kann kannst bitte oder auch durch über unter zwischen möchte welche welcher welches \
+eine einen einem einer eines nach nicht mein meine meinen deine alle dass wenn sind kann kannst bitte oder auch durch unter zwischen möchte welche welcher welches \
 uma onde quero posso você isso minha meus minhas pelo pela qual quais preciso \
 della delle dello degli nella sono questo questa questi queste voglio puoi quale quali tutti tutte dove quando perché";
