@@ -28,6 +28,8 @@ const SOUNDS_ALIKE_MOST: usize = 8;
 /// Words that every request has, and numbers: mostly values for the tool.
 const ROUTINE: f32 = 0.7;
 const NUMBER: f32 = 0.7;
+/// Two words of the question that the catalog has as one: `web page` and `webpage`.
+const JOINED: f32 = 0.5;
 /// Two words that stand side by side in the question and in the entry.
 const PHRASE: f32 = 0.35;
 
@@ -79,11 +81,15 @@ impl Question {
         let mut close: HashMap<String, Vec<(Term, f32)>> = HashMap::new();
         let mut sentence = Wanted::new();
         let mut before: Option<(Term, f32)> = None;
+        let mut joined = String::new();
         Reader::new().read(text, |piece| match piece {
             Piece::Word { stem, kind } => {
                 let weight = weight(kind);
                 let terms = close.entry(stem.to_owned()).or_insert_with(|| index.close(stem));
                 terms.iter().for_each(|(term, share)| raise(&mut sentence, *term, weight * share));
+                joined.push_str(stem);
+                index.terms.get(&joined).into_iter().for_each(|term| raise(&mut sentence, *term, JOINED));
+                stem.clone_into(&mut joined);
                 let this = index.terms.get(stem).map(|term| (*term, weight));
                 if let (Some((before, one)), Some((term, other))) = (before, this) {
                     let rarity = index.rarity[before as usize] + index.rarity[term as usize];
@@ -100,6 +106,7 @@ impl Question {
             }
             Piece::End => {
                 before = None;
+                joined.clear();
                 if !sentence.is_empty() && out.sentences.len() + 1 < MOST_SENTENCES {
                     out.sentences.push(std::mem::take(&mut sentence));
                 }
