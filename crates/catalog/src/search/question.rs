@@ -77,54 +77,92 @@ impl Phrases {
 impl Question {
     pub(super) fn read(text: &str, index: &Index) -> Self {
         let text = start(text, MOST_QUESTION);
-        let mut out = Self::default();
-        let mut close: HashMap<String, Vec<(Term, f32)>> = HashMap::new();
-        let mut sentence = Wanted::new();
-        let mut before: Option<(Term, f32)> = None;
-        let mut joined = String::new();
+        let mut reading = Reading::new(index);
         Reader::new().read(text, |piece| match piece {
-            Piece::Word { stem, kind } => {
-                let weight = weight(kind);
-                let terms = close.entry(stem.to_owned()).or_insert_with(|| index.close(stem));
-                terms.iter().for_each(|(term, share)| raise(&mut sentence, *term, weight * share));
-                joined.push_str(stem);
-                index.terms.get(&joined).into_iter().for_each(|term| raise(&mut sentence, *term, JOINED));
-                stem.clone_into(&mut joined);
-                let this = index.terms.get(stem).map(|term| (*term, weight));
-                if let (Some((before, one)), Some((term, other))) = (before, this) {
-                    let rarity = index.rarity[before as usize] + index.rarity[term as usize];
-                    out.phrases.add((before, term), PHRASE * rarity * one.min(other));
-                }
-                before = this;
-            }
-            Piece::Meaning(meaning) => {
-                let terms = close.entry(meaning.to_owned()).or_insert_with(|| index.close(meaning));
-                terms.iter().for_each(|(term, share)| raise(&mut sentence, *term, TRANSLATED * share));
-            }
-            Piece::Sound(sound) => {
-                index.sounding(sound).for_each(|term| raise(&mut sentence, term, SOUNDS_ALIKE));
-            }
-            Piece::End => {
-                before = None;
-                joined.clear();
-                if !sentence.is_empty() && out.sentences.len() + 1 < MOST_SENTENCES {
-                    out.sentences.push(std::mem::take(&mut sentence));
-                }
-            }
+            Piece::Word { stem, kind } => reading.word(stem, weight(kind)),
+            Piece::Meaning(meaning) => reading.wants(meaning, TRANSLATED),
+            Piece::Sound(sound) => reading.wants_sound(sound),
+            Piece::End => reading.end_sentence(),
         });
-        if !sentence.is_empty() {
-            out.sentences.push(sentence);
-        }
-        for sentence in &out.sentences {
-            sentence.iter().for_each(|(term, weight)| raise(&mut out.whole, *term, *weight));
-        }
-        if out.sentences.len() < 2 {
-            out.sentences.clear();
-        }
+        let mut question = reading.finish();
         for thing in text.split_whitespace().filter_map(addressed) {
-            index.terms.get(thing).into_iter().for_each(|term| raise(&mut out.whole, *term, 1.0));
+            index.terms.get(thing).into_iter().for_each(|term| raise(&mut question.whole, *term, 1.0));
         }
-        out
+        question
+    }
+}
+
+/// A question while it is read.
+struct Reading<'a> {
+    index: &'a Index,
+    question: Question,
+    /// What the sentence that is being read wants.
+    sentence: Wanted,
+    /// The terms of words that were read already.
+    close: HashMap<String, Vec<(Term, f32)>>,
+    /// The word before, as it is spelled, and as a term if the catalog has it.
+    before: String,
+    before_term: Option<(Term, f32)>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(index: &'a Index) -> Self {
+        let (question, sentence, close) = (Question::default(), Wanted::new(), HashMap::new());
+        Self { index, question, sentence, close, before: String::new(), before_term: None }
+    }
+
+    fn word(&mut self, stem: &str, weight: f32) {
+        self.wants(stem, weight);
+        self.before.push_str(stem);
+        if let Some(joined) = self.index.terms.get(&self.before) {
+            raise(&mut self.sentence, *joined, JOINED);
+        }
+        let this = self.index.terms.get(stem).map(|term| (*term, weight));
+        if let (Some((before, one)), Some((term, other))) = (self.before_term, this) {
+            let rarity = self.index.rarity[before as usize] + self.index.rarity[term as usize];
+            self.question.phrases.add((before, term), PHRASE * rarity * one.min(other));
+        }
+        stem.clone_into(&mut self.before);
+        self.before_term = this;
+    }
+
+    /// Wants a word and all that are close to it.
+    fn wants(&mut self, stem: &str, weight: f32) {
+        if !self.close.contains_key(stem) {
+            self.close.insert(stem.to_owned(), self.index.close(stem));
+        }
+        for (term, share) in self.close.get(stem).into_iter().flatten() {
+            raise(&mut self.sentence, *term, weight * share);
+        }
+    }
+
+    fn wants_sound(&mut self, sound: &str) {
+        for term in self.index.sounding(sound) {
+            raise(&mut self.sentence, term, SOUNDS_ALIKE);
+        }
+    }
+
+    fn end_sentence(&mut self) {
+        self.before.clear();
+        self.before_term = None;
+        if !self.sentence.is_empty() && self.question.sentences.len() + 1 < MOST_SENTENCES {
+            self.question.sentences.push(std::mem::take(&mut self.sentence));
+        }
+    }
+
+    fn finish(self) -> Question {
+        let Self { mut question, sentence, .. } = self;
+        if !sentence.is_empty() {
+            question.sentences.push(sentence);
+        }
+        for sentence in &question.sentences {
+            sentence.iter().for_each(|(term, weight)| raise(&mut question.whole, *term, *weight));
+        }
+        // The only sentence is the whole question.
+        if question.sentences.len() < 2 {
+            question.sentences.clear();
+        }
+        question
     }
 }
 
