@@ -15,6 +15,7 @@ use crate::detail::Detail;
 use crate::error::AgentError;
 use crate::event::{Happening, Stream};
 use crate::feed::Feed;
+use crate::frame::FrameSlot;
 use crate::hooks::{RunHooks, SessionHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, entry, note, tell_trouble};
@@ -313,7 +314,7 @@ async fn begin(
 /// Returns a session in the hands of a run.
 fn lane(agent: &Inner, session: &Session, fence: Fence, run: &AgentRun, feed: Arc<Feed>) -> Lane {
     let (store, trouble) = (Arc::clone(&agent.store), agent.trouble.clone());
-    Lane { store, session: session.id.clone(), fence, run: run.id.clone(), feed, trouble }
+    Lane { store, session: session.id.clone(), fence, run: run.id.clone(), feed, frame: FrameSlot::default(), trouble }
 }
 
 /// Returns what is told when a run begins: its settings, each by its own word, its session's, its agent's, or that for all.

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event::Happening;
 use crate::feed::Feed;
+use crate::frame::FrameSlot;
 
 /// How soon a commit that the store did not take is tried again, at first and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
@@ -27,6 +28,8 @@ pub(crate) struct Lane {
     pub fence: Fence,
     pub run: AgentRunId,
     pub feed: Arc<Feed>,
+    /// The frame of the latest request, which the next commit stores.
+    pub frame: FrameSlot,
     /// The reason why the store does not take a step, shared by all runs of the process.
     pub trouble: watch::Sender<Option<String>>,
 }
@@ -135,6 +138,7 @@ impl Lane {
             interacted_at,
             skills,
             shown_tools,
+            frame: self.frame.next(),
             begun_workspace: begun,
             deliveries,
             now,
@@ -147,6 +151,7 @@ impl Lane {
             let error = match self.store.commit_session(&self.session, self.fence, commit.clone(), safety).await {
                 Ok(committed) => {
                     self.feed.committed(prepared);
+                    self.frame.stored(commit.frame);
                     self.trouble.send_if_modified(|trouble| trouble.take().is_some());
                     return Ok(committed);
                 }
@@ -158,6 +163,7 @@ impl Lane {
                 && let Ok(Some(entry)) = self.store.entry_named(&self.session, id.as_str()).await
             {
                 self.feed.committed(prepared);
+                self.frame.stored(commit.frame);
                 return Ok(Committed { first: entry.position, leaf: Some(entry.position) });
             }
             match &error {

@@ -21,6 +21,7 @@ mod error;
 mod event;
 mod feed;
 mod fitting;
+mod frame;
 mod hooks;
 mod inner;
 mod lane;

@@ -268,10 +268,10 @@ impl Turn {
             if !self.state().nested.insert((program.to_string(), call.seq)) {
                 continue;
             }
-            let (output, error) = match call.outcome.as_deref().map(recorded) {
-                Some(Ok((Ok(value), _))) => (Some(kept(value.as_str())), None),
-                Some(Ok((Err(error), _))) => (None, Some(shortened(&error.message, MOST_KEPT))),
-                Some(Err(_)) | None => (None, None),
+            let (output, error, effect) = match call.outcome.as_deref().map(recorded) {
+                Some(Ok((Ok(value), effect))) => (Some(kept(value.as_str())), None, Some(effect)),
+                Some(Ok((Err(error), effect))) => (None, Some(shortened(&error.message, MOST_KEPT)), Some(effect)),
+                Some(Err(_)) | None => (None, None, None),
             };
             let duration_ms = call.settled_at.zip(call.dispatched_at).map(|(end, start)| (end - start).max(0));
             let nested = NestedCall {
@@ -283,6 +283,8 @@ impl Turn {
                 output,
                 error,
                 duration_ms,
+                started_at: call.dispatched_at,
+                effect: effect.map(|effect| effect.as_str().to_owned()),
             };
             children.push(self.child(reply, open, serde_json::to_string(&nested).unwrap_or_default()));
         }

@@ -38,7 +38,7 @@ pub(crate) fn content_of(outcome: Outcome) -> CallResult {
         Ok(value) => of_value(&value),
         Err(error) => of_error(&error, effect),
     };
-    CallResult { details: Some(json!({ "durationMs": duration })), ..result }
+    CallResult { details: Some(json!({ "durationMs": duration, "effect": effect.as_str() })), ..result }
 }
 
 fn of_error(error: &CallError, effect: Effect) -> CallResult {

@@ -21,6 +21,7 @@ use crate::compaction::Room;
 use crate::compaction::settings::Settings;
 use crate::driver::{left_out_body, left_out_of, left_out_text};
 use crate::error::AgentError;
+use crate::frame::frame;
 use crate::lane::{Lost, Step};
 use crate::preparing::fail;
 use crate::prompt::Prompt;
@@ -30,6 +31,7 @@ use crate::reply::{Asked, Shown, Voice, ask, nothing_said, pause, void};
 use crate::request::{QueueMode, Reasoning, Request};
 use crate::settings::blocks;
 use crate::surface::Surface;
+use crate::telemetry::style_name;
 use crate::transcript;
 
 /// The kind of the text with which hooks have the model revise its answer.
@@ -163,6 +165,7 @@ impl Turn {
         };
         let models = self.agent.models.models();
         let (provider, model) = self.target();
+        self.lane.frame.put(frame(&self.run.id, plan.targets.first(), &request, style_name(self.surface.style)));
         self.hooks.tell_input(&self.agent, &self.request.message, (&provider, &model), &request);
         match ask(models, plan, request, &self.lane, voice, &self.stop.token).await {
             Asked::Reply(reply) => self.take_reply(*reply).await,

@@ -190,6 +190,12 @@ pub struct NestedCall {
     /// How long it took.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<i64>,
+    /// When it was handed to its tool, in milliseconds since 1970. Calls of earlier versions have no time of their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<i64>,
+    /// What it may have changed: `none`, `unknown` or `done`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effect: Option<String>,
 }
 
 impl Message {

@@ -1,9 +1,7 @@
 //! Sessions, runs of agents and calls of clients without a runtime.
 
 use pincer_store::{
-    Accepted, AgentRun, ClientCall, Committed, Entry, EntryPage, Fence, FiguresPage, Millis, NewAgentRun, NewSession,
-    Permission, RunFigures, RunId, Safety, Session, SessionCommit, SessionId, SessionKey, SessionPage, Stopped,
-    StoreError,
+    Accepted, AgentRun, ApprovalId, ClientCall, Committed, Entry, EntryOutline, EntryPage, EntryText, Fence, FiguresPage, Frame, Millis, NewAgentRun, NewSession, Permission, RunFigures, RunId, Safety, Session, SessionCommit, SessionId, SessionKey, SessionPage, Stopped, StoreError,
 };
 
 use crate::Blocking;
@@ -70,6 +68,26 @@ impl Blocking<'_> {
 
     pub fn listed_skills(&self, id: &str) -> Done<Option<String>> {
         self.0.listed_skills(&id.into()).wait()
+    }
+
+    pub fn frames(&self, id: &str, after: i64, limit: u32) -> Done<Vec<Frame>> {
+        self.0.frames(&id.into(), after, limit).wait()
+    }
+
+    pub fn frame_body(&self, digest: &[u8]) -> Done<Option<String>> {
+        self.0.frame_body(digest).wait()
+    }
+
+    pub fn outline(&self, id: &str, page: EntryPage) -> Done<Vec<EntryOutline>> {
+        self.0.outline(&id.into(), page).wait()
+    }
+
+    pub fn entry_texts(&self, id: &str, first: u32, last: u32) -> Done<Vec<EntryText>> {
+        self.0.entry_texts(&id.into(), first, last).wait()
+    }
+
+    pub fn questions_asked(&self, user: &str, key: &str, between: (Millis, Millis)) -> Done<Vec<(ApprovalId, Millis)>> {
+        self.0.questions_asked(user, &key.into(), between).wait()
     }
 
     pub fn is_begun(&self, workspace: &str) -> Done<bool> {

@@ -1,5 +1,5 @@
 //! The promises of the traits about the instructions of models.
-use pincer_store::{Fence, SessionCommit};
+use pincer_store::{Fence, Frame, NewFrame, SessionCommit};
 
 use crate::Fresh;
 use crate::session_words::*;
@@ -43,5 +43,46 @@ pub fn a_workspace_has_begun_for_all_sessions_with_the_commit_that_says_so(fresh
         assert!(!store.is_begun("/place/").expect("read") && !store.is_begun("").expect("read"));
         store.delete_session("s", fence).expect("deleted");
         assert!(store.is_begun("/place").expect("read"), "the workspace outlives the session");
+    });
+}
+
+fn framed(body: &str, detail: &str) -> SessionCommit {
+    let frame = NewFrame {
+        digest: body.as_bytes().to_vec(),
+        body: format!("\"{body}\"").into(),
+        detail: detail.into(),
+        run: "ar_1".into(),
+    };
+    SessionCommit { frame: Some(frame), ..storing([]) }
+}
+
+pub fn a_frame_is_stored_when_it_changes_and_sessions_share_its_body(fresh: &Fresh) {
+    fresh.with_store(|store| {
+        let (fence, other) = (held(store, "s", "main"), held(store, "t", "other"));
+        let frames = |id: &str| store.frames(id, 0, 100).expect("read");
+        assert_eq!(frames("s"), []);
+        let first = SessionCommit { entries: vec![message("a")], ..framed("one", "{}") };
+        store.commit_session("s", fence, &first).expect("stored");
+        store.commit_session("s", fence, &framed("one", "{}")).expect("stored");
+        store.commit_session("s", fence, &storing([message("b")])).expect("stored");
+        store.commit_session("s", fence, &framed("one", "{1}")).expect("stored");
+        store.commit_session("s", fence, &framed("two", "{1}")).expect("stored");
+        store.commit_session("s", fence, &framed("one", "{}")).expect("stored");
+        store.commit_session("t", other, &framed("one", "{}")).expect("stored");
+        let shown = |frame: &Frame| (frame.position, frame.digest.clone(), frame.detail.clone());
+        let shown: Vec<_> = frames("s").iter().map(shown).collect();
+        let expected = [(1, "one", "{}"), (3, "one", "{1}"), (3, "two", "{1}"), (3, "one", "{}")];
+        assert_eq!(shown, expected.map(|(at, body, detail)| (at, body.as_bytes().to_vec(), detail.to_owned())));
+        assert_eq!((frames("s")[0].run.as_str(), frames("s")[0].at), ("ar_1", 100));
+        let second = frames("s")[1].number;
+        assert_eq!(store.frames("s", second, 1).expect("read"), frames("s")[2..3]);
+        missing(store.frames("none", 0, 1));
+
+        let body = |digest: &str| store.frame_body(digest.as_bytes()).expect("read");
+        assert_eq!((body("one").as_deref(), body("three")), (Some("\"one\""), None));
+        store.delete_session("s", fence).expect("deleted");
+        assert_eq!((body("one").as_deref(), body("two")), (Some("\"one\""), None), "a body stays while one has it");
+        store.delete_session("t", other).expect("deleted");
+        assert_eq!(body("one"), None);
     });
 }

@@ -26,6 +26,7 @@ pub mod drafts;
 pub mod figures;
 pub mod instructions;
 pub mod listings;
+pub mod outlines;
 pub mod replies;
 pub mod runs;
 pub mod session_words;
@@ -143,11 +144,14 @@ macro_rules! contract {
             figures::figures_take_the_place_of_those_before_and_go_with_the_run,
             instructions::the_skills_of_a_session_are_its_own_and_are_stored_by_its_writer,
             instructions::a_workspace_has_begun_for_all_sessions_with_the_commit_that_says_so,
+            instructions::a_frame_is_stored_when_it_changes_and_sessions_share_its_body,
             listings::pages_follow_each_other_without_gaps,
             listings::runs_are_found_by_the_beginning_of_their_ids,
             listings::sessions_and_states_are_counted,
             listings::the_next_due_is_the_first_to_expire_or_to_be_forgotten,
             listings::what_belongs_to_a_forgotten_run_goes_with_it_and_nothing_else,
+            outlines::a_session_is_read_without_its_texts_and_then_in_parts,
+            outlines::the_questions_of_a_session_are_found_by_the_times_at_which_they_were_asked,
             replies::what_was_asked_for_is_stored_when_the_reply_is_dropped,
             replies::a_run_is_resumed_from_one_moment,
             replies::changes_of_another_process_are_noticed,

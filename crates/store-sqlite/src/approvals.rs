@@ -13,7 +13,7 @@ use crate::rows::{id, optional_id, state};
 use crate::store::Refused;
 
 const COLUMNS: &str = "id, run, session, tool, digest, request, state, decided_by, created_at, expires_at, seq, \
-                       fingerprint, user, used";
+                       fingerprint, user, used, decided_at";
 
 fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
     Ok(Approval {
@@ -31,6 +31,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Approval> {
         fingerprint: row.get(11)?,
         user: row.get(12)?,
         is_used: row.get(13)?,
+        decided_at: row.get(14)?,
     })
 }
 
@@ -57,7 +58,7 @@ fn close(connection: &Connection, run: &RunId, seq: u32) -> rusqlite::Result<()>
 
 fn expire(connection: &Connection, now: Millis) -> rusqlite::Result<Vec<ApprovalId>> {
     let mut expire = connection
-        .prepare_cached("UPDATE approval SET state = ?1 WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
+        .prepare_cached("UPDATE approval SET state = ?1, decided_at = expires_at WHERE state = 'pending' AND expires_at <= ?2 RETURNING id")?;
     expire.query_map((ApprovalState::Expired.as_str(), now), |row| id(row, 0))?.collect()
 }
 
@@ -117,8 +118,9 @@ impl Approvals for SqliteStore {
         let (id, by) = (id.clone(), by.to_owned());
         self.transaction(Safety::Power, 0, move |connection| {
             expire(connection, now)?;
-            let resolve = "UPDATE approval SET state = ?2, decided_by = ?3 WHERE id = ?1 AND state = ?4";
-            let row = (id.as_str(), state.as_str(), &by, ApprovalState::Pending.as_str());
+            let resolve =
+                "UPDATE approval SET state = ?2, decided_by = ?3, decided_at = ?5 WHERE id = ?1 AND state = ?4";
+            let row = (id.as_str(), state.as_str(), &by, ApprovalState::Pending.as_str(), now);
             let applied = connection.execute(resolve, row)? == 1;
             if applied {
                 grants.iter().try_for_each(|grant| put(connection, grant))?;

@@ -50,6 +50,7 @@ mod keys;
 mod leases;
 mod listings;
 mod migrations;
+mod outlines;
 #[cfg(test)]
 mod plans;
 mod presence;

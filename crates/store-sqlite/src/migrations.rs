@@ -476,6 +476,31 @@ pub(crate) const STEPS: &[&str] = &[
     CREATE INDEX run_figures_user ON run_figures (user, at);
     CREATE INDEX run_figures_session ON run_figures (user, session_key, at);
     ",
+    // 16: what models were sent around conversations, and when questions were decided.
+    "
+    CREATE TABLE frame (
+        digest BLOB PRIMARY KEY,
+        body   TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE session_frame (
+        number   INTEGER PRIMARY KEY,
+        session  INTEGER NOT NULL REFERENCES session (number) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        digest   BLOB NOT NULL,
+        detail   TEXT NOT NULL,
+        run      TEXT NOT NULL,
+        at       INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX session_frame_session ON session_frame (session, number);
+    CREATE INDEX session_frame_digest ON session_frame (digest);
+    CREATE TRIGGER frame_unused AFTER DELETE ON session_frame
+    WHEN NOT EXISTS (SELECT 1 FROM session_frame WHERE digest = OLD.digest) BEGIN
+        DELETE FROM frame WHERE digest = OLD.digest;
+    END;
+
+    ALTER TABLE approval ADD COLUMN decided_at INTEGER;
+    ",
 ];
 
 #[cfg(test)]

@@ -179,7 +179,7 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
     for change in &commit.runs {
         change_run(connection, written.number, change, first, commit.now)?;
     }
-    instructions::store(connection, written.number, commit)?;
+    instructions::store(connection, written.number, first, commit)?;
     store(connection, &commit.deliveries)?;
     let Totals { input, output, cache_read, cache_write, runs, compactions } = commit.totals;
     // A sum that no integer holds becomes a fraction in SQLite, which the table refuses: the greatest integer stands for it.
@@ -210,7 +210,8 @@ fn apply(connection: &Connection, mut written: Written, commit: &SessionCommit) 
 
 fn bytes(commit: &SessionCommit) -> usize {
     let listed = |list: &Option<Arc<str>>| list.as_ref().map_or(0, |list| list.len());
-    let lists = listed(&commit.skills) + listed(&commit.shown_tools);
+    let frame = commit.frame.as_ref().map_or(0, |frame| frame.body.len() + frame.detail.len());
+    let lists = listed(&commit.skills) + listed(&commit.shown_tools) + frame;
     let entry = |entry: &NewEntry| entry.body.len() + entry.events.as_ref().map_or(0, |events| events.len());
     let texts: usize = commit.deliveries.iter().map(|delivery| delivery.text.len()).sum();
     lists + texts + commit.entries.iter().map(entry).sum::<usize>()

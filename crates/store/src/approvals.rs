@@ -93,6 +93,8 @@ pub struct Approval {
     pub decided_by: Option<String>,
     /// When it was asked.
     pub created_at: Millis,
+    /// When it was decided. Of questions that earlier versions decided it is not known.
+    pub decided_at: Option<Millis>,
     /// When it expires, if it does.
     pub expires_at: Option<Millis>,
     /// Whether its answer was used: the call it allowed may have been made.

@@ -28,6 +28,7 @@ mod cron;
 mod deliveries;
 mod error;
 mod figures;
+mod frames;
 mod grants;
 mod ids;
 mod instructions;
@@ -35,6 +36,7 @@ mod journal;
 mod keys;
 mod leases;
 mod listings;
+mod outlines;
 mod reply;
 mod room;
 mod runs;
@@ -62,6 +64,7 @@ pub use deliveries::{
 };
 pub use error::{DatabaseError, DatabaseErrorKind, StoreError};
 pub use figures::{Figures, FiguresPage, RunFigures};
+pub use frames::{Frame, NewFrame};
 pub use grants::{Grant, GrantKind, Grants};
 pub use ids::{
     AgentRunId, ApprovalId, CallId, CronJobId, DeliveryId, EntryId, GrantId, OwnerId, RunId, SessionId, SessionKey,
@@ -71,6 +74,7 @@ pub use journal::{CALL_BYTES, Call, CallState, Cover, Journal, NewCall, Prune, R
 pub use keys::{IdempotencyKeys, Remembered};
 pub use leases::Leases;
 pub use listings::{Listings, Page, RunOverview, SessionCount, Standing};
+pub use outlines::{EntryOutline, EntryText, Outlines};
 pub use reply::{Reply, block_on};
 pub use room::{Room, Share};
 pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunState, Runs, ToolSet};
@@ -94,6 +98,7 @@ pub trait Store:
     + IdempotencyKeys
     + Instructions
     + Sessions
+    + Outlines
     + AgentRuns
     + ClientCalls
     + Figures
@@ -117,6 +122,7 @@ impl<T> Store for T where
         + IdempotencyKeys
         + Instructions
         + Sessions
+        + Outlines
         + AgentRuns
         + ClientCalls
         + Figures

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::states::words;
 use crate::{
-    AgentRunId, EntryId, Fence, Millis, NewDelivery, OwnerId, Reply, RunChange, Safety, SessionId, SessionKey,
+    AgentRunId, EntryId, Fence, Millis, NewDelivery, NewFrame, OwnerId, Reply, RunChange, Safety, SessionId, SessionKey,
 };
 
 /// A session as it is stored.
@@ -181,6 +181,8 @@ pub struct SessionCommit {
     pub skills: Option<Arc<str>>,
     /// The tools whose schemas stand beside the list of the others from now on, as JSON.
     pub shown_tools: Option<Arc<str>>,
+    /// The frame in which the model is sent the conversation from now on.
+    pub frame: Option<NewFrame>,
     /// The workspace of a run that completes and was shown how to begin there.
     pub begun_workspace: Option<String>,
     /// The amounts that are added to the figures.

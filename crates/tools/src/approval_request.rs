@@ -155,6 +155,7 @@ mod tests {
             state: ApprovalState::Pending,
             decided_by: None,
             created_at: 0,
+            decided_at: None,
             expires_at: None,
             seq: None,
             fingerprint: None,

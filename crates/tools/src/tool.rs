@@ -132,6 +132,17 @@ pub enum Effect {
     Done,
 }
 
+impl Effect {
+    /// Returns its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Unknown => "unknown",
+            Self::Done => "done",
+        }
+    }
+}
+
 /// A closure as a tool, for tests and small things.
 pub struct FnTool<F>(pub F);
 

@@ -60,7 +60,7 @@ impl Exposed {
         instructions: impl FnOnce(&Surface) -> Prompt,
     ) -> Self {
         let shown = Self {
-            surface: name(surface.style).to_owned(),
+            surface: style_name(surface.style).to_owned(),
             tools: Weight::of_tools(&surface.tools),
             prompt: Weight::of_texts(&prompt.texts()),
             schemas_shown: surface.tools.len(),
@@ -95,7 +95,8 @@ impl Exposed {
     }
 }
 
-fn name(style: Style) -> &'static str {
+/// Returns the word for the way in which a model reaches its tools.
+pub(crate) fn style_name(style: Style) -> &'static str {
     match style {
         Style::Nothing => "none",
         Style::Direct => "direct",

@@ -8,7 +8,7 @@ use pincer_codemode::Sources;
 use serde::{Deserialize, Serialize};
 
 use exposed::MIXED;
-pub(crate) use exposed::{DirectWeights, Exposed};
+pub(crate) use exposed::{DirectWeights, Exposed, style_name};
 pub(crate) use used::{Answer, SettledCall, ToolUse};
 pub use weight::{Saved, Weight};
 

@@ -81,7 +81,7 @@ impl Turn {
             self.lane_parts().tell(Happening::tool(data));
         };
         tell(json!({ "phase": "start", "args": shown(&args) }));
-        let began = Instant::now();
+        let (began, started_at) = (Instant::now(), self.lane.now());
         let mut events = self.agent.runtime.events().subscribe(Filter::of_call(&open.id.as_str().into()).with_values());
         let call = Call {
             id: id.as_str().into(),
@@ -118,6 +118,8 @@ impl Turn {
             output: (!result.is_error).then_some(output),
             error: result.is_error.then(|| shortened(&told, MOST_KEPT)),
             duration_ms: Some(duration_ms),
+            started_at: Some(started_at),
+            effect: effect_of(&result),
         };
         let child = self.child(reply, open, serde_json::to_string(&nested).unwrap_or_default());
         CallEnd::Settled(with_tool(result, &entry), vec![child])
@@ -126,6 +128,12 @@ impl Turn {
 
 fn arguments(open: &OpenCall) -> Value {
     open.call.arguments.to().unwrap_or_default()
+}
+
+/// Returns what a call may have changed, as its result tells.
+fn effect_of(result: &CallResult) -> Option<String> {
+    let effect = result.details.as_ref()?.get("effect")?;
+    effect.as_str().map(str::to_owned)
 }
 
 /// Returns the text of a result.
