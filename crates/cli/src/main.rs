@@ -29,6 +29,7 @@ mod usage_sessions;
 mod usage_setup;
 mod usage_skills;
 mod usage_tools;
+mod usage_trajectory;
 
 use std::io;
 use std::process::ExitCode;
@@ -101,6 +102,7 @@ fn main() -> ExitCode {
         Command::Runs(arguments) => commands::runs::run(&cli.locations, &arguments),
         Command::Sessions(arguments) => commands::sessions::run(&cli.locations, &arguments),
         Command::Savings(arguments) => commands::savings::run(&cli.locations, &arguments),
+        Command::Trajectory(arguments) => commands::trajectory::run(&arguments),
         Command::Cron(arguments) => commands::cron::run(&cli.locations, &arguments),
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Tools(arguments) => commands::tools::run(&cli.locations, &arguments),
@@ -126,6 +128,7 @@ fn main() -> ExitCode {
         Command::Bench { command: BenchCommand::AgentSessions(arguments) } => {
             commands::bench_agent::run_sessions(&arguments)
         }
+        Command::Bench { command: BenchCommand::Trajectory(arguments) } => commands::bench_trajectory::run(&arguments),
         Command::Bench { command: BenchCommand::Cron(arguments) } => commands::bench_cron::run(&arguments),
         Command::Bench { command: BenchCommand::ModelServer { script } } => commands::bench_model::serve(&script),
         Command::Bench { command: BenchCommand::ModelClient(arguments) } => commands::bench_model::read(&arguments),

@@ -31,7 +31,8 @@ pub(crate) fn read_only(arguments: &LocationArguments) -> Result<Loaded, ConfigE
     load_with(&locations, &Promised(vault(arguments, &locations)))
 }
 
-fn vault(arguments: &LocationArguments, locations: &Candidates) -> Vault {
+/// Looks up the secrets that a config names.
+pub(crate) fn vault(arguments: &LocationArguments, locations: &Candidates) -> Vault {
     Vault::new(state::directory(arguments), find(locations).as_deref())
 }
 

@@ -18,6 +18,7 @@ use crate::usage_sessions::SessionsArguments;
 use crate::usage_setup::{DemoArguments, DoctorArguments, InitArguments};
 use crate::usage_skills::SkillsArguments;
 use crate::usage_tools::{ScopeArguments, ToolsArguments};
+use crate::usage_trajectory::TrajectoryArguments;
 
 /// A code-mode runtime: JavaScript programs in a sandbox, suspended to a few kilobytes and continued anywhere.
 #[derive(Parser)]
@@ -133,7 +134,8 @@ Examples:
 
 An id may be shortened as long as only one run begins so.")]
     Runs(RunsArguments),
-    /// Look at sessions and change them: list, show, search, rename, fork, reset, abort, delete, export, import
+    /// Look at sessions and change them: list, show, search, rename, fork, reset, abort, delete, export, import,
+    /// export-trajectory
     #[command(after_help = "\
 Examples:
   pincer sessions list
@@ -142,6 +144,7 @@ Examples:
   pincer sessions fork main other --at 0199a1b2c3
   pincer sessions abort main
   pincer sessions export main main.jsonl
+  pincer sessions export-trajectory main
 
 A session is named by its key. One that a reset left behind is named by its id: `pincer sessions list --all` shows it, and its
 beginning is enough.
@@ -150,6 +153,14 @@ Exit codes: 0 done, 1 failed, 2 wrong usage: no such session, a key that is take
     /// Sum what tools and instructions took of the requests of agents, and what direct exposure would have taken
     #[command(after_help = usage_savings::EXAMPLES)]
     Savings(SavingsArguments),
+    /// Look at what `pincer sessions export-trajectory` has written, here or elsewhere
+    #[command(after_help = "\
+Examples:
+  pincer trajectory view ./openclaw-trajectory-0199a1b2-20260102T030405006
+  pincer trajectory view DIR --html report.html
+
+Exit codes: 0 the bundle is whole, 1 it is cut or damaged, 2 wrong usage or no bundle.")]
+    Trajectory(TrajectoryArguments),
     /// Jobs of the schedule: messages that an agent is sent at a time, or again and again
     #[command(after_help = usage_cron::EXAMPLES)]
     Cron(CronArguments),

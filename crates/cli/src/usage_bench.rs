@@ -41,6 +41,9 @@ pub(crate) enum BenchCommand {
     /// Jobs of the schedule that are not due: the processor that they take, and how fast due ones are looked for
     #[command(after_help = "Examples:\n  pincer bench cron\n  pincer bench cron --json --jobs 100000 --seconds 60")]
     Cron(CronBenchArguments),
+    /// The export of a large session as a trajectory: its time, and the peak of its memory
+    #[command(after_help = "Examples:\n  pincer bench trajectory\n  pincer bench trajectory --json --megabytes 400")]
+    Trajectory(TrajectoryBenchArguments),
     /// The instructions of a model, put together out of a hundred skills and six files of the workspace
     #[command(after_help = "Examples:\n  pincer bench prompt\n  pincer bench prompt --json --rounds 200")]
     Prompt(BenchArguments),
@@ -233,6 +236,16 @@ pub(crate) enum StreamFormat {
     Chat,
     Responses,
     Messages,
+}
+
+#[derive(Args)]
+pub(crate) struct TrajectoryBenchArguments {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// The size of the session
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub megabytes: u32,
 }
 
 #[derive(Args)]

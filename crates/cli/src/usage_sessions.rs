@@ -172,6 +172,22 @@ is complete. Only you can read it.")]
         #[arg(default_value = "-")]
         file: PathBuf,
     },
+    /// Write what happened in a session as a folder that can be given away: without secrets, with programs and their calls
+    #[command(after_help = "\
+Examples:
+  pincer sessions export-trajectory main
+  pincer sessions export-trajectory main --output ./for-the-report
+  pincer sessions export-trajectory 0199a1b2 --id --json
+
+Without --output the folder is made in the workspace, below .openclaw/trajectory-exports. Secrets, places of this machine and binary
+data are taken out; look through it all the same before you give it to others. `pincer trajectory view DIR` shows it.")]
+    ExportTrajectory {
+        #[command(flatten)]
+        session: SessionName,
+        /// The folder of the bundle: it must not be there yet, or be empty
+        #[arg(long, value_name = "DIR")]
+        output: Option<PathBuf>,
+    },
     /// Make a session from JSON Lines
     #[command(after_help = "\
 Examples:

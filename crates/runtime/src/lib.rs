@@ -65,3 +65,4 @@ pub use settings::{program_settings, tool_search_settings};
 pub use skills::{LeftOut, ScopeSkills};
 pub use state::{STORE_FILE, StateError, open_store, usual_state_directory, write_private};
 pub use user_directories::user_directory;
+pub use workspace::workspace as usual_workspace;

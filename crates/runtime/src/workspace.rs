@@ -14,7 +14,7 @@ use crate::user_directories::user_directory;
 /// Returns the workspace: as the config says, seen from where the config is; otherwise the current directory. A directory that has the
 /// user's home in it is the workspace only if the config says so, or lies there: clients start us in one without a thought. Then it
 /// is a directory of our own.
-pub(crate) fn workspace(loaded: &Loaded) -> PathBuf {
+pub fn workspace(loaded: &Loaded) -> PathBuf {
     let file = loaded.file.as_deref();
     match loaded.parsed.config.workspace.as_deref() {
         Some(said) => beside(file, said),

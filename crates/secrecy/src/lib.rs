@@ -6,11 +6,17 @@
 //! assert_eq!(shown_address("https://me:hunter2@example.com/"), "https://me:[redacted]@example.com/");
 //! ```
 
+mod bounded;
+mod cleaner;
+mod escapes;
+mod named;
 mod recognise;
 mod redactor;
 mod shown;
 mod tokens;
 
+pub use bounded::{Bounds, Cut};
+pub use cleaner::Cleaner;
 pub use recognise::{is_secret, is_secret_variable, looks_secret};
 pub use redactor::Redactor;
 pub use shown::{address_parts, secret_parts, shown_address, shown_words};

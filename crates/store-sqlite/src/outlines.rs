@@ -20,7 +20,8 @@ const OUTLINE: &str = "SELECT position, parent, kind, run, call, octet_length(bo
     FROM entry WHERE session = ?1 AND position > ?2 ORDER BY position LIMIT ?3";
 /// Entries with the ids of their parents.
 const TEXTS: &str =
-    "SELECT entry.position, entry.id, entry.parent, entry.kind, entry.run, entry.call, entry.body, NULL, entry.at,
+    "SELECT entry.position, entry.id,
+        CASE WHEN entry.parent BETWEEN 0 AND 4294967295 THEN entry.parent END, entry.kind, entry.run, entry.call, entry.body, NULL, entry.at,
         above.id
     FROM entry LEFT JOIN entry AS above ON above.session = entry.session AND above.position = entry.parent
     WHERE entry.session = ?1 AND entry.position BETWEEN ?2 AND ?3 ORDER BY entry.position";

@@ -12,7 +12,7 @@ fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-const DOCUMENTS: [&str; 24] = [
+const DOCUMENTS: [&str; 25] = [
     "README.md",
     "ARCHITECTURE.md",
     "BENCHMARKS.md",
@@ -37,6 +37,7 @@ const DOCUMENTS: [&str; 24] = [
     "docs/config.md",
     "docs/plugins.md",
     "docs/tools.md",
+    "docs/trajectory.md",
 ];
 
 #[test]

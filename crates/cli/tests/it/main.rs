@@ -38,5 +38,6 @@ mod sessions_runs;
 mod skills;
 mod starts;
 mod tools;
+mod trajectory;
 mod trust;
 mod users;

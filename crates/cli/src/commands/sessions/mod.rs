@@ -7,15 +7,17 @@ mod find;
 mod hooks;
 mod list;
 mod notes;
-mod page;
+pub(crate) mod page;
 mod runs;
 mod said;
 mod search;
 mod show;
 mod telemetry;
+mod trajectory;
 
 pub(crate) use find::current;
 pub(crate) use list::{lasted, table};
+pub(crate) use trajectory::about;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,6 +104,9 @@ async fn act(
             Ok(Some(told))
         }
         SessionsCommand::Export { session, file } => exchange::export(house, session, file, json).await,
+        SessionsCommand::ExportTrajectory { session, output } => {
+            trajectory::export(locations, house, session, output.as_deref()).await.map(Some)
+        }
         SessionsCommand::Import { file, key } => exchange::import(house, file, key.as_deref()).await.map(Some),
         // They need an agent, which opens the store itself.
         SessionsCommand::Abort { .. } | SessionsCommand::Compact { .. } | SessionsCommand::Reset { .. } => Ok(None),

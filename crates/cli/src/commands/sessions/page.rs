@@ -17,7 +17,7 @@ const MOST_VALUE: usize = 160;
 const STEP: &str = "  ";
 
 /// Text for people. All that is added to it is escaped, but for the words in colours, which are our own.
-pub(super) struct Page {
+pub(crate) struct Page {
     text: String,
     full: bool,
 }
@@ -30,23 +30,23 @@ struct Shortened<'t> {
 
 impl Page {
     /// Returns an empty page, on which long texts are shortened unless it is `full`.
-    pub(super) fn new(full: bool) -> Self {
+    pub(crate) fn new(full: bool) -> Self {
         Self { text: String::new(), full }
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.full
     }
 
     /// Adds an empty line, unless there is nothing yet.
-    pub(super) fn gap(&mut self) {
+    pub(crate) fn gap(&mut self) {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
     }
 
     /// Adds a line: a word of our own, and parts that others may have written.
-    pub(super) fn line(&mut self, depth: usize, word: &StyledObject<impl Display>, parts: &[&str]) {
+    pub(crate) fn line(&mut self, depth: usize, word: &StyledObject<impl Display>, parts: &[&str]) {
         let _ = write!(self.text, "{}{word}", STEP.repeat(depth));
         for part in parts.iter().filter(|part| !part.is_empty()) {
             let _ = write!(self.text, "  {}", harmless(&part.replace('\n', " ")));
@@ -55,7 +55,7 @@ impl Page {
     }
 
     /// Adds a text of several lines.
-    pub(super) fn block(&mut self, depth: usize, text: &str) {
+    pub(crate) fn block(&mut self, depth: usize, text: &str) {
         let indent = STEP.repeat(depth);
         let Shortened { kept, left_out } = self.shortened(text);
         for line in kept.lines() {
@@ -65,7 +65,7 @@ impl Page {
     }
 
     /// Adds a program, with the numbers of its lines.
-    pub(super) fn code(&mut self, depth: usize, code: &str) {
+    pub(crate) fn code(&mut self, depth: usize, code: &str) {
         let indent = STEP.repeat(depth);
         let Shortened { kept, left_out } = self.shortened(code);
         let width = kept.lines().count().to_string().len();
@@ -78,12 +78,12 @@ impl Page {
     }
 
     /// Returns a value on one line.
-    pub(super) fn value(&self, text: &str) -> String {
+    pub(crate) fn value(&self, text: &str) -> String {
         one_line(text, if self.full { usize::MAX } else { MOST_VALUE })
     }
 
     /// Returns the text, without the line break at its end.
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         self.text.trim_end()
     }
 
@@ -107,7 +107,7 @@ impl Page {
 }
 
 /// Returns a time as people write it, where this process is.
-pub(super) fn clock(at: Millis) -> String {
+pub(crate) fn clock(at: Millis) -> String {
     let time = DateTime::from_timestamp_millis(at).unwrap_or_default();
     time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -1,0 +1,297 @@
+//! The branch in use, and the order of what happened on it. Of each entry only a few numbers are in memory.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use pincer_store::{EntryKind, EntryOutline, EntryPage, Millis, Outlines, Session, StoreError};
+
+use crate::manifest::Warnings;
+
+/// The entries whose outlines are read at once.
+const PAGE: u32 = 2000;
+
+/// An entry, as far as the order needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Mark {
+    pub position: u32,
+    pub parent: Option<u32>,
+    pub is_nested: bool,
+    pub is_used: bool,
+    /// The bytes of its body.
+    pub bytes: u32,
+    /// The digest of the call that it belongs to.
+    call: Option<u64>,
+    /// Its place in time: no entry comes before one that is above it on the branch.
+    at: Millis,
+    began_at: Option<Millis>,
+    took_ms: Option<Millis>,
+}
+
+/// What is told at a point of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// An entry as a whole.
+    Entry,
+    /// The beginning of a call that a program made.
+    Began,
+    /// Its end.
+    Ended,
+    /// A question, by its index.
+    Asked,
+    /// The answer to it.
+    Decided,
+}
+
+/// A point in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Point {
+    pub at: Millis,
+    /// Decides between points at the same time.
+    order: u32,
+    /// The index of a mark, or of a question.
+    pub index: u32,
+    pub what: What,
+}
+
+/// The entries of a session.
+pub(crate) struct Outline {
+    pub marks: Vec<Mark>,
+    /// The last entry of the branch in use.
+    pub leaf: Option<u32>,
+    /// The first time that is known of each run, by its id, in the order in which they appear; and the index of its last mark in use.
+    pub runs: Vec<(pincer_store::AgentRunId, u32)>,
+}
+
+/// Reads the outline of a session, as it is when this begins. A row that cannot be read is passed over.
+pub(crate) fn read<S: Outlines>(store: &S, session: &Session, warnings: &mut Warnings) -> Result<Outline, StoreError> {
+    let mut marks: Vec<Mark> = Vec::new();
+    let mut runs = Runs::default();
+    let mut after = 0;
+    while after < session.entries {
+        let limit = PAGE.min(session.entries - after);
+        let (page, end) = match store.outline(&session.id, EntryPage { after, limit }).wait() {
+            Ok(page) => {
+                let is_last = page.len() < limit as usize;
+                let end = page.last().map_or(after, |last| last.position);
+                (page, if is_last { session.entries } else { end })
+            }
+            Err(error) if is_fatal(&error) => return Err(error),
+            Err(_) => (one_by_one(store, session, after, limit, warnings), after + limit),
+        };
+        for outline in page.iter().filter(|outline| outline.position <= session.entries) {
+            if outline.kind.is_none() {
+                warnings.add(format!("entry {} is of a kind that is not known", outline.position));
+            }
+            runs.add(outline, marks.len());
+            marks.push(mark(outline));
+        }
+        after = end;
+    }
+    let missing = u64::from(session.entries).saturating_sub(marks.len() as u64);
+    if missing > 0 {
+        warnings.add(format!("{missing} of {} entries are not in the store", session.entries));
+    }
+    let mut outline = Outline { marks, leaf: session.leaf, runs: Vec::new() };
+    outline.find_branch(warnings);
+    outline.runs = runs.in_use(&outline.marks);
+    Ok(outline)
+}
+
+fn is_fatal(error: &StoreError) -> bool {
+    matches!(error, StoreError::Missing { .. })
+}
+
+/// Reads the rows of a page one by one, after reading them together has failed.
+fn one_by_one<S: Outlines>(
+    store: &S,
+    session: &Session,
+    after: u32,
+    count: u32,
+    warnings: &mut Warnings,
+) -> Vec<EntryOutline> {
+    let mut found = Vec::new();
+    for position in after + 1..=after.saturating_add(count) {
+        match store.outline(&session.id, EntryPage { after: position - 1, limit: 1 }).wait() {
+            Ok(page) => found.extend(page.into_iter().filter(|outline| outline.position == position)),
+            Err(error) => warnings.add(format!("entry {position} cannot be read: {error}")),
+        }
+    }
+    found
+}
+
+fn mark(outline: &EntryOutline) -> Mark {
+    Mark {
+        position: outline.position,
+        parent: outline.parent,
+        is_nested: outline.kind == Some(EntryKind::NestedCall),
+        is_used: false,
+        bytes: u32::try_from(outline.bytes).unwrap_or(u32::MAX),
+        call: outline.call.as_deref().map(digest),
+        at: outline.at,
+        began_at: outline.began_at,
+        took_ms: outline.took_ms,
+    }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The runs of entries, in the order in which they appear.
+#[derive(Default)]
+struct Runs {
+    known: std::collections::HashMap<pincer_store::AgentRunId, usize>,
+    /// The first and the last mark of each.
+    ranges: Vec<(usize, Vec<usize>)>,
+}
+
+/// The marks of a run that are kept to find the last one on the branch: those at its end.
+const LAST_KEPT: usize = 16;
+
+impl Runs {
+    fn add(&mut self, outline: &EntryOutline, index: usize) {
+        let Some(run) = &outline.run else { return };
+        let number = match self.known.get(run) {
+            Some(number) => *number,
+            None => {
+                self.known.insert(run.clone(), self.ranges.len());
+                self.ranges.push((index, Vec::new()));
+                self.ranges.len() - 1
+            }
+        };
+        if outline.kind != Some(EntryKind::NestedCall) {
+            let last = &mut self.ranges[number].1;
+            if last.len() == LAST_KEPT {
+                last.remove(0);
+            }
+            last.push(index);
+        }
+    }
+
+    /// Returns the runs with entries on the branch, each with the index of its last mark there.
+    fn in_use(self, marks: &[Mark]) -> Vec<(pincer_store::AgentRunId, u32)> {
+        let mut ids: Vec<_> = self.known.into_iter().collect();
+        ids.sort_unstable_by_key(|(_, number)| *number);
+        let ranges = self.ranges;
+        let last = |number: usize| ranges[number].1.iter().rev().copied().find(|index| marks[*index].is_used);
+        ids.into_iter().filter_map(|(id, number)| Some((id, u32::try_from(last(number)?).ok()?))).collect()
+    }
+}
+
+impl Outline {
+    fn index_of(&self, position: u32) -> Option<usize> {
+        self.marks.binary_search_by_key(&position, |mark| mark.position).ok()
+    }
+
+    /// Returns the index of the last entry up to a position that may be on a branch.
+    fn last_until(&self, position: u32) -> Option<usize> {
+        let end = self.marks.partition_point(|mark| mark.position <= position);
+        self.marks[..end].iter().rposition(|mark| !mark.is_nested)
+    }
+
+    /// Marks the entries of the branch in use. Where a parent is missing, the branch goes on with the entry before.
+    fn find_branch(&mut self, warnings: &mut Warnings) {
+        let mut next = match self.leaf {
+            Some(leaf) => self.index_of(leaf).or_else(|| {
+                warnings.add(format!(
+                    "entry {leaf}, the last one of the branch, is missing: the branch ends with the one before"
+                ));
+                self.last_until(leaf)
+            }),
+            None if self.marks.is_empty() => None,
+            None => {
+                warnings.add("it is not known with which entry the branch ends: the last one is taken");
+                self.last_until(u32::MAX)
+            }
+        };
+        self.leaf = next.map(|index| self.marks[index].position);
+        while let Some(index) = next {
+            self.marks[index].is_used = true;
+            let Mark { position, parent, .. } = self.marks[index];
+            let Some(parent) = parent else { break };
+            next = match self.index_of(parent) {
+                // A parent comes before its children, so no cycle is longer than this.
+                Some(found) if parent < position && !self.marks[found].is_nested => Some(found),
+                found => {
+                    let why = match found {
+                        None => "is missing",
+                        Some(_) if parent >= position => "does not come before it, so the entries form a circle",
+                        Some(_) => "is a call of a program",
+                    };
+                    warnings.add(format!(
+                        "the parent of entry {position}, entry {parent}, {why}: the branch goes on with the entry before"
+                    ));
+                    position.checked_sub(1).and_then(|before| self.last_until(before))
+                }
+            };
+        }
+        for index in 0..self.marks.len() {
+            let Mark { is_nested, parent, .. } = self.marks[index];
+            if is_nested {
+                let reply = parent.and_then(|parent| self.index_of(parent));
+                self.marks[index].is_used =
+                    reply.is_some_and(|reply| !self.marks[reply].is_nested && self.marks[reply].is_used);
+            }
+        }
+    }
+
+    /// Returns what happened, in its order: by the time, and within a millisecond as one thing followed from the other.
+    ///
+    /// The calls of a program are stored with the result of the call that ran it. They happened before.
+    pub(crate) fn points(&mut self, questions: &[(Option<Millis>, Option<Millis>)]) -> Vec<Point> {
+        let mut points = Vec::with_capacity(self.marks.len() * 2);
+        let (mut order, mut latest, mut index) = (0, Millis::MIN, 0);
+        while index < self.marks.len() {
+            let children = self.children_behind(index);
+            let mark = self.marks[index];
+            let end = latest.max(mark.at);
+            for child in children.clone().chain((mark.is_nested).then_some(index)) {
+                if self.marks[child].is_used {
+                    self.add_nested(child, (latest, end), &mut order, &mut points);
+                }
+            }
+            if mark.is_used && !mark.is_nested {
+                latest = end;
+                self.marks[index].at = end;
+                points.push(Point { at: end, order, index: index as u32, what: What::Entry });
+                order += 1;
+            }
+            index = children.end.max(index + 1);
+        }
+        for (number, (asked, decided)) in (0..).zip(questions) {
+            let at = |at: Option<Millis>, what, order| at.map(|at| Point { at, order, index: number, what });
+            points.extend(at(*asked, What::Asked, u32::MAX - 1));
+            points.extend(at(*decided, What::Decided, u32::MAX));
+        }
+        points.sort_unstable_by_key(|point| (point.at, point.order, point.index));
+        points
+    }
+
+    /// Returns the calls of programs that were stored with the result at this index.
+    fn children_behind(&self, index: usize) -> std::ops::Range<usize> {
+        let result = &self.marks[index];
+        let first = index + 1;
+        if result.is_nested || result.call.is_none() {
+            return first..first;
+        }
+        let is_child = |mark: &&Mark| mark.is_nested && mark.call == result.call;
+        let count = self.marks[first..].iter().take_while(is_child).count();
+        first..first + count
+    }
+
+    /// Adds a call that a program made. It lies between the reply that ran the program and the time at which it was stored.
+    fn add_nested(&self, index: usize, (latest, end): (Millis, Millis), order: &mut u32, points: &mut Vec<Point>) {
+        let Mark { parent, at, began_at, took_ms, .. } = self.marks[index];
+        let reply = parent.and_then(|parent| self.index_of(parent)).map_or(latest, |reply| self.marks[reply].at);
+        let (low, high) = (reply.min(end), end.max(reply));
+        let took = took_ms.unwrap_or(0).max(0);
+        let began = began_at.unwrap_or_else(|| at.saturating_sub(took)).clamp(low, high);
+        let ended = began.saturating_add(took).clamp(began, high);
+        let index = index as u32;
+        points.push(Point { at: began, order: *order, index, what: What::Began });
+        points.push(Point { at: ended, order: *order + 1, index, what: What::Ended });
+        *order += 2;
+    }
+}
