@@ -178,7 +178,7 @@ fn a_bundle_that_is_cut_or_damaged_is_said_to_be_and_shown_as_far_as_it_goes() {
     type Damage = fn(&Path);
     let cases: [(&str, Damage, i32, &str, &str); 9] = [
         ("cut", |bundle| truncate(bundle, "events.jsonl", 100), 1, "cut", "ends in the middle of line"),
-        ("short", |bundle| drop_line(bundle, 7), 1, "cut", "has no end"),
+        ("short", |bundle| drop_line(bundle, usize::MAX), 1, "cut", "has no end"),
         ("gap", |bundle| drop_line(bundle, 3), 1, "damaged", "event 4 is expected in line 4, and 5 is there"),
         ("changed", |bundle| replace(bundle, "events.jsonl", "Yes.", "No!!"), 1, "damaged", "its sum is another one"),
         (
