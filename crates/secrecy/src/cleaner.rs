@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{NoExpand, Regex, RegexBuilder};
 use sha2::{Digest, Sha256};
 
 use crate::escapes::unescaped;
@@ -15,6 +15,8 @@ use crate::{REDACTED, named, shown_address, without_tokens};
 
 /// Shorter values are parts of other words.
 const LEAST_VALUE: usize = 5;
+/// The size of the pattern of all known secrets. With more of them they are looked for one by one.
+const MOST_PATTERN: usize = 64 << 20;
 /// The letters of Base64 in a row that are taken for binary data.
 const LEAST_BINARY: usize = 256;
 
@@ -35,6 +37,8 @@ static UUID: LazyLock<Option<Regex>> =
 pub struct Cleaner {
     /// Known secrets in every form in which they may be written, the longest first.
     values: Vec<String>,
+    /// Finds all of them in one go.
+    known: Option<Regex>,
     /// Places of this machine, and the names that take their place. The longest first.
     places: Vec<(String, String)>,
     /// Secrets of one's own: what these match is not shown.
@@ -54,6 +58,11 @@ impl Cleaner {
         }
         self.values.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
         self.values.dedup();
+        let all: Vec<String> = self.values.iter().map(|value| regex::escape(value)).collect();
+        // Where several begin, the longest is the first one.
+        self.known = (!all.is_empty())
+            .then(|| RegexBuilder::new(&all.join("|")).size_limit(MOST_PATTERN).build().ok())
+            .flatten();
         self
     }
 
@@ -79,10 +88,9 @@ impl Cleaner {
     /// Returns a text as it may leave this machine.
     pub fn text(&self, text: &str) -> String {
         let mut shown = Cow::Borrowed(text);
-        for value in &self.values {
-            if shown.contains(value.as_str()) {
-                shown = Cow::Owned(shown.replace(value.as_str(), REDACTED));
-            }
+        match &self.known {
+            Some(known) => shown = known.replace_all(text, NoExpand(REDACTED)),
+            None => self.values.iter().for_each(|value| shown = Cow::Owned(shown.replace(value.as_str(), REDACTED))),
         }
         let mut shown = without_escaped(shown.into_owned(), |word| self.is_hidden(word));
         if let Some(address) = ADDRESS.as_ref().filter(|_| shown.contains("://")) {
@@ -122,9 +130,17 @@ impl Cleaner {
         self.text(&hidden)
     }
 
+    /// Returns whether a text has a known secret in it.
+    fn knows(&self, text: &str) -> bool {
+        match &self.known {
+            Some(known) => known.is_match(text),
+            None => self.values.iter().any(|value| text.contains(value.as_str())),
+        }
+    }
+
     /// Returns whether a text, as it is meant, has a secret in it.
     fn is_hidden(&self, text: &str) -> bool {
-        self.values.iter().any(|value| text.contains(value.as_str()))
+        self.knows(text)
             || named::hide(text) != text
             || without_tokens(text) != text
             || self.patterns.iter().any(|pattern| pattern.is_match(text))

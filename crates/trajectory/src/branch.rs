@@ -2,29 +2,34 @@
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
+use std::num::NonZeroU32;
 
 use pincer_store::{EntryKind, EntryOutline, EntryPage, Millis, Outlines, Session, StoreError};
 
 use crate::manifest::Warnings;
 
 /// The entries whose outlines are read at once.
-const PAGE: u32 = 2000;
+const PAGE: u32 = 1000;
+/// The most entries that room is made for at once: a damaged session may claim any number.
+const MOST_RESERVED: u32 = 1 << 20;
 
 /// An entry, as far as the order needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub position: u32,
-    pub parent: Option<u32>,
+    pub parent: Option<NonZeroU32>,
     pub is_nested: bool,
     pub is_used: bool,
     /// The bytes of its body.
     pub bytes: u32,
     /// The digest of the call that it belongs to.
-    call: Option<u64>,
+    call: Option<NonZeroU32>,
+    /// How long it took, if it is a call of a program.
+    took_ms: u32,
+    /// When it began, if it is a call of a program.
+    began_at: Millis,
     /// Its place in time: no entry comes before one that is above it on the branch.
     at: Millis,
-    began_at: Option<Millis>,
-    took_ms: Option<Millis>,
 }
 
 /// What is told at a point of time.
@@ -42,15 +47,39 @@ pub(crate) enum What {
     Decided,
 }
 
-/// A point in time.
+/// A point in time. There are two for each call of a program, so it is small.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Point {
     pub at: Millis,
     /// Decides between points at the same time.
     order: u32,
-    /// The index of a mark, or of a question.
-    pub index: u32,
-    pub what: What,
+    /// The index of a mark or of a question, and below it what is told.
+    packed: u32,
+}
+
+/// The bits for what is told.
+const WHAT_BITS: u32 = 3;
+
+impl Point {
+    fn new(at: Millis, order: u32, index: usize, what: What) -> Self {
+        // A session has fewer entries than these bits count: a position is as long, and each entry takes more than eight bytes.
+        Self { at, order, packed: (index as u32) << WHAT_BITS | what as u32 }
+    }
+
+    /// Returns the index of a mark, or of a question.
+    pub(crate) fn index(self) -> u32 {
+        self.packed >> WHAT_BITS
+    }
+
+    pub(crate) fn what(self) -> What {
+        match self.packed & ((1 << WHAT_BITS) - 1) {
+            0 => What::Entry,
+            1 => What::Began,
+            2 => What::Ended,
+            3 => What::Asked,
+            _ => What::Decided,
+        }
+    }
 }
 
 /// The entries of a session.
@@ -64,7 +93,7 @@ pub(crate) struct Outline {
 
 /// Reads the outline of a session, as it is when this begins. A row that cannot be read is passed over.
 pub(crate) fn read<S: Outlines>(store: &S, session: &Session, warnings: &mut Warnings) -> Result<Outline, StoreError> {
-    let mut marks: Vec<Mark> = Vec::new();
+    let mut marks: Vec<Mark> = Vec::with_capacity(session.entries.min(MOST_RESERVED) as usize);
     let mut runs = Runs::default();
     let mut after = 0;
     while after < session.entries {
@@ -120,23 +149,24 @@ fn one_by_one<S: Outlines>(
 }
 
 fn mark(outline: &EntryOutline) -> Mark {
+    let took = outline.took_ms.unwrap_or(0);
     Mark {
         position: outline.position,
-        parent: outline.parent,
+        parent: outline.parent.and_then(NonZeroU32::new),
         is_nested: outline.kind == Some(EntryKind::NestedCall),
         is_used: false,
         bytes: u32::try_from(outline.bytes).unwrap_or(u32::MAX),
         call: outline.call.as_deref().map(digest),
+        took_ms: u32::try_from(took.max(0)).unwrap_or(u32::MAX),
+        began_at: outline.began_at.unwrap_or_else(|| outline.at.saturating_sub(took)),
         at: outline.at,
-        began_at: outline.began_at,
-        took_ms: outline.took_ms,
     }
 }
 
-fn digest(text: &str) -> u64 {
+fn digest(text: &str) -> NonZeroU32 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    hasher.finish()
+    NonZeroU32::new(hasher.finish() as u32).unwrap_or(NonZeroU32::MIN)
 }
 
 /// The runs of entries, in the order in which they appear.
@@ -210,7 +240,7 @@ impl Outline {
         while let Some(index) = next {
             self.marks[index].is_used = true;
             let Mark { position, parent, .. } = self.marks[index];
-            let Some(parent) = parent else { break };
+            let Some(parent) = parent.map(NonZeroU32::get) else { break };
             next = match self.index_of(parent) {
                 // A parent comes before its children, so no cycle is longer than this.
                 Some(found) if parent < position && !self.marks[found].is_nested => Some(found),
@@ -230,7 +260,7 @@ impl Outline {
         for index in 0..self.marks.len() {
             let Mark { is_nested, parent, .. } = self.marks[index];
             if is_nested {
-                let reply = parent.and_then(|parent| self.index_of(parent));
+                let reply = parent.and_then(|parent| self.index_of(parent.get()));
                 self.marks[index].is_used =
                     reply.is_some_and(|reply| !self.marks[reply].is_nested && self.marks[reply].is_used);
             }
@@ -241,7 +271,9 @@ impl Outline {
     ///
     /// The calls of a program are stored with the result of the call that ran it. They happened before.
     pub(crate) fn points(&mut self, questions: &[(Option<Millis>, Option<Millis>)]) -> Vec<Point> {
-        let mut points = Vec::with_capacity(self.marks.len() * 2);
+        let used = self.marks.iter().filter(|mark| mark.is_used);
+        let count: usize = used.map(|mark| if mark.is_nested { 2 } else { 1 }).sum();
+        let mut points = Vec::with_capacity(count + 2 * questions.len());
         let (mut order, mut latest, mut index) = (0, Millis::MIN, 0);
         while index < self.marks.len() {
             let children = self.children_behind(index);
@@ -255,17 +287,17 @@ impl Outline {
             if mark.is_used && !mark.is_nested {
                 latest = end;
                 self.marks[index].at = end;
-                points.push(Point { at: end, order, index: index as u32, what: What::Entry });
+                points.push(Point::new(end, order, index, What::Entry));
                 order += 1;
             }
             index = children.end.max(index + 1);
         }
         for (number, (asked, decided)) in (0..).zip(questions) {
-            let at = |at: Option<Millis>, what, order| at.map(|at| Point { at, order, index: number, what });
+            let at = |at: Option<Millis>, what, order| at.map(|at| Point::new(at, order, number, what));
             points.extend(at(*asked, What::Asked, u32::MAX - 1));
             points.extend(at(*decided, What::Decided, u32::MAX));
         }
-        points.sort_unstable_by_key(|point| (point.at, point.order, point.index));
+        points.sort_unstable_by_key(|point| (point.at, point.order, point.packed));
         points
     }
 
@@ -283,15 +315,13 @@ impl Outline {
 
     /// Adds a call that a program made. It lies between the reply that ran the program and the time at which it was stored.
     fn add_nested(&self, index: usize, (latest, end): (Millis, Millis), order: &mut u32, points: &mut Vec<Point>) {
-        let Mark { parent, at, began_at, took_ms, .. } = self.marks[index];
-        let reply = parent.and_then(|parent| self.index_of(parent)).map_or(latest, |reply| self.marks[reply].at);
+        let Mark { parent, began_at, took_ms, .. } = self.marks[index];
+        let reply = parent.and_then(|parent| self.index_of(parent.get())).map_or(latest, |reply| self.marks[reply].at);
         let (low, high) = (reply.min(end), end.max(reply));
-        let took = took_ms.unwrap_or(0).max(0);
-        let began = began_at.unwrap_or_else(|| at.saturating_sub(took)).clamp(low, high);
-        let ended = began.saturating_add(took).clamp(began, high);
-        let index = index as u32;
-        points.push(Point { at: began, order: *order, index, what: What::Began });
-        points.push(Point { at: ended, order: *order + 1, index, what: What::Ended });
+        let began = began_at.clamp(low, high);
+        let ended = began.saturating_add(took_ms.into()).clamp(began, high);
+        points.push(Point::new(began, *order, index, What::Began));
+        points.push(Point::new(ended, *order + 1, index, What::Ended));
         *order += 2;
     }
 }

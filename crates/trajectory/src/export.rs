@@ -1,12 +1,13 @@
 //! A session becomes a bundle: its outline is read first, then its texts in the order in which things happened.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pincer_secrecy::{Bounds, Cleaner, Cut};
 use pincer_store::{
-    AgentRuns, Approval, Approvals, Clock, EntryKind, EntryText, Instructions, Millis, Outlines, Session, Sessions,
+    AgentRunId, AgentRuns, Approval, Approvals, Clock, EntryKind, EntryText, Instructions, Millis, Outlines, Session,
+    Sessions,
 };
 use serde_json::{Value, json};
 
@@ -132,18 +133,18 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
         self.begin(began)?;
         let mut frames = Frames::new(store, &session.id);
         let mut windows = Windows::new(store, &session.id);
-        let mut runs = std::mem::take(&mut outline.runs).into_iter().peekable();
-        let mut ends: std::collections::BTreeMap<u32, Vec<Event>> = std::collections::BTreeMap::new();
-        let mut begun: HashSet<String> = HashSet::new();
+        // A run is taken out when it begins.
+        let mut runs: HashMap<AgentRunId, u32> = std::mem::take(&mut outline.runs).into_iter().collect();
+        let mut ends: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         for (number, point) in points.iter().enumerate() {
             if number % 64 == 0 {
                 self.check()?;
             }
-            let index = point.index as usize;
-            match point.what {
+            let index = point.index() as usize;
+            match point.what() {
                 What::Asked | What::Decided => self.question(&questions[index].2, *point)?,
                 What::Began | What::Ended => {
-                    let side = if point.what == What::Began { Side::Began } else { Side::Ended };
+                    let side = if point.what() == What::Began { Side::Began } else { Side::Ended };
                     let text = windows.text(&outline.marks, index, &mut self.warnings);
                     let told = text.map(|text| nested(text, side, point.at, &self.reading));
                     self.counts.nested_calls += u64::from(side == Side::Began);
@@ -161,12 +162,10 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
                     let text = windows.text(&outline.marks, index, &mut self.warnings);
                     let of = text.and_then(|text| text.entry.run.clone());
                     let told = text.map(|text| told(text, &self.reading));
-                    if let Some(id) = of.filter(|id| !begun.contains(id.as_str())) {
-                        begun.insert(id.to_string());
-                        let known = runs.find(|(run, _)| *run == id);
-                        if let Some((facts, last)) = run(store, &id, &self.reading).zip(known.map(|(_, last)| last)) {
-                            self.begins(facts, last, *point, &mut ends)?;
-                        }
+                    if let Some((id, last)) = of.and_then(|id| runs.remove_entry(&id))
+                        && let Some(facts) = run(store, &id, &self.reading)
+                    {
+                        self.begins(facts, last, *point, &mut ends)?;
                     }
                     while let Some(frame) = frames.next_until(position, &mut self.warnings) {
                         let mut event = frames.event(&frame, &self.reading, &mut self.warnings);
@@ -178,7 +177,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
                         Some(told) => self.told(told)?,
                         None => self.unread(&outline, *point)?,
                     }
-                    for mut event in ends.remove(&point.index).into_iter().flatten() {
+                    for mut event in ends.remove(&point.index()).into_iter().flatten() {
                         event.at = event.at.max(point.at);
                         self.event(event)?;
                     }
@@ -255,7 +254,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
                 return Ok(());
             }
         };
-        let event = match point.what {
+        let event = match point.what() {
             What::Asked => asked(&question, &self.reading),
             _ => decided(&question, point.at, &self.reading),
         };
@@ -267,7 +266,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
         facts: RunFacts,
         last: u32,
         point: Point,
-        ends: &mut std::collections::BTreeMap<u32, Vec<Event>>,
+        ends: &mut BTreeMap<u32, Vec<Event>>,
     ) -> Result<(), ExportError> {
         let RunFacts { mut began, ended, outcome } = facts;
         self.counts.runs += 1;
@@ -327,7 +326,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
 
     /// Writes an event in place of an entry that is too long, or cannot be read.
     fn unread(&mut self, outline: &Outline, point: Point) -> Result<(), ExportError> {
-        let mark = &outline.marks[point.index as usize];
+        let mark = &outline.marks[point.index() as usize];
         let is_long = mark.bytes > MOST_BODY;
         let reason = if is_long { "the entry is longer than is read" } else { "the entry cannot be read" };
         if is_long {
@@ -443,7 +442,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
             truncation: self.files.truncation(),
             warnings: self.warnings.told.iter().map(|warning| self.reading.text(warning)).collect(),
             warning_count: self.warnings.count,
-            files: std::collections::BTreeMap::new(),
+            files: BTreeMap::new(),
         };
         self.check()?;
         let (place, manifest) = self.files.publish(manifest)?;

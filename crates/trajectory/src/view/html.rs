@@ -49,7 +49,7 @@ pub fn write_page(viewed: &Viewed, out: &mut impl Write) -> io::Result<()> {
     for shown in &viewed.shown {
         event(shown, out)?;
     }
-    write!(out, "</main><script>{SCRIPT}</script></body></html>\n")
+    writeln!(out, "</main><script>{SCRIPT}</script></body></html>")
 }
 
 fn digest(text: &str) -> String {
@@ -87,7 +87,7 @@ fn head(viewed: &Viewed, title: &str, manifest: &crate::Manifest, out: &mut impl
             remarks.concat()
         )?;
     }
-    write!(out, "</header>\n")
+    writeln!(out, "</header>")
 }
 
 fn counted(count: u64, word: &str) -> String {
@@ -127,7 +127,7 @@ fn time_line(all: &[Shown], out: &mut impl Write) -> io::Result<()> {
             escaped(&shown.time),
         )?;
     }
-    write!(out, "</svg>\n")
+    writeln!(out, "</svg>")
 }
 
 fn tone(shown: &Shown) -> &'static str {
@@ -169,7 +169,7 @@ fn event(shown: &Shown, out: &mut impl Write) -> io::Result<()> {
             )?;
         }
     }
-    write!(out, "</article>\n")
+    writeln!(out, "</article>")
 }
 
 /// Returns a text as it may stand in a page. Characters that turn text around or hide in it are shown by their numbers.
