@@ -78,9 +78,8 @@ async fn measure(wanted: u64) -> Outcome<Report> {
     // The peak is kept by the system until the process ends: only what comes in the last moment is missed.
     let status = loop {
         peak = peak.max(peak_bytes_of(pid));
-        match tokio::time::timeout(LOOK_EVERY, child.wait()).await {
-            Ok(status) => break status?,
-            Err(_) => {}
+        if let Ok(status) = tokio::time::timeout(LOOK_EVERY, child.wait()).await {
+            break status?;
         }
     };
     let seconds = began.elapsed().as_secs_f64();

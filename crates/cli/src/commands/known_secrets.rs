@@ -87,12 +87,10 @@ fn differing(real: &Value, shown: &Value, values: &mut Vec<String>) {
         (Value::Array(real), shown) => {
             real.iter().enumerate().for_each(|(index, value)| differing(value, &shown[index], values));
         }
-        (Value::String(text), shown) if shown != text => {
-            // A path that a variable is a part of is no secret.
-            if !text.starts_with(['/', '~', '.']) {
-                values.push(text.clone());
-                values.extend(text.rsplit_once(' ').map(|(_, last)| last.to_owned()));
-            }
+        // A path that a variable is a part of is no secret.
+        (Value::String(text), shown) if shown != text && !text.starts_with(['/', '~', '.']) => {
+            values.push(text.clone());
+            values.extend(text.rsplit_once(' ').map(|(_, last)| last.to_owned()));
         }
         _ => {}
     }
