@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use wasmtime::{Caller, Linker, ResourceLimiter};
 
@@ -14,6 +14,7 @@ use crate::failure::{parse_failure, site_of};
 use crate::growing::Growing;
 use crate::program::node_json;
 use crate::reading::{is_too_large, read_arguments, read_json, read_text, refusal};
+use crate::readings::{LoadKind, Reader};
 use crate::vm::{Exports, JsValue};
 use crate::{Json, LeftOut, Library, Limit, Limits, MAX_OUTPUT_ITEMS, Note, Output, Request, RequestId};
 
@@ -107,6 +108,8 @@ pub(crate) struct Host {
     pub exports: Option<Arc<Exports>>,
     /// Fixed while an image is made, so that it is the same everywhere.
     pub clock: Clock,
+    /// Where the time and the parts of the library come from, and what was read of them.
+    pub reader: Reader,
     /// The part of a budget that the cell has, if there is one.
     pub growing: Option<Growing>,
 }
@@ -133,6 +136,7 @@ impl Host {
             image_bytes,
             exports,
             clock,
+            reader: Reader::default(),
             growing,
         }
     }
@@ -220,13 +224,17 @@ impl Host {
     }
 
     /// What the guest wants to have at once: a global as the prelude reads it, or a file.
-    fn load(&self, kind: JsValue, name: &str) -> Option<Arc<str>> {
-        let library = self.library.as_ref()?;
-        match kind.as_index()? {
-            0 => library.global(name).map(|scope| node_json(&scope).into()),
-            1 => library.file(name),
-            _ => None,
-        }
+    fn load(&mut self, kind: JsValue, name: &str) -> Option<Arc<str>> {
+        let kind = match kind.as_index()? {
+            0 => LoadKind::Global,
+            1 => LoadKind::File,
+            _ => return None,
+        };
+        let library = self.library.as_ref();
+        self.reader.load(kind, name, || match kind {
+            LoadKind::Global => library?.global(name).map(|scope| node_json(&scope).into()),
+            LoadKind::File => library?.file(name),
+        })
     }
 
     /// The value that a program ends with, if it still fits after what detached work printed since, and what is to be said of
@@ -294,7 +302,7 @@ const STACK_TEXT_BYTES: usize = 32 << 10;
 const WASI_OK: i32 = 0;
 const WASI_BADF: i32 = 8;
 /// 2020-01-01T00:00:00Z: the moment at which every image is made.
-const IMAGE_TIME_MS: u64 = 1_577_836_800_000;
+const IMAGE_TIME_MS: i64 = 1_577_836_800_000;
 
 /// Gives the engine its twelve imports. None of them reaches a file, the network or the environment.
 pub(crate) fn add_imports(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
@@ -318,17 +326,17 @@ pub(crate) fn add_imports(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
 
 /// Whole milliseconds: a finer clock would let a guest time what it should not see.
 fn clock_time_get(mut caller: Caller<'_, Host>, _clock: i32, _precision: i64, out: i32) -> wasmtime::Result<i32> {
-    let time = match caller.data().clock {
-        Clock::Fixed => Duration::from_millis(IMAGE_TIME_MS),
-        Clock::Real => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+    let milliseconds = match caller.data().clock {
+        Clock::Fixed => IMAGE_TIME_MS,
+        Clock::Real => caller.data_mut().reader.now().ok_or_else(|| stopped(Stop::Interrupted))?,
     };
-    write(&mut caller, out, &coarse_nanos(time).to_le_bytes())?;
+    write(&mut caller, out, &nanos(milliseconds).to_le_bytes())?;
     Ok(WASI_OK)
 }
 
-/// In the unit that WASI counts in, and in whole milliseconds.
-fn coarse_nanos(time: Duration) -> u64 {
-    time.as_millis() as u64 * 1_000_000
+/// In the unit that WASI counts in. A recorded time may be any.
+fn nanos(milliseconds: i64) -> u64 {
+    u64::try_from(milliseconds).unwrap_or(0).saturating_mul(1_000_000)
 }
 
 /// The engine asks only while it starts, in the image: there the bytes are zeros. `Math.random` is seeded per cell.
@@ -378,7 +386,7 @@ fn host_call(
         Emit::Load => {
             let name = argument(&caller, 2).map_err(stopped)?;
             let name = read_text(&mut caller, name, Host::admit_name)?;
-            if let Some(text) = caller.data().load(first, &name) {
+            if let Some(text) = caller.data_mut().load(first, &name) {
                 return exports.boxed_string(&mut caller, &text);
             }
         }
@@ -465,7 +473,7 @@ mod tests {
 
     #[test]
     fn the_guests_clock_counts_whole_milliseconds() {
-        assert_eq!(coarse_nanos(Duration::from_nanos(1_999_999)), 1_000_000);
-        assert_eq!(coarse_nanos(Duration::new(3, 123_456_789)), 3_123_000_000);
+        assert_eq!([nanos(1), nanos(3_123)], [1_000_000, 3_123_000_000]);
+        assert_eq!([nanos(-1), nanos(i64::MAX)], [0, u64::MAX], "of a hostile recording");
     }
 }

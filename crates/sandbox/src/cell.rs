@@ -16,8 +16,8 @@ use crate::program::scope_json;
 use crate::vm::Exports;
 use crate::watchdog::{Signal, Watch};
 use crate::{
-    Allotment, Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, ProgramValue, RequestId,
-    RestoreError, Turn, TurnEnd,
+    Allotment, Answer, Error, Failure, Library, Limit, Limits, MAX_MEMORY_BYTES, Program, ProgramValue, Readings,
+    RequestId, RestoreError, Turn, TurnEnd,
 };
 
 /// The most pages (512 KiB) of which a running cell keeps a copy to find what has changed. Beyond them it keeps hashes, which
@@ -34,6 +34,7 @@ pub struct Cell {
     signal: Arc<Signal>,
     state: State,
     checkpoints: Checkpoints,
+    seed: Option<u64>,
 }
 
 enum State {
@@ -76,15 +77,10 @@ impl Cell {
             return Err(Error::SourceTooLong { bytes: program.source.len(), limit: limits.source_bytes });
         }
         let (mut cell, mut vm) = Self::instantiate(engine, &engine.current(), limits, allotment)?;
-        let mut seed = [0; 8];
-        // Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
-        if getrandom::fill(&mut seed).is_err() {
-            let nanos = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64);
-            seed = nanos.to_le_bytes();
-        }
         // Zero is the one state that xorshift never leaves.
-        seed[0] |= 1;
-        vm.exports.write(&mut vm.store, cell.image.roots.seed, &seed).map_err(Error::Setup)?;
+        let seed = program.seed.unwrap_or_else(random_seed) | 1;
+        vm.exports.write(&mut vm.store, cell.image.roots.seed, &seed.to_le_bytes()).map_err(Error::Setup)?;
+        cell.seed = Some(seed);
         vm.store.data_mut().library = program.library.clone();
         cell.state = State::Fresh(vm, program);
         Ok(cell)
@@ -149,7 +145,7 @@ impl Cell {
             }
         });
         let (engine, image, state) = (Arc::clone(engine), Arc::clone(image), State::Ended);
-        let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(COPIED_PAGES) };
+        let cell = Self { engine, image, signal, state, checkpoints: Checkpoints::new(COPIED_PAGES), seed: None };
         Ok((cell, Vm { store, exports }))
     }
 
@@ -198,6 +194,25 @@ impl Cell {
     pub fn provide(&mut self, library: Arc<dyn Library>) {
         if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
             vm.store.data_mut().library = Some(library);
+        }
+    }
+
+    /// Returns the seed of `Math.random` that it began with; `None` if it was restored.
+    pub fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    /// Keeps what the program reads besides its answers, from its next turn on: [`Turn::readings`].
+    pub fn record_readings(&mut self) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
+            vm.store.data_mut().reader.record();
+        }
+    }
+
+    /// Lets the program read what was recorded, in its next turn, in place of the clock and its library.
+    pub fn replay_readings(&mut self, readings: Readings) {
+        if let State::Fresh(vm, _) | State::Waiting(vm, _) = &mut self.state {
+            vm.store.data_mut().reader.replay(readings);
         }
     }
 
@@ -269,6 +284,7 @@ impl Cell {
         self.signal.end_turn();
         drop((watch, lasting));
         let inbox = std::mem::take(&mut vm.store.data_mut().inbox);
+        let readings = vm.store.data_mut().reader.take();
         let end = result.unwrap_or_else(end_of);
         if !end.is_final() {
             if let Some(growing) = &mut vm.store.data_mut().growing {
@@ -276,7 +292,8 @@ impl Cell {
             }
             self.state = State::Waiting(vm, Vec::new());
         }
-        Ok(Turn { output: inbox.output, requests: inbox.requests, cancelled: inbox.cancelled, end, notes: inbox.notes })
+        let Inbox { output, requests, cancelled, notes, .. } = inbox;
+        Ok(Turn { output, requests, cancelled, end, notes, readings })
     }
 
     /// Turns the cell into bytes from which [`Engine::restore`](crate::Engine::restore) makes it again. The cell stays as it
@@ -334,6 +351,15 @@ impl State {
             pending: pending.ids.iter().copied().collect(),
         };
         Ok(Frontier { header, memory, limit: limits.snapshot_bytes })
+    }
+}
+
+/// Without the system's randomness the clock must do: nothing secret depends on a guest's `Math.random`.
+fn random_seed() -> u64 {
+    let mut seed = [0; 8];
+    match getrandom::fill(&mut seed) {
+        Ok(()) => u64::from_le_bytes(seed),
+        Err(_) => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_nanos() as u64),
     }
 }
 

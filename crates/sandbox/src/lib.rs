@@ -52,6 +52,7 @@ mod image;
 mod limits;
 mod program;
 mod reading;
+mod readings;
 mod rewrite;
 mod turn;
 mod vm;
@@ -64,9 +65,10 @@ pub use engine::{Engine, LongTurn, Options, Progress, StandStill};
 pub use error::{Error, RestoreError};
 pub use image::ImageError;
 pub use limits::{Limits, MAX_MEMORY_BYTES, MAX_OUTPUT_ITEMS};
-pub use pincer_json::{Json, JsonError, MAX_DEPTH, MAX_NODES};
+pub use pincer_json::{Json, JsonError, MAX_DEPTH, MAX_NODES, has_too_many_nodes};
 pub use pincer_snapshot::{Checkpoint, ContentHash, MAX_DELTAS, TooLarge, Unreadable};
 pub use program::{FILE_NAME, File, Global, Library, Program, ProgramValue};
+pub use readings::{Load, LoadKind, MAX_CLOCK_CHANGES, MAX_LOADS, Readings};
 pub use rewrite::RewriteError;
 pub use turn::{
     Answer, Failure, FailureKind, Fault, LeftOut, Limit, Note, Output, REFUSED, Request, RequestId, Site, Turn, TurnEnd,

@@ -16,6 +16,7 @@ pub struct Program {
     pub(crate) library: Option<Arc<dyn Library>>,
     pub(crate) value: ProgramValue,
     pub(crate) is_bare: bool,
+    pub(crate) seed: Option<u64>,
 }
 
 /// How a program has its value.
@@ -80,12 +81,19 @@ pub struct File {
 impl Program {
     /// A program without globals of its host.
     pub fn new(source: impl Into<String>) -> Self {
-        Self { source: source.into(), scope: Vec::new(), library: None, value: ProgramValue::Returned, is_bare: false }
+        let (scope, library, value) = (Vec::new(), None, ProgramValue::Returned);
+        Self { source: source.into(), scope, library, value, is_bare: false, seed: None }
     }
 
     /// Leaves it with what the language has, `console.log`, `console.warn` and `console.error`, and the globals that its host adds.
     pub fn bare(mut self) -> Self {
         self.is_bare = true;
+        self
+    }
+
+    /// Sets the seed of `Math.random`, which is a random one otherwise.
+    pub fn seeded(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
         self
     }
 

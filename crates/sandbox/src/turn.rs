@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Json;
+use crate::{Json, Readings};
 
 /// One run of a cell, from where it stood until only the host can move it on.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub struct Turn {
     pub end: TurnEnd,
     /// The remains of a program that returned, if any.
     pub notes: Vec<Note>,
+    /// What it read besides its answers, if that is kept: see [`Cell::record_readings`](crate::Cell::record_readings).
+    pub readings: Option<Readings>,
 }
 
 /// Something that was left out when a program ended, although it did not fail.

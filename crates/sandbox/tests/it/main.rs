@@ -13,4 +13,5 @@ mod hostile;
 mod images;
 mod kept;
 mod library;
+mod readings;
 mod survival;
