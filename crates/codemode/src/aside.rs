@@ -189,6 +189,7 @@ impl Driver {
             };
             // Calls go on meanwhile: others may wait for the memory of their inputs.
             if let Some(settled) = self.pending_calls.note(note) {
+                self.recorder.settled(&settled);
                 self.arrived.push(bridge::arrival(&self.record.id, settled));
             }
             if self.pending_calls.can_start()

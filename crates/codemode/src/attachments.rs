@@ -9,7 +9,6 @@ use pincer_store::{RunId, StoreError};
 use serde_json::{Map, Value};
 
 use crate::CodeMode;
-use crate::pending_calls::StoredCall;
 use crate::result::{CodeModeResult, Completed};
 use crate::scope::RunScope;
 
@@ -22,8 +21,8 @@ const LISTS: [&str; 3] = ["content", "contents", "messages"];
 const MARKS: [&str; 3] = ["image", "audio", "blob"];
 
 /// A result with references in place of its binary data.
-pub(crate) fn referred(result: Json, run: &RunId, call: &StoredCall) -> Result<Json, JsonError> {
-    let is_mcp = call.tool.strip_prefix(Source::Mcp.as_str()).is_some_and(|rest| rest.starts_with(':'));
+pub(crate) fn referred(result: Json, run: &RunId, seq: u32, tool: &str) -> Result<Json, JsonError> {
+    let is_mcp = tool.strip_prefix(Source::Mcp.as_str()).is_some_and(|rest| rest.starts_with(':'));
     // Most results have none, and stay text. In a text with escapes a word may be spelt in another way.
     let may_have = |text: &str| text.contains("\\u") || MARKS.iter().any(|mark| text.contains(mark));
     if !is_mcp || !may_have(result.as_str()) {
@@ -40,7 +39,7 @@ pub(crate) fn referred(result: Json, run: &RunId, call: &StoredCall) -> Result<J
             let size = holder.get(key).and_then(Value::as_str).map_or(0, decoded_size);
             holder.shift_remove(key);
             holder.insert("bytes".into(), size.into());
-            holder.insert("ref".into(), format!("{PREFIX}{run}/{}/{count}", call.seq).into());
+            holder.insert("ref".into(), format!("{PREFIX}{run}/{seq}/{count}").into());
             count += 1;
         }
     }

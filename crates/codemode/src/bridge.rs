@@ -249,14 +249,31 @@ pub(crate) fn arrival(run: &RunId, Settled { call, outcome, at }: Settled) -> (I
 
 /// What a call of a run has come to, as its program gets it.
 pub(crate) fn answer(run: &RunId, call: &StoredCall, result: Result<Json, CallError>, effect: Effect) -> Answer {
-    let outcome = match result {
-        Ok(value) => attachments::referred(value, run, call).map_err(|error| {
-            let message = format!("the value of {} cannot be passed on: {error}", call.tool);
-            fault(&call.tool, &CallError::new(ErrorCode::InvalidOutput, message), effect)
+    Answer { id: call.id, outcome: passed_on(run, call.seq, &call.tool, result, effect) }
+}
+
+fn passed_on(
+    run: &RunId,
+    seq: u32,
+    tool: &str,
+    result: Result<Json, CallError>,
+    effect: Effect,
+) -> Result<Json, Fault> {
+    match result {
+        Ok(value) => attachments::referred(value, run, seq, tool).map_err(|error| {
+            let message = format!("the value of {tool} cannot be passed on: {error}");
+            fault(tool, &CallError::new(ErrorCode::InvalidOutput, message), effect)
         }),
-        Err(error) => Err(fault(&call.tool, &error, effect)),
-    };
-    Answer { id: call.id, outcome }
+        Err(error) => Err(fault(tool, &error, effect)),
+    }
+}
+
+/// The same, out of a recording.
+pub(crate) fn replayed(run: &RunId, seq: u32, tool: &str, outcome: &str) -> Result<Json, Fault> {
+    match pincer_tools::recorded(outcome) {
+        Ok((result, effect)) => passed_on(run, seq, tool, result, effect),
+        Err(_) => Err(interrupted(tool)),
+    }
 }
 
 /// The same, out of the journal.

@@ -23,6 +23,7 @@ use crate::outcome::RunError;
 use crate::pending_calls::PendingCalls;
 use crate::places::Places;
 use crate::positions::Positions;
+use crate::recorder::Recorder;
 use crate::result::{CodeModeResult, ErrorCode};
 use crate::run::{After, Driven, Key, RunRecord};
 use crate::scope::RunScope;
@@ -295,6 +296,8 @@ impl CodeMode {
             Ok(cell) => cell,
             Err(error) => return refused(RunError::of_error(&error), telemetry),
         };
+        let seed = cell.seed().unwrap_or_default();
+        let recorder = Recorder::new(&self.shared.engine, &scope, &input, seed, self.shared.now());
         let parts = self.call_parts(&scope, &abort, &parent);
         let mut driver = Driver {
             shared: Arc::clone(&self.shared),
@@ -319,6 +322,7 @@ impl CodeMode {
             breath: Instant::now(),
             changes: None,
             abort,
+            recorder,
         };
         match (driver.record.fence, &driver.record.key) {
             // Begun again: it is stored already.

@@ -16,6 +16,7 @@ use crate::outcome::{ProgramEnd, RunError};
 use crate::pending_calls::{PendingCalls, Settled, StoredCall};
 use crate::places::Place;
 use crate::positions::Positions;
+use crate::recorder::Recorder;
 use crate::run::{Driven, RunRecord};
 use crate::scope::{People, RunScope};
 use crate::settings::Settings;
@@ -69,6 +70,7 @@ pub(crate) struct Driver {
     pub changes: Option<Box<dyn ChangeWatch>>,
     /// Ends this program.
     pub abort: CancellationToken,
+    pub recorder: Recorder,
 }
 
 /// The next thing to do with a program.
@@ -134,6 +136,10 @@ impl Driver {
     async fn turn(&mut self) -> Result<Turn, RunError> {
         self.pending_calls.send_off();
         let mut cell = self.home.take().ok_or_else(|| RunError::bug("there is no cell"))?;
+        if self.recorder.is_on() {
+            self.recorder.begin_turn(&self.answers, self.shared.now());
+            cell.record_readings();
+        }
         for answer in self.answers.drain(..) {
             cell.deliver(answer).map_err(|error| RunError::of_error(&error))?;
         }
@@ -152,7 +158,8 @@ impl Driver {
         cell.hand_requests_over(self.pending_calls.texts());
         let took = started.elapsed();
         self.telemetry.ms.guest += milliseconds(took.saturating_sub(waited));
-        let turn = turn.map_err(|error| RunError::of_error(&error))?;
+        let mut turn = turn.map_err(|error| RunError::of_error(&error))?;
+        self.recorder.turned(&mut turn);
         if let TurnEnd::Limit(Limit::Time) = turn.end
             && 2 * waited > took
         {
@@ -185,11 +192,18 @@ impl Driver {
         }
         turn.cancelled.into_iter().for_each(|id| self.timers.clear(id));
         for request in turn.requests {
-            if let Some(answer) = self.ask(&request) {
-                self.answers.push(answer);
-            }
+            let answer = self.ask(&request);
+            let line = self.line(&request);
+            self.recorder.asked(&request, line, self.pending_calls.number(request.id));
+            self.answers.extend(answer);
         }
+        self.recorder.end_turn();
         None
+    }
+
+    /// Returns the line of the program that makes a request.
+    fn line(&self, request: &Request) -> Option<u32> {
+        request.site.map(|site| self.positions.original(site).line)
     }
 
     /// Takes a request, or answers it on the spot.
@@ -207,7 +221,7 @@ impl Driver {
                 return None;
             }
             Ok(Asked::Call(call)) => {
-                let line = request.site.map(|site| self.positions.original(site).line);
+                let line = self.line(request);
                 self.telemetry.called(&call.tool);
                 self.shared.counting.add(Counted::Call, 1);
                 let bridge::ToolCall { tool, input, method, flags } = call;
@@ -395,6 +409,7 @@ impl Driver {
     }
 
     fn arrive(&mut self, settled: Settled) {
+        self.recorder.settled(&settled);
         self.arrived.push(bridge::arrival(&self.record.id, settled));
     }
 
@@ -452,6 +467,7 @@ impl Driver {
         settled.sort_by_key(|(order, ..)| *order);
         for (_, at, call, outcome) in settled {
             self.pending_calls.remove(call.id);
+            self.recorder.journaled(call.id);
             self.arrived.push((at, bridge::recorded(&self.record.id, &call, outcome.as_deref())));
         }
         Ok(())

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::pending_calls::StoredCall;
 use crate::positions::Positions;
+use crate::recorder::StoredRecorder;
 use crate::result::{PendingState, PendingToolCall, WaitReason};
 use crate::telemetry::Telemetry;
 use crate::timers::StoredTimer;
@@ -34,25 +35,31 @@ pub(crate) struct Frontier {
     pub telemetry: Telemetry,
     /// The id of the `exec` it is part of.
     pub parent: CallId,
+    /// Where its recording stands, if it is recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<StoredRecorder>,
 }
 
 /// An answer that the program has not seen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct StoredAnswer {
-    id: RequestId,
+    pub id: RequestId,
+    /// The journal has it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_journaled: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     value: Option<Json>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fault: Option<Fault>,
 }
 
-impl From<&Answer> for StoredAnswer {
-    fn from(answer: &Answer) -> Self {
+impl StoredAnswer {
+    pub(crate) fn new(answer: &Answer, is_journaled: bool) -> Self {
         let (value, fault) = match answer.outcome.clone() {
             Ok(value) => (Some(value), None),
             Err(fault) => (None, Some(fault)),
         };
-        Self { id: answer.id, value, fault }
+        Self { id: answer.id, is_journaled, value, fault }
     }
 }
 
@@ -96,8 +103,22 @@ impl Frontier {
         positions: Positions,
         telemetry: Telemetry,
         parent: CallId,
+        recording: Option<StoredRecorder>,
     ) -> Self {
-        Self { version: VERSION, at, calls, timers, yields, answers, next_seq, output, positions, telemetry, parent }
+        Self {
+            version: VERSION,
+            at,
+            calls,
+            timers,
+            yields,
+            answers,
+            next_seq,
+            output,
+            positions,
+            telemetry,
+            parent,
+            recording,
+        }
     }
 
     pub(crate) fn parse(detail: &str) -> Result<Self, FrontierError> {

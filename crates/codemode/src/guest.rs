@@ -20,7 +20,8 @@ pub(crate) const CALL: &str = "openclaw.call";
 const MOST_WHY: usize = 200;
 
 /// The kind of a program: the globals that it has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Guest {
     /// A program of `exec`.
     #[default]
@@ -64,22 +65,36 @@ impl Guest {
             Self::ToolSearch => vec![TOOL_SEARCH_CODE.to_owned()],
         }
     }
-}
 
-impl RunScope {
-    /// Gives a program its globals.
-    pub(crate) fn with_globals(&self, program: Program) -> Program {
-        match self.guest {
-            Guest::CodeMode => {
-                let program = program.library(self.library());
-                self.globals().fold(program, |program, name| program.global(name, Global::Lazy))
-            }
-            Guest::ToolSearch => {
+    /// Gives a program its globals. The lazy ones are those of these names.
+    pub(crate) fn with_globals(self, program: Program, lazy: &[String]) -> Program {
+        match self {
+            Self::CodeMode => lazy.iter().fold(program, |program, name| program.global(name, Global::Lazy)),
+            Self::ToolSearch => {
                 let functions = [("search", SEARCH), ("describe", DESCRIBE), ("call", CALL)];
                 let functions = functions.map(|(name, method)| (name.to_owned(), Global::Call(method.to_owned())));
                 let tools = vec![("tools".to_owned(), Global::Object(functions.into()))];
                 program.bare().global("openclaw", Global::Object(tools))
             }
+        }
+    }
+}
+
+impl RunScope {
+    /// Gives a program its globals.
+    pub(crate) fn with_globals(&self, program: Program) -> Program {
+        let program = match self.guest {
+            Guest::CodeMode => program.library(self.library()),
+            Guest::ToolSearch => program,
+        };
+        self.guest.with_globals(program, &self.lazy_globals())
+    }
+
+    /// Returns the names of the globals that its programs load when they first use them.
+    pub(crate) fn lazy_globals(&self) -> Vec<String> {
+        match self.guest {
+            Guest::CodeMode => self.globals().map(str::to_owned).collect(),
+            Guest::ToolSearch => Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pincer_store::{Fence, RunId, RunState, Safety, StoreError};
+use pincer_store::{Fence, RunEnd, RunId, Safety, StoreError};
 
 use crate::codemode::CodeMode;
 use crate::result::{CodeModeResult, ErrorCode, Failed};
@@ -12,18 +12,17 @@ use crate::shared::{Pause, Shared};
 pub(crate) struct HeldEnd {
     pub id: RunId,
     pub fence: Fence,
-    pub state: RunState,
+    /// The end, as it is to be stored.
+    pub end: RunEnd,
     /// The result that the caller is told once it is stored.
     pub result: CodeModeResult,
-    /// The same, as it is stored.
-    pub text: Arc<str>,
 }
 
 impl HeldEnd {
     /// Tries to store it.
     pub(crate) async fn store(&self, shared: &Shared) -> Result<(), StoreError> {
-        let (store, text) = (&shared.store, Arc::clone(&self.text));
-        store.finish_run(&self.id, self.fence, self.state, text, store.now(), Safety::Power).await
+        let store = &shared.store;
+        store.finish_run(&self.id, self.fence, self.end.clone(), store.now(), Safety::Power).await
     }
 
     /// Returns the result that the caller is told meanwhile.
@@ -71,7 +70,7 @@ impl CodeMode {
                 self.shared.live.remove_held(&held.id);
                 // The end was stored a moment ago, or the run was ended by others.
                 match self.shared.store.run_result(&held.id).await {
-                    Ok(Some(text)) if *text == *held.text => held.result.clone(),
+                    Ok(Some(text)) if *text == *held.end.result => held.result.clone(),
                     _ => CodeModeResult::refused(ErrorCode::Aborted, format!("code mode execution aborted: {error}")),
                 }
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunState, Safety, StoreError};
+use pincer_store::{Call, CallState, Leases, Millis, Repeat, Run, RunEnd, RunState, Safety, StoreError};
 
 use crate::codemode::failed;
 use crate::outcome::RunError;
@@ -45,8 +45,8 @@ async fn settle(store: &dyn CodeModeStore, run: &Run, lifetime: Millis) -> Resul
         return Ok(false);
     }
     let result = failed(lost(run, &calls), Telemetry::default());
-    let told = written(&result).into();
-    store.finish_run(&run.id, run.fence, RunState::Aborted, told, store.now(), Safety::Power).await?;
+    let end = RunEnd::new(RunState::Aborted, written(&result));
+    store.finish_run(&run.id, run.fence, end, store.now(), Safety::Power).await?;
     Ok(true)
 }
 

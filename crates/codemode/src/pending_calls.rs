@@ -286,6 +286,11 @@ impl PendingCalls {
         self.needs_checkpoint = false;
     }
 
+    /// Returns the number of the call that a request has become, and its tool.
+    pub(crate) fn number(&self, id: RequestId) -> Option<(u32, &str)> {
+        self.calls.get(&id).map(|pending| (pending.call.seq, pending.call.tool.as_str()))
+    }
+
     /// Takes a call out that has settled.
     pub(crate) fn remove(&mut self, id: RequestId) -> Option<StoredCall> {
         let call = self.calls.remove(&id)?.call;

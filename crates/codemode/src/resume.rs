@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pincer_sandbox::{Answer, Cell, Error};
-use pincer_store::{Call, CallState, Claim, Fence, Repeat, Resumption, Run, RunId, RunState, Safety, StoreError};
+use pincer_store::{
+    Call, CallState, Claim, Fence, Repeat, Resumption, Run, RunEnd, RunId, RunState, Safety, StoreError,
+};
 use pincer_tools::RunOwner;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +23,7 @@ use crate::orphans::{lost, may_begin_again, written};
 use crate::outcome::{RunError, told};
 use crate::pending_calls::{PendingCalls, StoredCall};
 use crate::places::Place;
+use crate::recorder::Recorder;
 use crate::result::{CodeModeResult, ErrorCode, Failed, Waiting};
 use crate::run::{After, Driven, RunRecord};
 use crate::scope::RunScope;
@@ -263,7 +266,7 @@ impl CodeMode {
             stays: false,
             timers: Timers::restore(&frontier.timers, elapsed),
             yields: frontier.yields,
-            answers: frontier.answers.into_iter().map(Answer::from).collect(),
+            answers: Vec::new(),
             arrived: Vec::new(),
             output: frontier.output,
             telemetry,
@@ -274,7 +277,14 @@ impl CodeMode {
             breath: Instant::now(),
             changes: None,
             abort,
+            recorder: Recorder::resumed(frontier.recording, self.shared.now()),
         };
+        for stored in frontier.answers {
+            if stored.is_journaled {
+                driver.recorder.journaled(stored.id);
+            }
+            driver.answers.push(stored.into());
+        }
         driver.own(fence, self.shared.leases.own().clone());
         driver.record.journal.awaited = awaited;
         if let Some(run) = driver.pending_calls.run() {
@@ -362,6 +372,7 @@ impl CodeMode {
                 (CallState::Settled, _) => {
                     let answer = bridge::recorded(&driver.record.id, &call, row.outcome.as_deref());
                     let at = driver.moment(row.settled_at.unwrap_or_default());
+                    driver.recorder.journaled(call.id);
                     settled.push((row.settled.unwrap_or_default(), at, answer));
                 }
                 (CallState::Dispatched, _) if self.shared.is_made(row, here).await => {
@@ -393,12 +404,11 @@ impl CodeMode {
 
     /// Stores the result of a run that ends without a cell.
     pub(crate) async fn over(&self, id: &RunId, fence: Fence, state: RunState, result: CodeModeResult) -> Driven {
-        let text: Arc<str> = written(&result).into();
-        let (store, told) = (&self.shared.store, Arc::clone(&text));
-        match store.finish_run(id, fence, state, told, store.now(), Safety::Power).await {
+        let (store, end) = (&self.shared.store, RunEnd::new(state, written(&result)));
+        match store.finish_run(id, fence, end.clone(), store.now(), Safety::Power).await {
             Ok(()) => (result, After::Nothing),
             Err(error) => {
-                let held = Arc::new(HeldEnd { id: id.clone(), fence, state, result, text });
+                let held = Arc::new(HeldEnd { id: id.clone(), fence, end, result });
                 (held.not_stored(&error), After::Held(held))
             }
         }

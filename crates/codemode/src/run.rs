@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pincer_sandbox::{Answer, Checkpoint as CellCheckpoint, Error};
 use pincer_store::{
-    CellPart, Checkpoint, Claim, Fence, Millis, NewRun, OwnerId, Park, RunId, RunKey, RunState, Safety, StoreError,
+    CellPart, Checkpoint, Claim, Fence, Millis, NewRun, OwnerId, Park, RunEnd, RunId, RunKey, RunState, Safety,
+    StoreError,
 };
 use pincer_tools::{Context, RunOwner, SyncNext};
 use uuid::Uuid;
@@ -139,15 +140,18 @@ impl Driver {
             created_at: self.shared.now(),
             key: key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(self.known.stored()),
+            recorded: self.recorder.part(),
         };
         let (next, image) = (self.record.next_seq, self.shared.engine.image_hash().0);
-        let checkpoint = checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, image), detail });
+        let checkpoint =
+            checkpoint.map(|(cell, detail)| Checkpoint { next, cell: part(cell, image), detail, recorded: None });
         let claim = Claim { owner: owner.clone(), safety: self.shared.safety(&self.scope.settings) };
         // A run that a caller can ask for again must be there after a power cut too.
         let safety = if key.is_some() { Safety::Power } else { Safety::Process };
         let made = self.shared.store.create_run(run, claim, checkpoint, safety);
         match made.await {
             Ok(fence) => {
+                self.recorder.stored();
                 self.own(fence, owner);
                 Ok(fence)
             }
@@ -212,12 +216,16 @@ impl Driver {
             self.pending_calls.store(),
             self.timers.store(),
             self.yields.clone(),
-            self.answers.iter().map(StoredAnswer::from).collect(),
+            self.answers
+                .iter()
+                .map(|answer| StoredAnswer::new(answer, self.recorder.has_journaled(answer.id)))
+                .collect(),
             self.record.next_seq,
             self.output.clone(),
             self.positions.clone(),
             self.telemetry.clone(),
             self.parent.clone(),
+            self.recorder.standing(),
         )
     }
 
@@ -259,9 +267,10 @@ impl Driver {
             Some(fence) => {
                 let cell = part(stored, self.shared.engine.image_hash().0);
                 // A dispatch that must be synced syncs this too.
-                let checkpoint = Checkpoint { next, cell, detail };
+                let checkpoint = Checkpoint { next, cell, detail, recorded: self.recorder.part() };
                 let stored = self.shared.store.checkpoint(&self.record.id, fence, checkpoint, Safety::Process);
                 stored.await.map_err(|error| RunError::of_store(&error))?;
+                self.recorder.stored();
             }
             None => {
                 let created = self.create(Some((stored, detail))).await;
@@ -287,10 +296,11 @@ impl Driver {
         let bytes = self.home.park().map_err(|error| error.run_error())?;
         self.telemetry.snapshot_bytes = bytes.len();
         self.telemetry.park_count += 1;
+        let mut pending = self.pending_calls.pending();
+        pending.extend(others(&self.timers.store(), &self.yields));
+        self.recorder.parked(&pending, self.shared.now());
         let mut frontier = self.frontier();
         frontier.output = Vec::new();
-        let mut pending = self.pending_calls.pending();
-        pending.extend(others(&frontier.timers, &frontier.yields));
         let result = CodeModeResult::Waiting(Waiting {
             run_id: self.record.id.clone(),
             reason: frontier.reason(),
@@ -312,18 +322,21 @@ impl Driver {
         let lifetime = settings.snapshot_lifetime.as_millis() as Millis;
         let expires_at = (!is_kept).then_some(frontier.at + lifetime);
         let size = bytes.len();
-        let checkpoint = Checkpoint { next, cell: CellPart::Full { image, bytes }, detail };
+        let cell = CellPart::Full { image, bytes };
+        let checkpoint = Checkpoint { next, cell, detail, recorded: self.recorder.part() };
         let park = Park { checkpoint, result: told, expires_at, room };
         let turn = self.shared.turn_to_write(&self.scope).await;
         let parked = self.shared.store.park(&self.record.id, fence, park).await;
         drop(turn);
         if let Err(error) = parked {
+            self.recorder.not_parked();
             // The output is for the caller who is told that it failed.
             if let CodeModeResult::Waiting(Waiting { output, .. }) = result {
                 self.output = output;
             }
             return Err(RunError::of_store(&error));
         }
+        self.recorder.stored();
         if let Some(run) = self.pending_calls.run() {
             run.cover(next);
         }
@@ -417,8 +430,9 @@ impl Driver {
         // A run that a caller may ask for again must be known to be over, whatever happens.
         let is_known = self.record.acknowledged || self.record.key.is_some();
         let safety = if is_known { Safety::Power } else { Safety::Process };
-        let (store, written) = (&self.shared.store, Arc::clone(&text));
-        match store.finish_run(&self.record.id, fence, state, written, store.now(), safety).await {
+        let store = &self.shared.store;
+        let end = RunEnd { state, result: text, recorded: self.recorder.part() };
+        match store.finish_run(&self.record.id, fence, end.clone(), store.now(), safety).await {
             // Without a run there is nothing to end.
             Ok(()) | Err(StoreError::Missing { .. }) => (result, After::Nothing),
             // It was aborted or taken over meanwhile: what was done since does not count.
@@ -429,7 +443,7 @@ impl Driver {
                 (RunError::Failed { code, error, caps, retry: None }.result(output, telemetry), After::Nothing)
             }
             Err(error) => {
-                let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, state, result, text });
+                let held = Arc::new(HeldEnd { id: self.record.id.clone(), fence, end, result });
                 (held.not_stored(&error), After::Held(held))
             }
         }

@@ -35,6 +35,15 @@ pub enum Language {
     Typescript,
 }
 
+impl From<Language> for pincer_source::Language {
+    fn from(language: Language) -> Self {
+        match language {
+            Language::Javascript => Self::JavaScript,
+            Language::Typescript => Self::TypeScript,
+        }
+    }
+}
+
 /// What programs may use. The default is that of the contract.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {

@@ -21,12 +21,8 @@ pub(crate) fn prepared(input: &ExecInput, scope: &RunScope) -> Result<Prepared, 
     if input.code.len() > limit {
         return Err(RunError::of_error(&pincer_sandbox::Error::SourceTooLong { bytes: input.code.len(), limit }));
     }
-    let language = match input.language {
-        crate::settings::Language::Javascript => pincer_source::Language::JavaScript,
-        crate::settings::Language::Typescript => pincer_source::Language::TypeScript,
-    };
     let code = without_fence(&input.code);
-    prepare(&code, language).map_err(|error| {
+    prepare(&code, input.language.into()).map_err(|error| {
         let code = match &error {
             SourceError::Syntax(_) if looks_like_typescript(&code) => {
                 let hint = "if this is TypeScript, say so: language: \"typescript\"";

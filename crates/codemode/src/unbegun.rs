@@ -207,6 +207,7 @@ impl CodeMode {
             created_at: self.shared.now(),
             key: record.key.as_ref().map(|key| RunKey { key: key.key.clone(), program: key.program.into() }),
             tools: Some(scope.tools.known().stored()),
+            recorded: None,
         };
         let claim = Claim { owner, safety: self.shared.safety(&scope.settings) };
         let _turn = self.shared.turn_to_write(scope).await;
@@ -226,7 +227,7 @@ impl CodeMode {
         let (room, lifetime) = (scope.settings.room, scope.settings.snapshot_lifetime.as_millis() as Millis);
         let expires_at = Some(unbegun.at + lifetime);
         let cell = CellPart::Full { image: IMAGE.into(), bytes: Vec::new() };
-        let checkpoint = Checkpoint { next: 0, cell, detail };
+        let checkpoint = Checkpoint { next: 0, cell, detail, recorded: None };
         let park = Park { checkpoint, result: written(result).into(), expires_at, room };
         let turn = self.shared.turn_to_write(scope).await;
         self.shared.store.park(id, fence, park).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pincer_store::{
     Approval, ApprovalId, Asked, Call, Checkpoint, Claim, Decision, Fence, Grant, Millis, NewApproval, NewCall, NewRun,
-    Page, Park, Prune, Remembered, Resolution, Resumption, Room, Run, RunId, RunOverview, RunState, Safety,
+    Page, Park, Prune, Remembered, Resolution, Resumption, Room, Run, RunEnd, RunId, RunOverview, RunState, Safety,
     SessionCount, SessionKey, Snapshot, Standing, Store, StoreError, ToolSet,
 };
 
@@ -63,7 +63,7 @@ impl Blocking<'_> {
         now: Millis,
         safety: Safety,
     ) -> Done<()> {
-        self.0.finish_run(&id.into(), fence, state, result.into(), now, safety).wait()
+        self.0.finish_run(&id.into(), fence, RunEnd::new(state, result), now, safety).wait()
     }
 
     pub fn run_result(&self, id: &str) -> Done<Option<String>> {

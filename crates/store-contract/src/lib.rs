@@ -27,6 +27,7 @@ pub mod figures;
 pub mod instructions;
 pub mod listings;
 pub mod outlines;
+pub mod recordings;
 pub mod replies;
 pub mod runs;
 pub mod session_words;
@@ -152,6 +153,11 @@ macro_rules! contract {
             listings::what_belongs_to_a_forgotten_run_goes_with_it_and_nothing_else,
             outlines::a_session_is_read_without_its_texts_and_then_in_parts,
             outlines::the_questions_of_a_session_are_found_by_the_times_at_which_they_were_asked,
+            recordings::a_recording_grows_with_the_commits_of_its_run,
+            recordings::a_run_that_begins_anew_is_recorded_anew,
+            recordings::a_commit_that_is_refused_records_nothing,
+            recordings::a_text_is_kept_once_and_goes_with_the_last_run_that_names_it,
+            recordings::the_recorded_runs_of_an_agents_run_and_of_a_session_are_listed,
             replies::what_was_asked_for_is_stored_when_the_reply_is_dropped,
             replies::a_run_is_resumed_from_one_moment,
             replies::changes_of_another_process_are_noticed,

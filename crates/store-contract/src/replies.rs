@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pincer_store::{ApprovalState, CallState, Decision, RunState};
+use pincer_store::{ApprovalState, CallState, Decision, RunEnd, RunState};
 
 use crate::words::*;
 use crate::{Blocking, Fresh};
@@ -20,7 +20,7 @@ pub fn what_was_asked_for_is_stored_when_the_reply_is_dropped(fresh: &Fresh) {
     drop(store.ask(question("q")));
     drop(store.resolve(&"q".into(), Decision::Deny, Vec::new(), "me", 1));
     drop(store.checkpoint(&id, fence, full(9, &vec![7; 1 << 20]), SAFE));
-    drop(store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, SAFE));
+    drop(store.finish_run(&id, fence, RunEnd::new(RunState::Completed, "{}"), 1, SAFE));
     drop(store);
     let other = Blocking(&*other);
     let states: Vec<CallState> = other.calls("a").expect("read").iter().map(|call| call.state).collect();

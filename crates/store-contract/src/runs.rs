@@ -423,7 +423,7 @@ pub fn a_run_of_this_boot_was_not_cut_off(fresh: &Fresh) {
             assert!(!store.run(&id).expect("there").power_cut);
         }
         let whole = CellPart::Full { image: IMAGE.into(), bytes: Vec::new() };
-        let empty = Checkpoint { next: 0, cell: whole, detail: String::new() };
+        let empty = Checkpoint { next: 0, cell: whole, detail: String::new(), recorded: None };
         store.create_run(&run("empty", "s"), claim("p"), Some(&empty), SAFE).expect("nothing is too small");
     });
 }

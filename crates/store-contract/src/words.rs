@@ -23,6 +23,7 @@ pub fn run(id: &str, session: &str) -> NewRun {
         created_at: 10,
         key: None,
         tools: None,
+        recorded: None,
     }
 }
 
@@ -31,11 +32,17 @@ pub fn claim(owner: &str) -> Claim {
 }
 
 pub fn full(next: u32, bytes: &[u8]) -> Checkpoint {
-    Checkpoint { next, cell: CellPart::Full { image: IMAGE.into(), bytes: bytes.into() }, detail: "{}".into() }
+    let cell = CellPart::Full { image: IMAGE.into(), bytes: bytes.into() };
+    Checkpoint { next, cell, detail: "{}".into(), recorded: None }
 }
 
 pub fn delta(next: u32, bytes: &[u8], replaces: u32) -> Checkpoint {
-    Checkpoint { next, cell: CellPart::Delta { bytes: bytes.into(), replaces }, detail: "{\"delta\":1}".into() }
+    Checkpoint {
+        next,
+        cell: CellPart::Delta { bytes: bytes.into(), replaces },
+        detail: "{\"delta\":1}".into(),
+        recorded: None,
+    }
 }
 
 pub fn park(checkpoint: Checkpoint, expires_at: Option<Millis>) -> Park {

@@ -10,7 +10,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use pincer_store::{
-    AgentRun, AgentRunId, AgentRuns, Call, Clock, Grants, Journal, Run, RunId, RunState, Runs, Safety, StoreError,
+    AgentRun, AgentRunId, AgentRuns, Call, Clock, Grants, Journal, Run, RunEnd, RunId, RunState, Runs, Safety,
+    StoreError,
 };
 use rusqlite::{Connection, OpenFlags};
 use tempfile::{Builder, TempDir};
@@ -205,8 +206,8 @@ where
     let runs = store.runs(None).wait()?;
     let mut ended = Vec::new();
     for run in runs.iter().filter(|run| !run.state.is_final()) {
-        let result = (endings.program)(run, &store.calls(&run.id).wait()?).into();
-        store.finish_run(&run.id, run.fence, RunState::Aborted, result, store.now(), Safety::Process).wait()?;
+        let end = RunEnd::new(RunState::Aborted, (endings.program)(run, &store.calls(&run.id).wait()?));
+        store.finish_run(&run.id, run.fence, end, store.now(), Safety::Process).wait()?;
         ended.push(run.id.clone());
     }
     let mut results: Vec<(AgentRunId, String)> = Vec::new();

@@ -56,6 +56,40 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Opens a connection that changes nothing, in a place where nothing can be changed too.
+pub(crate) fn looking(path: &Path) -> Result<Connection, SqliteError> {
+    fs::metadata(path).map_err(|source| SqliteError::Open { path: path.to_owned(), source })?;
+    let open = |immutable: bool| -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let mut address = String::from("file:");
+        for byte in path.as_os_str().as_encoded_bytes() {
+            match byte {
+                b'/' | b'.' | b'-' | b'_' => address.push(char::from(*byte)),
+                byte if byte.is_ascii_alphanumeric() => address.push(char::from(*byte)),
+                byte => address.push_str(&format!("%{byte:02x}")),
+            }
+        }
+        if immutable {
+            address.push_str("?immutable=1");
+        }
+        let connection = Connection::open_with_flags(address, flags)?;
+        connection.busy_timeout(BUSY)?;
+        version(&connection)?;
+        Ok(connection)
+    };
+    // Without a log beside it all is in the file, and no file need be made to read it.
+    let is_folded = || {
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        fs::metadata(log).map_or(true, |log| log.len() == 0)
+    };
+    match open(false) {
+        Err(_) if is_folded() => open(true),
+        opened => opened,
+    }
+    .map_err(|error| SqliteError::of(path, error))
+}
+
 fn connection(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

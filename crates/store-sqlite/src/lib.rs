@@ -16,14 +16,15 @@
 //! let id = "cm_1".into();
 //! let run = NewRun {
 //!     id: "cm_1".into(), session: "main".into(), user: "me".into(), agent_run: None, created_at: 0, key: None, tools: None,
+//!     recorded: None,
 //! };
 //! let claim = |owner: &str| Claim { owner: owner.into(), safety: Safety::Process };
 //! let fence = store.create_run(run, claim("process-1"), None, Safety::Process).wait()?;
 //!
 //! // A process that takes the run over leaves the old owner without a say.
 //! let newer = store.claim_run(&id, (RunState::Running, fence), claim("process-2")).wait()?;
-//! assert!(store.finish_run(&id, fence, RunState::Failed, "{}".into(), 1, Safety::Power).wait().is_err());
-//! store.finish_run(&id, newer, RunState::Completed, "{}".into(), 1, Safety::Power).wait()?;
+//! assert!(store.finish_run(&id, fence, RunEnd::new(RunState::Failed, "{}"), 1, Safety::Power).wait().is_err());
+//! store.finish_run(&id, newer, RunEnd::new(RunState::Completed, "{}"), 1, Safety::Power).wait()?;
 //! assert_eq!(store.run(&id).wait()?.state, RunState::Completed);
 //! # std::fs::remove_dir_all(directory)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -55,6 +56,7 @@ mod outlines;
 mod plans;
 mod presence;
 mod readers;
+mod recordings;
 mod room;
 mod rows;
 mod runs;

@@ -501,6 +501,32 @@ pub(crate) const STEPS: &[&str] = &[
 
     ALTER TABLE approval ADD COLUMN decided_at INTEGER;
     ",
+    // 17: recordings of runs. A text that no recording names any more goes with the last one that did.
+    "
+    CREATE TABLE recording (
+        run    TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        number INTEGER NOT NULL,
+        part   TEXT NOT NULL,
+        PRIMARY KEY (run, number)
+    ) STRICT, WITHOUT ROWID;
+
+    CREATE TABLE recorded_text (
+        hash BLOB PRIMARY KEY,
+        text TEXT NOT NULL
+    ) STRICT;
+
+    CREATE TABLE recorded_use (
+        run  TEXT NOT NULL REFERENCES run (id) ON DELETE CASCADE,
+        hash BLOB NOT NULL,
+        PRIMARY KEY (run, hash)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX recorded_use_of ON recorded_use (hash);
+    CREATE INDEX run_of_agent_run ON run (agent_run, id) WHERE agent_run IS NOT NULL;
+    CREATE TRIGGER recorded_text_unused AFTER DELETE ON recorded_use
+    WHEN NOT EXISTS (SELECT 1 FROM recorded_use WHERE hash = OLD.hash) BEGIN
+        DELETE FROM recorded_text WHERE hash = OLD.hash;
+    END;
+    ",
 ];
 
 #[cfg(test)]

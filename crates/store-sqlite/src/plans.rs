@@ -7,6 +7,7 @@ use crate::agent_runs::{OPEN, QUEUED};
 use crate::cron::{DUE, NEXT};
 use crate::deliveries::{EXPIRED, FIRST};
 use crate::figures;
+use crate::recordings::{OF_AGENT_RUN, OF_SESSION};
 use crate::searches::{LAST, OF_ALL, OF_USER};
 use crate::sessions::{CONTEXT, DRAFTS, NAMED};
 
@@ -32,6 +33,20 @@ fn what_is_asked_for_often_is_found_by_an_index_in_its_order() {
         (NEXT, vec!["SEARCH cron_job USING COVERING INDEX cron_job_next (clock=? AND next_at>?)"]),
         (EXPIRED, vec!["SEARCH delivery USING INDEX delivery_expires (expires_at<?)"]),
         (FIRST, vec!["SEARCH delivery USING COVERING INDEX delivery_pending (channel=?)"]),
+        (
+            OF_AGENT_RUN,
+            vec![
+                "SEARCH run USING COVERING INDEX run_of_agent_run (agent_run=?)",
+                "SEARCH recording EXISTS USING PRIMARY KEY (run=? AND number=?)",
+            ],
+        ),
+        (
+            OF_SESSION,
+            vec![
+                "SEARCH run USING INDEX run_session (session=?)",
+                "SEARCH recording EXISTS USING PRIMARY KEY (run=? AND number=?)",
+            ],
+        ),
         (DRAFTS, vec!["SCAN session USING INDEX session_draft"]),
         (
             OPEN,

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use pincer_store::{
-    AgentRunId, Checkpoint, Claim, Fence, Millis, NewRun, Reply, Run, RunId, RunKey, RunState, Runs, Safety,
-    SessionKey, StoreError, ToolSet,
+    AgentRunId, Checkpoint, Claim, Fence, Millis, NewRun, RecordedPart, Reply, Run, RunEnd, RunId, RunKey, RunState,
+    Runs, Safety, SessionKey, StoreError, ToolSet,
 };
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use crate::SqliteStore;
 use crate::rows::{id, state};
 use crate::snapshots::{self, put};
 use crate::store::Refused;
+use crate::{SqliteStore, recordings};
 
 pub(crate) const COLUMNS: &str = "id, session, caller, agent_run, state, owner, fence, created_at, expires_at, acknowledged, boot, key, \
                        program, tools";
@@ -108,13 +108,14 @@ impl Runs for SqliteStore {
             return Reply::ready(Err(error.into()));
         }
         let boot = self.boot_of(&claim);
-        let bytes = checkpoint.as_ref().map_or(0, snapshots::bytes);
+        let recorded = run.recorded.as_ref().map_or(0, RecordedPart::bytes);
+        let bytes = checkpoint.as_ref().map_or(0, snapshots::bytes) + recorded;
         self.transaction(safety, bytes, move |connection| {
             let mut make = connection.prepare_cached(
                 "INSERT INTO run (id, session, caller, agent_run, state, owner, fence, created_at, boot, key, program, tools)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11) ON CONFLICT DO NOTHING",
             )?;
-            let NewRun { id, session, user, agent_run, created_at, key, tools } = &run;
+            let NewRun { id, session, user, agent_run, created_at, key, tools, recorded } = &run;
             let (state, owner) = (RunState::Running.as_str(), claim.owner.as_str());
             let (word, program) = (key.as_ref().map(|key| key.key.as_str()), key.as_ref().map(|key| &key.program));
             let hash = tools.as_ref().map(|tools| &tools.hash);
@@ -129,6 +130,9 @@ impl Runs for SqliteStore {
             }
             if let Some(checkpoint) = &checkpoint {
                 put(connection, id, Fence::FIRST, checkpoint)?;
+            }
+            if let Some(part) = recorded {
+                recordings::put(connection, id, part)?;
             }
             Ok(Fence::FIRST)
         })
@@ -210,22 +214,19 @@ impl Runs for SqliteStore {
         })
     }
 
-    fn finish_run(
-        &self,
-        id: &RunId,
-        fence: Fence,
-        state: RunState,
-        result: Arc<str>,
-        now: Millis,
-        safety: Safety,
-    ) -> Reply<()> {
+    fn finish_run(&self, id: &RunId, fence: Fence, end: RunEnd, now: Millis, safety: Safety) -> Reply<()> {
         let id = id.clone();
-        self.transaction(safety, result.len(), move |connection| {
+        let bytes = end.result.len() + end.recorded.as_ref().map_or(0, RecordedPart::bytes);
+        self.transaction(safety, bytes, move |connection| {
+            let RunEnd { state, result, recorded } = &end;
             check_fence(connection, &id, fence)?;
             // The fence moves too: a process that saw the run running, and its owner gone, comes too late to continue it.
             let finish = "UPDATE run SET state = ?2, expires_at = NULL, fence = fence + 1, result = ?3, ended_at = ?4
                           WHERE id = ?1";
-            connection.prepare_cached(finish)?.execute((id.as_str(), state.as_str(), &*result, now))?;
+            connection.prepare_cached(finish)?.execute((id.as_str(), state.as_str(), &**result, now))?;
+            if let Some(part) = recorded {
+                recordings::put(connection, &id, part)?;
+            }
             Ok(clear(connection, &id)?)
         })
     }

@@ -1,19 +1,19 @@
 //! Snapshots in rows: a whole cell, and deltas that follow it.
 
 use pincer_store::{
-    CellPart, Checkpoint, Fence, Park, Reply, Resumption, Room, RunId, RunState, Safety, Snapshot, Snapshots,
-    StoreError,
+    CellPart, Checkpoint, Fence, Park, RecordedPart, Reply, Resumption, Room, RunId, RunState, Safety, Snapshot,
+    Snapshots, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 use crate::runs::check_running;
 use crate::store::Refused;
-use crate::{SqliteStore, journal, room};
+use crate::{SqliteStore, journal, recordings, room};
 
 /// Returns the bytes that a checkpoint writes.
 pub(crate) fn bytes(checkpoint: &Checkpoint) -> usize {
     let (CellPart::Full { bytes, .. } | CellPart::Delta { bytes, .. }) = &checkpoint.cell;
-    bytes.len() + checkpoint.detail.len()
+    bytes.len() + checkpoint.detail.len() + checkpoint.recorded.as_ref().map_or(0, RecordedPart::bytes)
 }
 
 /// Refuses a checkpoint from before a call that may have changed something: a process that goes on from there would make it
@@ -40,7 +40,7 @@ const PUT_DELTA: &str = "
 
 /// Stores a checkpoint. A delta needs the whole cell that it belongs to.
 pub(crate) fn put(connection: &Connection, run: &RunId, fence: Fence, checkpoint: &Checkpoint) -> Result<(), Refused> {
-    let Checkpoint { next, cell, detail } = checkpoint;
+    let Checkpoint { next, cell, detail, recorded } = checkpoint;
     check_latest(connection, run, *next)?;
     match cell {
         CellPart::Full { image, bytes } => {
@@ -59,6 +59,9 @@ pub(crate) fn put(connection: &Connection, run: &RunId, fence: Fence, checkpoint
                 connection.prepare_cached(drop)?.execute((run.as_str(), replaces))?;
             }
         }
+    }
+    if let Some(part) = recorded {
+        recordings::put(connection, run, part)?;
     }
     Ok(())
 }
@@ -108,9 +111,14 @@ impl Snapshots for SqliteStore {
     fn checkpoint(&self, run: &RunId, fence: Fence, checkpoint: Checkpoint, safety: Safety) -> Reply<()> {
         let run = run.clone();
         self.commit(safety, bytes(&checkpoint), move |connection| {
-            let Checkpoint { next, cell, detail } = &checkpoint;
-            if let CellPart::Delta { bytes, replaces: replaces @ 0..=1 } = cell {
-                let put = (run.as_str(), fence.0, replaces, next, detail, bytes);
+            let Checkpoint { next, cell, detail, recorded } = &checkpoint;
+            let small = match cell {
+                CellPart::Delta { bytes, replaces: replaces @ 0..=1 } => {
+                    Some((run.as_str(), fence.0, replaces, next, detail, bytes))
+                }
+                _ => None,
+            };
+            if let (Some(put), None) = (small, recorded) {
                 // One statement is a transaction by itself.
                 if connection.prepare_cached(PUT_DELTA)?.execute(put)? > 0 {
                     return Ok(());
@@ -118,6 +126,12 @@ impl Snapshots for SqliteStore {
             }
             // More than one statement, or one that changed nothing: here it shows why.
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            if let (Some(put), Some(part)) = (small, recorded)
+                && transaction.prepare_cached(PUT_DELTA)?.execute(put)? > 0
+            {
+                recordings::put(&transaction, &run, part)?;
+                return Ok(transaction.commit()?);
+            }
             check_running(&transaction, &run, fence)?;
             put(&transaction, &run, fence, &checkpoint)?;
             Ok(transaction.commit()?)

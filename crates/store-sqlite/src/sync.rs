@@ -122,7 +122,16 @@ mod tests {
 
     fn create(store: &SqliteStore, id: &str) -> Reply<()> {
         let (session, user) = ("s".into(), "me".into());
-        let run = NewRun { id: id.into(), session, user, agent_run: None, created_at: 0, key: None, tools: None };
+        let run = NewRun {
+            id: id.into(),
+            session,
+            user,
+            agent_run: None,
+            created_at: 0,
+            key: None,
+            tools: None,
+            recorded: None,
+        };
         let claim = Claim { owner: "p".into(), safety: Safety::Power };
         store.create_run(run, claim, None, Safety::Power).map(|made| made.map(drop))
     }

@@ -37,6 +37,7 @@ mod keys;
 mod leases;
 mod listings;
 mod outlines;
+mod recordings;
 mod reply;
 mod room;
 mod runs;
@@ -75,9 +76,10 @@ pub use keys::{IdempotencyKeys, Remembered};
 pub use leases::Leases;
 pub use listings::{Listings, Page, RunOverview, SessionCount, Standing};
 pub use outlines::{EntryOutline, EntryText, Outlines};
+pub use recordings::{RecordedPart, RecordedRuns, Recordings, SharedText, StoredRecording};
 pub use reply::{Reply, block_on};
 pub use room::{Room, Share};
-pub use runs::{Claim, Fence, NewRun, Run, RunKey, RunState, Runs, ToolSet};
+pub use runs::{Claim, Fence, NewRun, Run, RunEnd, RunKey, RunState, Runs, ToolSet};
 pub use safety::Safety;
 pub use sessions::{
     Attach, Committed, Entry, EntryKind, EntryPage, NewEntry, NewSession, Session, SessionCommit, SessionPage,
@@ -93,6 +95,7 @@ pub trait Store:
     + Upkeep
     + Snapshots
     + Journal
+    + Recordings
     + Approvals
     + Grants
     + IdempotencyKeys
@@ -117,6 +120,7 @@ impl<T> Store for T where
         + Upkeep
         + Snapshots
         + Journal
+        + Recordings
         + Approvals
         + Grants
         + IdempotencyKeys

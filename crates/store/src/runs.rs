@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::states::words;
-use crate::{AgentRunId, Checkpoint, Millis, OwnerId, Reply, RunId, Safety, SessionKey};
+use crate::{AgentRunId, Checkpoint, Millis, OwnerId, RecordedPart, Reply, RunId, Safety, SessionKey};
 
 /// Proves that its holder owns a run. Each claim gets a higher one; with an old one nothing can be stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,6 +82,26 @@ pub struct NewRun {
     pub key: Option<RunKey>,
     /// The tools it may call.
     pub tools: Option<ToolSet>,
+    /// The beginning of its recording.
+    pub recorded: Option<RecordedPart>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug)]
+pub struct RunEnd {
+    /// A final state.
+    pub state: RunState,
+    /// What its caller is told, as JSON.
+    pub result: Arc<str>,
+    /// The end of its recording.
+    pub recorded: Option<RecordedPart>,
+}
+
+impl RunEnd {
+    /// An end that adds nothing to the recording of the run.
+    pub fn new(state: RunState, result: impl Into<Arc<str>>) -> Self {
+        Self { state, result: result.into(), recorded: None }
+    }
 }
 
 /// A process that takes a run, with its promise about checkpoints.
@@ -148,17 +168,8 @@ pub trait Runs {
     fn claim_run(&self, id: &RunId, seen: (RunState, Fence), claim: Claim) -> Reply<Fence>;
     /// Notes which tools a run may call from now on.
     fn set_tools(&self, id: &RunId, fence: Fence, tools: ToolSet) -> Reply<()>;
-    /// Ends a run in a final state, with what its caller is told as JSON. Its snapshot, its open questions and what was granted
-    /// to it go with it.
-    fn finish_run(
-        &self,
-        id: &RunId,
-        fence: Fence,
-        state: RunState,
-        result: Arc<str>,
-        now: Millis,
-        safety: Safety,
-    ) -> Reply<()>;
+    /// Ends a run. Its snapshot, its open questions and what was granted to it go with it.
+    fn finish_run(&self, id: &RunId, fence: Fence, end: RunEnd, now: Millis, safety: Safety) -> Reply<()>;
     /// Returns what the caller of a run was last told, as JSON.
     fn run_result(&self, id: &RunId) -> Reply<Option<String>>;
     /// Ends a run regardless of its owner, and returns whether this ended it, with the state in which it is now. Its owner can

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::{Call, Fence, Millis, Reply, Room, RunId, Safety};
+use crate::{Call, Fence, Millis, RecordedPart, Reply, Room, RunId, Safety};
 
 /// A point of a run from which it can be continued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Checkpoint {
     pub cell: CellPart,
     /// The detail that the process that goes on must know, as JSON.
     pub detail: String,
+    /// What was recorded of the run since the checkpoint before.
+    pub recorded: Option<RecordedPart>,
 }
 
 /// A cell as it is handed to the store.

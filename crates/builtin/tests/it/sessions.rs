@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::common::house;
 use pincer_store::{
-    Approvals, Claim, Cover, Journal, NewApproval, NewCall, NewRun, OwnerId, Permission, Repeat, RunId, RunState, Runs,
-    Safety,
+    Approvals, Claim, Cover, Journal, NewApproval, NewCall, NewRun, OwnerId, Permission, Repeat, RunEnd, RunId,
+    RunState, Runs, Safety,
 };
 use serde_json::json;
 
@@ -15,7 +15,7 @@ async fn status_list_and_history_are_what_the_store_has() {
     let store = &house.store;
     let run = |id: &str, session: &str, user: &str, created_at| {
         let (id, session, user) = (id.into(), session.into(), user.into());
-        let run = NewRun { id, session, user, agent_run: None, created_at, key: None, tools: None };
+        let run = NewRun { id, session, user, agent_run: None, created_at, key: None, tools: None, recorded: None };
         let claim = Claim { owner: "p".into(), safety: Safety::Process };
         store.create_run(run, claim, None, Safety::Process).wait().unwrap()
     };
@@ -39,7 +39,7 @@ async fn status_list_and_history_are_what_the_store_has() {
     }
     store.settle(&id, &owner, 0, Arc::new("{\"ok\": 1}".into()), 1, safety).await.unwrap();
     store.settle(&id, &owner, 1, Arc::new("{\"error\": {}}".into()), 1, safety).await.unwrap();
-    store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, safety).await.unwrap();
+    store.finish_run(&id, fence, RunEnd::new(RunState::Completed, "{}"), 1, safety).await.unwrap();
     run("cm_2", "main", "", 2_000);
     run("cm_3", "other", "", 3_000);
     run("cm_4", "main", "another", 4_000);

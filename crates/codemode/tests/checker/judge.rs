@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use pincer_codemode::{Recording, Replay, ReplayOptions, replay};
 use pincer_store::{Approvals, Call, Journal, Run, RunId, RunState, Runs};
 use pincer_store_sqlite::SqliteStore;
 use serde_json::Value;
 
+use crate::common::engine;
 use crate::effects::{Effect, repeated, unlike_journal, untrue};
 use crate::parent::{History, Mode, Told};
 
@@ -23,6 +25,7 @@ pub(crate) struct Figures {
     pub unknown: usize,
     pub aborted: usize,
     pub lost: usize,
+    pub replayed: usize,
 }
 
 impl Figures {
@@ -36,16 +39,17 @@ impl Figures {
         self.unknown += other.unknown;
         self.aborted += other.aborted;
         self.lost += other.lost;
+        self.replayed += other.replayed;
     }
 }
 
 impl fmt::Display for Figures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { kills, faults, programs, runs, effects, completed, unknown, aborted, lost } = self;
+        let Self { kills, faults, programs, runs, effects, completed, unknown, aborted, lost, replayed } = self;
         write!(
             f,
             "{kills} kills, {faults} faults, {programs} programs, {runs} runs, {effects} effects, {completed} completed, \
-             {unknown} calls unknown, {aborted} aborted, {lost} lost that may be"
+             {unknown} calls unknown, {aborted} aborted, {lost} lost that may be, {replayed} replayed"
         )
     }
 }
@@ -89,6 +93,7 @@ pub(crate) fn judge(history: &History) -> (Figures, Vec<String>) {
     judge.told_is_stored();
     judge.programs_know_what_happened(&store);
     judge.nothing_lost();
+    judge.takes_the_same_way_again(&store);
     (judge.figures, judge.findings)
 }
 
@@ -273,6 +278,20 @@ impl Judge<'_> {
             self.figures.unknown += unknown;
             if unknown > 0 && self.history.mode == Mode::Calm {
                 self.find(format!("{unknown} calls of {run} are unknown, and nothing was amiss"), &[run.as_str()]);
+            }
+        }
+    }
+
+    /// The recording of every run leads its program the same way again, however often it was killed on it.
+    fn takes_the_same_way_again(&mut self, store: &SqliteStore) {
+        let runs: Vec<(RunId, RunState)> = self.runs.values().map(|(run, _)| (run.id.clone(), run.state)).collect();
+        for (id, state) in runs {
+            let read = pincer_store::block_on(Recording::read(store, &id));
+            let done = read.map(|recording| replay(engine(), &recording, &ReplayOptions::default()));
+            let is_whole = |done: &Replay| state != RunState::Completed || done.ends_here.is_none();
+            match done {
+                Ok(Ok(done)) if done.is_same() && is_whole(&done) => self.figures.replayed += 1,
+                done => self.find(format!("{id}, {state:?}, takes another way: {done:#?}"), &[id.as_str()]),
             }
         }
     }

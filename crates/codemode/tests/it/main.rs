@@ -16,6 +16,7 @@ mod mcp;
 mod namespaces;
 mod outcome;
 mod outer_hooks;
+mod replay;
 mod surface;
 mod translated;
 mod values;

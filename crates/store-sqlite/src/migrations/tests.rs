@@ -236,3 +236,28 @@ fn what_the_tools_of_runs_took_is_not_known_of_those_of_schema_14() {
     let known: Vec<_> = rows.map(|row| (row.run.to_string(), row.at, row.figures)).collect();
     assert_eq!(known, [("ended".to_owned(), 7, None), ("failed".to_owned(), 8, None)]);
 }
+
+#[test]
+fn a_store_of_an_earlier_version_has_no_recordings_and_is_left_as_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a store?#%.db");
+    let connection = Connection::open(&path).expect("a file");
+    STEPS[..3].iter().for_each(|step| connection.execute_batch(step).expect("a step"));
+    connection.pragma_update(None, "user_version", 3).expect("set");
+    connection.execute_batch(SCHEMA_3).expect("filled");
+    drop(connection);
+    let before = std::fs::read(&path).expect("the file");
+    assert_eq!(SqliteStore::look_at_recordings(&path, "waits").expect("read"), None);
+    assert_eq!(std::fs::read(&path).expect("the file"), before);
+    // Brought up to date, its runs are there, and none was recorded.
+    drop(SqliteStore::open(&path).expect("migrated"));
+    let found = SqliteStore::look_at_recordings(&path, "wai").expect("read").expect("of this version");
+    assert_eq!((found.len(), found[0].run.id.as_str(), found[0].parts.len()), (1, "waits", 0));
+    assert_eq!(found[0].calls.len(), 1);
+    let named = |beginning| SqliteStore::look_at_recordings(&path, beginning).expect("read").expect("there").len();
+    assert_eq!((named("nothing"), named("%"), named("")), (0, 0, 3), "no more than a few");
+    let missing = directory.path().join("missing.db");
+    assert!(SqliteStore::look_at_recordings(&missing, "a").is_err() && !missing.exists());
+    std::fs::write(&missing, "no store").expect("written");
+    assert!(SqliteStore::look_at_recordings(&missing, "a").is_err());
+}

@@ -9,7 +9,9 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use pincer_store::{Changes, Claim, DatabaseError, Journal, Park, Room, RunState, Runs, Safety, Snapshots, StoreError};
+use pincer_store::{
+    Changes, Claim, DatabaseError, Journal, Park, Room, RunEnd, RunState, Runs, Safety, Snapshots, StoreError,
+};
 use pincer_store_contract::Blocking;
 use pincer_store_sqlite::{Examined, Integrity, SqliteError, SqliteStore};
 use rusqlite::Connection;
@@ -291,7 +293,7 @@ fn commits_wait_for_another_process_without_blocking_their_callers() {
     let id = "a".into();
     let dispatched = store.dispatch(&id, fence, &"p".into(), effect(0), Safety::Process);
     let kept = store.checkpoint(&id, fence, full(5, b"x"), Safety::Process);
-    let finished = store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, Safety::Process);
+    let finished = store.finish_run(&id, fence, RunEnd::new(RunState::Completed, "{}"), 1, Safety::Process);
     assert!(format!("{dispatched:?}").contains("Later"), "it has returned, and its answer comes later");
     assert_eq!(on(&store).calls("a").expect("reading goes on"), []);
     other.execute_batch("ROLLBACK").expect("it is done");
@@ -314,7 +316,7 @@ fn a_small_commit_is_answered_at_once() {
     assert!(is_ready(&store.checkpoint(&id, fence, full(5, b"x"), Safety::Process)));
     assert!(is_ready(&store.run(&id)));
     assert!(
-        !is_ready(&store.finish_run(&id, fence, RunState::Completed, "{}".into(), 1, Safety::Power)),
+        !is_ready(&store.finish_run(&id, fence, RunEnd::new(RunState::Completed, "{}"), 1, Safety::Power)),
         "it is synced"
     );
 }

@@ -12,7 +12,7 @@
 //! let store = FaultyStore::new(SqliteStore::open(&directory.join("pincer.db"))?);
 //! store.plan(Fault { at: 1, kind: Kind::FailAfter, lasting: Lasting::Once, reads: false });
 //! let (id, session, user) = ("cm_1".into(), "main".into(), "me".into());
-//! let run = NewRun { id, session, user, agent_run: None, created_at: 0, key: None, tools: None };
+//! let run = NewRun { id, session, user, agent_run: None, created_at: 0, key: None, tools: None, recorded: None };
 //! let claim = Claim { owner: "process-1".into(), safety: Safety::Process };
 //! // It is reported as failed, and has happened.
 //! assert!(store.create_run(run, claim, None, Safety::Power).wait().is_err());

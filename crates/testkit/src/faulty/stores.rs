@@ -6,8 +6,9 @@ use std::time::Duration;
 use pincer_store::{
     AgentRunId, Approval, ApprovalId, Approvals, Asked, Call, ChangeWatch, Changes, Checkpoint, Claim, ClientCall,
     ClientCalls, Clock, Decision, Fence, Grant, GrantId, Grants, Journal, Listings, Millis, NewApproval, NewCall,
-    NewRun, OwnerId, Page, Park, Permission, Prune, Reply, Resolution, Resumption, Room, Run, RunId, RunOverview,
-    RunState, Runs, Safety, SessionCount, SessionKey, Snapshot, Snapshots, Standing, ToolSet, Upkeep,
+    NewRun, OwnerId, Page, Park, Permission, Prune, RecordedRuns, Recordings, Reply, Resolution, Resumption, Room, Run,
+    RunEnd, RunId, RunOverview, RunState, Runs, Safety, SessionCount, SessionKey, Snapshot, Snapshots, Standing,
+    StoredRecording, ToolSet, Upkeep,
 };
 
 use super::FaultyStore;
@@ -79,21 +80,13 @@ impl<S: Runs + Send + Sync + 'static> Runs for FaultyStore<S> {
         })
     }
 
-    fn finish_run(
-        &self,
-        id: &RunId,
-        fence: Fence,
-        state: RunState,
-        result: Arc<str>,
-        now: Millis,
-        safety: Safety,
-    ) -> Reply<()> {
+    fn finish_run(&self, id: &RunId, fence: Fence, end: RunEnd, now: Millis, safety: Safety) -> Reply<()> {
         let id = id.clone();
         // An orphan is ended with the proof that its settler saw, which is not its own: the observer is not told of it.
-        let is_orphan = state == RunState::Aborted;
+        let is_orphan = end.state == RunState::Aborted;
         let fence_of = move |_: &()| (!is_orphan).then_some(fence.0);
         self.commit(("finish_run", Some(id.clone()), safety), fence_of, move |store| {
-            store.finish_run(&id, fence, state, result, now, safety)
+            store.finish_run(&id, fence, end, now, safety)
         })
     }
 
@@ -153,6 +146,17 @@ impl<S: Upkeep + Send + Sync + 'static> Upkeep for FaultyStore<S> {
 
     fn give_space_back(&self) -> Reply<bool> {
         self.keep_house("give_space_back", |store| store.give_space_back())
+    }
+}
+
+impl<S: Recordings + Send + Sync + 'static> Recordings for FaultyStore<S> {
+    fn recording(&self, run: &RunId) -> Reply<StoredRecording> {
+        let run = run.clone();
+        self.read("recording", move |store| store.recording(&run))
+    }
+
+    fn recorded_runs(&self, of: RecordedRuns) -> Reply<Vec<RunId>> {
+        self.read("recorded_runs", move |store| store.recorded_runs(of))
     }
 }
 

@@ -146,10 +146,19 @@ async fn the_next_few_hold_for_this_tool_in_this_run() {
     let house = asking();
     let run = |id: &'static str| {
         let (session, user) = ("s".into(), "me".into());
-        let run = NewRun { id: id.into(), session, user, agent_run: None, created_at: 0, key: None, tools: None };
+        let run = NewRun {
+            id: id.into(),
+            session,
+            user,
+            agent_run: None,
+            created_at: 0,
+            key: None,
+            tools: None,
+            recorded: None,
+        };
         let claim = Claim { owner: "p".into(), safety: Safety::Process };
         let cell = CellPart::Full { image: b"image".into(), bytes: b"cell".into() };
-        let checkpoint = Checkpoint { next: 9, cell, detail: "{}".into() };
+        let checkpoint = Checkpoint { next: 9, cell, detail: "{}".into(), recorded: None };
         let fence = house.store.create_run(run, claim, Some(checkpoint), Safety::Process).wait().expect("made");
         let run = RunOwner::new(id.into(), "p".into(), fence, Safety::Process);
         run.cover(9);

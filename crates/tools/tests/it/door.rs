@@ -286,7 +286,16 @@ async fn calls_of_a_run_are_journalled_with_two_rows_and_what_cannot_be_noted_is
         door.tool(looks, Arc::new(tool)).expect("registered")
     });
     let (id, session, user) = (RunId::from("cm_1"), "s".into(), "me".into());
-    let run = NewRun { id: id.clone(), session, user, agent_run: None, created_at: 0, key: None, tools: None };
+    let run = NewRun {
+        id: id.clone(),
+        session,
+        user,
+        agent_run: None,
+        created_at: 0,
+        key: None,
+        tools: None,
+        recorded: None,
+    };
     let claim = Claim { owner: "p".into(), safety: Safety::Process };
     let fence = house.store.create_run(run, claim.clone(), None, Safety::Process).await.expect("made");
     let run = RunOwner::new(id.clone(), "p".into(), fence, Safety::Process);
