@@ -130,6 +130,7 @@ Exit codes: 0 answered, 1 failed, 2 wrong usage or config, 3 waiting, 130 interr
 Examples:
   pincer runs list
   pincer runs show cm_0199a1b2
+  pincer runs replay cm_0199a1b2
   pincer runs abort cm_0199a1b2
 
 An id may be shortened as long as only one run begins so.")]

@@ -1,5 +1,7 @@
 //! The arguments of `pincer runs`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
@@ -30,6 +32,16 @@ pub(crate) enum RunsCommand {
         /// The run
         id: String,
     },
+    /// Run a program again, against what was recorded, and show each step
+    #[command(after_help = "\
+Examples:
+  pincer runs replay cm_0199a1b2                      the steps, and where it takes another way
+  pincer runs replay cm_0199a1b2 --code changed.js    another text against the same results
+  pincer runs replay ./bundle --run cm_0199a1b2       a program of a trajectory bundle
+  pincer runs replay ./bundle --json                  all of them, as one document
+
+Nothing is called, changed or stored. Exit codes: 0 the same way, 1 another way or a damaged recording.")]
+    Replay(ReplayArguments),
     /// End a run: the program, its calls, its snapshot
     Abort {
         /// The run
@@ -42,4 +54,23 @@ impl RunsCommand {
     const PAGE: u32 = 50;
     /// Without a command.
     pub(crate) const LATEST: Self = Self::List { limit: Self::PAGE, before: None };
+}
+
+#[derive(Args)]
+pub(crate) struct ReplayArguments {
+    /// The run, or the directory of a trajectory bundle
+    #[arg(value_name = "RUN|DIR")]
+    pub what: String,
+    /// Of a bundle, only this program
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
+    /// Run this text in place of the recorded one
+    #[arg(long, value_name = "FILE")]
+    pub code: Option<PathBuf>,
+    /// Stop after so many steps
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub until: Option<u32>,
+    /// Show one step only, with all that belongs to it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub step: Option<u32>,
 }

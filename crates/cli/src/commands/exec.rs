@@ -244,7 +244,7 @@ pub(crate) fn code_of(result: &CodeModeResult) -> u8 {
 /// One byte more than a program may have.
 const MOST_SOURCE: u64 = (1 << 20) + 1;
 
-fn read(file: &Path) -> Result<String, String> {
+pub(crate) fn read(file: &Path) -> Result<String, String> {
     let mut bytes = Vec::new();
     let (name, read) = if file == Path::new("-") {
         ("standard input".to_owned(), io::stdin().lock().take(MOST_SOURCE).read_to_end(&mut bytes))

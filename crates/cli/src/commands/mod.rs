@@ -34,6 +34,7 @@ pub(crate) mod known_secrets;
 pub(crate) mod mcp;
 pub(crate) mod models;
 pub(crate) mod plugins;
+mod replay;
 pub(crate) mod runs;
 pub(crate) mod savings;
 pub(crate) mod secrets;

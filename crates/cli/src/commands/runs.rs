@@ -10,6 +10,7 @@ use pincer_store::{
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use serde_json::{Value, json};
 
+use super::replay;
 use crate::print::{bytes, chain, time};
 use crate::refused::{Refused, report};
 use crate::usage::LocationArguments;
@@ -17,6 +18,10 @@ use crate::usage_runs::{RunsArguments, RunsCommand};
 use crate::{FAILED, WRONG_USAGE, state};
 
 pub(crate) fn run(locations: &LocationArguments, arguments: &RunsArguments) -> u8 {
+    if let Some(RunsCommand::Replay(replay)) = &arguments.command {
+        // It opens no store that could be written to.
+        return replay::run(locations, replay, arguments.json);
+    }
     let shown = state::open(locations).map_err(|error| Refused(FAILED, chain(&error))).and_then(|store| {
         let leases = FileLeases::new(state::directory(locations).unwrap_or_default().join("owners"));
         block_on(settle_orphans(&store, &leases, Settings::default().snapshot_lifetime))?;
@@ -60,6 +65,8 @@ fn act(store: &SqliteStore, arguments: &RunsArguments) -> Result<(Value, String)
             document["result"] = result.unwrap_or_default();
             Ok((document, text))
         }
+        // `run` has seen to it.
+        RunsCommand::Replay(_) => Ok((Value::Null, String::new())),
         RunsCommand::Abort { id } => {
             let run = only(store, id)?;
             if !store.abort_run(&run.run_id, store.now()).wait()?.0 {

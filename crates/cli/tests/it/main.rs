@@ -26,6 +26,7 @@ mod mcp_starting;
 mod mcp_variables;
 mod models;
 mod plugins;
+mod replay;
 mod sandboxes;
 mod savings;
 mod schedule;
