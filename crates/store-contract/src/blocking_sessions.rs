@@ -1,7 +1,9 @@
 //! Sessions, runs of agents and calls of clients without a runtime.
 
 use pincer_store::{
-    Accepted, AgentRun, ApprovalId, ClientCall, Committed, Entry, EntryOutline, EntryPage, EntryText, Fence, FiguresPage, Frame, Millis, NewAgentRun, NewSession, Permission, RunFigures, RunId, Safety, Session, SessionCommit, SessionId, SessionKey, SessionPage, Stopped, StoreError,
+    Accepted, AgentRun, ApprovalId, ClientCall, Committed, Entry, EntryOutline, EntryPage, EntryText, Fence,
+    FiguresPage, Frame, Millis, NewAgentRun, NewSession, Permission, RunFigures, RunId, Safety, Session, SessionCommit,
+    SessionId, SessionKey, SessionPage, Stopped, StoreError,
 };
 
 use crate::Blocking;

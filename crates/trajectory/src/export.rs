@@ -37,6 +37,12 @@ pub struct Program {
     pub json: String,
 }
 
+/// Takes secrets out of a value of a program, and nothing else.
+pub fn without_secrets(cleaner: &Cleaner, value: Value) -> Value {
+    // A value that has just been written as JSON can be read.
+    cleaner.json(&value.to_string(), &WHOLE).map_or(Value::Null, |(cleaned, _)| cleaned)
+}
+
 /// A bundle that was written.
 #[derive(Clone, Debug)]
 pub struct Exported {
@@ -63,10 +69,14 @@ pub struct Exporter<'a, S> {
 }
 
 impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Exporter<'_, S> {
-    /// Writes the bundle to `place`, which must be free. `programs` are put into it as they come.
+    /// Writes the bundle to `place`, which must be free. `programs` are put into it as they come; one that cannot be read is a warning.
     ///
     /// Damage in the session is told in the manifest, and the rest is written. A bundle that is not whole is not left behind.
-    pub fn export(&self, place: &Path, programs: impl IntoIterator<Item = Program>) -> Result<Exported, ExportError> {
+    pub fn export(
+        &self,
+        place: &Path,
+        programs: impl IntoIterator<Item = Result<Program, String>>,
+    ) -> Result<Exported, ExportError> {
         let limits = Limits::default();
         let reading = Reading::new(self.cleaner, &limits);
         let mut warnings = Warnings::default();
@@ -122,7 +132,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
     fn write(
         mut self,
         mut outline: Outline,
-        programs: impl IntoIterator<Item = Program>,
+        programs: impl IntoIterator<Item = Result<Program, String>>,
     ) -> Result<Exported, ExportError> {
         let (store, session) = (self.exporter.store, self.exporter.session);
         let questions = self.questions();
@@ -203,7 +213,10 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
         let leaf = self.branch(&outline)?;
         for program in programs {
             self.check()?;
-            self.program(&program)?;
+            match program {
+                Ok(program) => self.program(&program)?,
+                Err(why) => self.warnings.add(format!("a program was left out: {}", self.reading.name(&why))),
+            }
         }
         self.end(frame_rows, leaf)
     }

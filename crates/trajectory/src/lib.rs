@@ -21,7 +21,7 @@ mod writing;
 
 pub use about::About;
 pub use error::ExportError;
-pub use export::{Exported, Exporter, Program};
+pub use export::{Exported, Exporter, Program, without_secrets};
 pub use manifest::{Counts, FileSum, Limits, Manifest, SourceSum, Truncation};
 pub use view::{Finding, Shown, State, Tone, ViewError, Viewed, read, write_page};
 

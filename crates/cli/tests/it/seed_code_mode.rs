@@ -116,6 +116,21 @@ fn a_program_reaches_the_tools_of_all_sources() {
         json!({ "made": { "name": "a", "count": 2 }, "listed": 0, "direct": 0, "called": "unknown_tool" })
     );
 
+    step("Export trajectory and assert nested calls are visible under the parent code-mode call");
+    let (code, exported) = plan.home.json(&["sessions", "export-trajectory", "main", "--output", "bundle", "--json"]);
+    assert_eq!((code, &exported["warnings"]), (0, &json!([])), "{exported}");
+    let events = fs::read_to_string(plan.home.path("bundle/events.jsonl")).expect("events");
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let nested: Vec<(&str, &str)> = events
+        .iter()
+        .filter(|event| event["type"] == "tool.call")
+        .filter_map(|event| Some((event["data"]["parentToolCallId"].as_str()?, event["data"]["name"].as_str()?)))
+        .collect();
+    let calls = [("c1", "openclaw:core:write"), ("c1", "plugin:notes:add_note"), ("c1", "client:caller:ask_user")];
+    for call in calls.into_iter().chain([("c3", "mcp:fixture:test_structured")]) {
+        assert!(nested.contains(&call), "{call:?}: {nested:?}");
+    }
+
     step("Assert denied tools are absent and cannot be called by guessed id");
     let unknown = json!(["unknown_tool", "none"]);
     assert_eq!(plan.told_value(5), json!([false, false, unknown, unknown]));

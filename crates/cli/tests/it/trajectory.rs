@@ -291,3 +291,28 @@ fn secrets_that_this_machine_knows_are_in_no_file_of_a_bundle() {
         assert!(!text.contains("plain-word") && !text.contains("acme-17"), "{text}");
     }
 }
+
+#[test]
+fn the_programs_of_a_bundle_take_their_way_again() {
+    let key = "sk-abcdefgh12345678";
+    let code = "const began = Date.now(); await tools.write({ path: 'a.txt', content: 'one' });\n\
+                const [first] = await Promise.all([tools.read({ path: 'a.txt' }), tools.ls({})]);\n\
+                return [Math.random() < 2, Date.now() >= began, first !== undefined]";
+    let keyed = format!("const key = '{key}'; return (await tools.ls({{}})) !== undefined && key.length > 3");
+    let of = |id: &str, code: &str| call("exec", &json!({ "code": code })).replace("c_exec", id);
+    let replies = [of("c1", code), of("c2", &keyed), text("Done.")];
+    let plan = Plan::new("codeMode: { enabled: true }", &replies);
+    // Before the session began, so no part of it.
+    let (status, _) = plan.home.json(&["exec", "--session", "main", "--json", "-e", "return 'of another session'"]);
+    assert_eq!(status, 0);
+    assert_eq!(plan.message("main", "Write a file.")["status"], "ok");
+    let (status, told) = plan.home.json(&["sessions", "export-trajectory", "main", "--output", "bundle", "--json"]);
+    assert_eq!((status, &told["counts"]["programs"], &told["warnings"]), (0, &json!(2), &json!([])), "{told}");
+    for file in fs::read_dir(plan.home.path("bundle/programs")).expect("programs") {
+        let text = fs::read_to_string(file.expect("a file").path()).expect("text");
+        assert!(!text.contains(key) && !text.contains("another session"), "{text}");
+    }
+    let (status, replayed) = plan.home.json(&["runs", "replay", "./bundle", "--json"]);
+    assert_eq!((status, &replayed["same"]), (0, &json!(true)), "{replayed}");
+    assert_eq!(replayed["programs"].as_array().map(Vec::len), Some(2));
+}

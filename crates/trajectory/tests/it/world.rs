@@ -58,6 +58,10 @@ impl World {
     }
 
     pub(crate) fn try_export(&self, programs: Vec<Program>) -> Result<Exported, ExportError> {
+        self.export_with(programs.into_iter().map(Ok).collect())
+    }
+
+    pub(crate) fn export_with(&self, programs: Vec<Result<Program, String>>) -> Result<Exported, ExportError> {
         let (session, World { store, cleaner, about, stop, .. }) = (self.session(), self);
         Exporter { store, session: &session, cleaner, about, stop }.export(&self.place(), programs)
     }

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use chrono::Local;
-use pincer_store::Session;
-use pincer_trajectory::{About, ExportError, Exporter, Program};
+use pincer_codemode::Recording;
+use pincer_secrecy::Cleaner;
+use pincer_store::{Millis, RecordedRuns, Recordings, Session};
+use pincer_store_sqlite::SqliteStore;
+use pincer_trajectory::{About, ExportError, Exporter, Program, without_secrets};
 use serde_json::{Value, json};
 
 use crate::commands::known_secrets::{Known, known};
@@ -54,7 +57,7 @@ pub(super) async fn export(
         let work = move || {
             let Known { cleaner, about, .. } = &known;
             let exporter = Exporter { store: &*store, session: &session, cleaner, about, stop: &stop };
-            exporter.export(&place, programs())
+            exporter.export(&place, programs(&store, &session, cleaner))
         };
         tokio::task::spawn_blocking(work)
     };
@@ -95,9 +98,33 @@ pub(super) async fn export(
     Ok((document, text))
 }
 
-/// Returns the programs that are put into the bundle. None are recorded yet.
-fn programs() -> impl Iterator<Item = Program> {
-    std::iter::empty()
+/// Returns the recordings of a session's programs, without secrets. Each is read when its turn comes: a session can have many.
+fn programs<'a>(
+    store: &'a SqliteStore,
+    session: &'a Session,
+    cleaner: &'a Cleaner,
+) -> impl Iterator<Item = Result<Program, String>> + 'a {
+    let of = RecordedRuns::OfSession { session: session.key.clone(), user: session.user.clone() };
+    let (runs, failed) = match store.recorded_runs(of).wait() {
+        Ok(runs) => (runs, None),
+        Err(error) => (Vec::new(), Some(Err(error.to_string()))),
+    };
+    // A key outlives its sessions, and the programs of the others are no part of this one.
+    let last = if session.is_current { Millis::MAX } else { session.updated_at };
+    let during = move |at: Millis| (session.created_at..=last).contains(&at);
+    let programs = runs.into_iter().filter_map(move |run| {
+        let stored = match store.recording(&run).wait() {
+            Ok(stored) if during(stored.run.created_at) => stored,
+            Ok(_) => return None,
+            Err(error) => return Some(Err(format!("{run}: {error}"))),
+        };
+        let recording = Recording::of(stored).map_err(|error| format!("{run}: {error}"));
+        Some(recording.and_then(|recording| {
+            let json = serde_json::to_string(&recording.redacted(&|value| without_secrets(cleaner, value)));
+            Ok(Program { run: run.to_string(), json: json.map_err(|error| format!("{run}: {error}"))? })
+        }))
+    });
+    failed.into_iter().chain(programs)
 }
 
 /// Returns where a bundle goes that no place is named for.
