@@ -1,4 +1,5 @@
 //! Bundles of sessions that a test has stored, in a real store.
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod damage;
 mod export;
