@@ -1,7 +1,7 @@
 //! The consent that an installation needs.
 
 use crate::policy::Ruling;
-use crate::target::Kind;
+use crate::target::{Kind, Request};
 
 /// The consent that an installation needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,22 +31,27 @@ pub enum Consent {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unagreed {
     /// No consent was given.
-    #[error("the {kind} {id} is not installed: it was not agreed to (without a terminal, `--yes` agrees)")]
+    #[error("the {kind} {id} {}: it was not agreed to (without a terminal, `--yes` agrees)", request.not_done())]
     Consent {
         /// The kind of the thing.
         kind: Kind,
         /// Its name.
         id: String,
+        /// Whether it was to be installed or updated.
+        request: Request,
     },
     /// The findings were not agreed to.
     #[error(
-        "the {kind} {id} is not installed: it has critical findings, and `--yes` does not cover those; read them, and add `--accept-findings` if you want it all the same"
+        "the {kind} {id} {}: it has critical findings, and `--yes` does not cover those; read them, and add `--accept-findings` if you want it all the same",
+        request.not_done()
     )]
     Findings {
         /// The kind of the thing.
         kind: Kind,
         /// Its name.
         id: String,
+        /// Whether it was to be installed or updated.
+        request: Request,
     },
 }
 

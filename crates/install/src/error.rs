@@ -7,7 +7,7 @@ use pincer_config::Distrust;
 
 use crate::policy::Blocked;
 use crate::refusal::Refusal;
-use crate::target::Kind;
+use crate::target::{Kind, Request};
 
 /// An error of an installation, an update or a removal. Everything that was in place is unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -54,12 +54,14 @@ pub enum InstallError {
     #[error(transparent)]
     Policy(#[from] Blocked),
     /// A hook is against it.
-    #[error("the {kind} {id} is not installed: {reason}")]
+    #[error("the {kind} {id} {}: {reason}", request.not_done())]
     Hook {
         /// The kind of the thing.
         kind: Kind,
         /// Its name.
         id: String,
+        /// Whether it was to be installed or updated.
+        request: Request,
         /// The hook's reason, escaped.
         reason: String,
     },

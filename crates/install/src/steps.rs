@@ -118,8 +118,8 @@ impl Scanned {
     pub fn judged(self, answer: &Installing) -> Result<Judged, InstallError> {
         match answer {
             Installing::Block(reason) => {
-                let (kind, id) = (self.case.kind, self.case.contents.id.clone());
-                Err(InstallError::Hook { kind, id, reason: pincer_tools::one_line(reason, MOST_REASON) })
+                let (kind, id, request) = (self.case.kind, self.case.contents.id.clone(), self.case.request);
+                Err(InstallError::Hook { kind, id, request, reason: pincer_tools::one_line(reason, MOST_REASON) })
             }
             Installing::Go { findings } => {
                 let hook_findings = findings.iter().take(MOST_HOOK_FINDINGS).map(hook::finding).collect();
@@ -212,10 +212,10 @@ impl Judged {
         if covers(consent, need) {
             return Ok(Accepted(self.case));
         }
-        let (kind, id) = (self.case.kind, self.case.contents.id.clone());
+        let (kind, id, request) = (self.case.kind, self.case.contents.id.clone(), self.case.request);
         Err(match (need, consent) {
-            (Need::ConsentToFindings, Consent::InAdvance) => Unagreed::Findings { kind, id },
-            _ => Unagreed::Consent { kind, id },
+            (Need::ConsentToFindings, Consent::InAdvance) => Unagreed::Findings { kind, id, request },
+            _ => Unagreed::Consent { kind, id, request },
         }
         .into())
     }

@@ -61,6 +61,16 @@ pub enum Request {
     Update,
 }
 
+impl Request {
+    /// Returns the fact that nothing was put in place, as the end of a sentence about the thing.
+    pub(crate) fn not_done(self) -> &'static str {
+        match self {
+            Self::Install => "is not installed",
+            Self::Update => "is not updated, and the installed one stays",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -92,6 +92,23 @@ fn a_plugin_is_installed_used_updated_and_removed() {
 }
 
 #[test]
+fn an_update_that_is_refused_says_that_the_installed_one_stays() {
+    let home = Home::with("{}");
+    let source = skill(&home, "helper", "---\nname: helper\ndescription: x\n---\nDo it.\n");
+    let (_, _, err) = home.run(&["skills", "install", &source]);
+    assert!(err.contains("the skill helper is not installed: it was not agreed to"), "{err}");
+    assert_eq!(home.run(&["skills", "install", &source, "--yes"]).0, 0);
+    skill(&home, "helper", CRITICAL);
+    for (option, reason) in [("--json", "it was not agreed to"), ("--yes", "it has critical findings")] {
+        let (code, out, err) = home.run(&["skills", "update", "helper", option]);
+        let told = format!("the skill helper is not updated, and the installed one stays: {reason}");
+        assert!(code == 1 && format!("{out}{err}").contains(&told), "{code} {out} {err}");
+    }
+    let installed = fs::read_to_string(home.path(".state/pincer/skills/helper/SKILL.md")).unwrap();
+    assert!(installed.contains("Do it."), "{installed}");
+}
+
+#[test]
 fn a_person_at_the_terminal_sees_everything_and_decides() {
     let home = Home::with("{}");
     let source = skill(&home, "helper", CRITICAL);
