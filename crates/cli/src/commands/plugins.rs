@@ -6,6 +6,7 @@ use pincer_catalog::nearest;
 use pincer_install::{Installs, Kind};
 use pincer_plugins::{Found, LoadError, load};
 use pincer_runtime::found_plugins;
+use pincer_skills::{Place, Source, discover};
 use serde_json::{Value, json};
 
 use crate::commands::installs::{self, Change};
@@ -138,6 +139,13 @@ fn shown(plugin: &Found, enabled: bool) -> String {
     for namespace in &manifest.namespaces {
         let members: Vec<&str> = namespace.scope.keys().map(String::as_str).collect();
         let _ = write!(text, "\n  namespace  {}: {}", namespace.global_name, members.join(", "));
+    }
+    for channel in &manifest.channels {
+        let _ = write!(text, "\n  channel    {}", channel.name);
+    }
+    let place = Place::open(Source::Plugin(manifest.id.clone()), &plugin.folder);
+    for skill in place.map(|place| discover(&[place]).skills).unwrap_or_default() {
+        let _ = write!(text, "\n  skill      {}  {}", skill.name, skill.description);
     }
     text
 }

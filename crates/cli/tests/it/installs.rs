@@ -91,6 +91,41 @@ fn a_plugin_is_installed_used_updated_and_removed() {
     assert_eq!((code, &gone["code"]), (1, &json!("not_installed")));
 }
 
+/// A plugin with everything that a manifest can have, and skills. There are more tools than fit on a page.
+fn whole(home: &Home) -> String {
+    let tool = |number: usize| format!("{{ name: 't{number}', description: 'x', inputSchema: {{ type: 'object' }} }}");
+    let tools: Vec<String> = (0..60).map(tool).collect();
+    let manifest = format!(
+        "{{ id: 'wire', version: '1', command: ['python3', 'wire.py'], tools: [{}], \
+         hooks: [{{ event: 'before_tool_call', matcher: ['core:*'] }}], namespaces: [{{ id: 'w', globalName: 'Wire', scope: {{ a: {{ $tool: 't1' }} }} }}], \
+         channels: [{{ name: 'wire' }}] }}",
+        tools.join(", ")
+    );
+    let wants = "{\"openclaw\": {\"requires\": {\"bins\": [\"weasyprint\"], \"env\": [\"KEY\"]}}}";
+    let text = format!("---\nname: pdf\ndescription: Makes PDFs.\nmetadata: {wants}\n---\nDo it.\n");
+    skill(home, "plug/skills/pdf", &text);
+    fs::write(home.path("plug/pincer.plugin.json5"), manifest).unwrap();
+    "plug".into()
+}
+
+#[test]
+fn a_plugin_is_shown_with_its_channels_and_skills_however_many_tools_it_has() {
+    let home = Home::with("{}");
+    let source = whole(&home);
+    let (code, out, err) = home.run(&["plugins", "install", &source, "--dry-run"]);
+    let pdf = "skill pdf (wants the programs weasyprint; the variables KEY)";
+    for line in ["tool plugin:wire:t59", "hook before_tool_call on core:*", "namespace Wire", "channel wire", pdf] {
+        assert!(code == 0 && out.contains(&format!(" {line}\n")), "{line}: {code} {out} {err}");
+    }
+    assert!(out.contains("programs     weasyprint") && out.contains("environment  KEY"), "{out}");
+    let (_, planned) = home.json(&["plugins", "install", &source, "--dry-run", "--json"]);
+    let brings: Vec<&str> =
+        planned["scan"]["brings"].as_array().unwrap().iter().filter_map(|line| line.as_str()).collect();
+    assert_eq!((brings.len(), &brings[62..]), (64, &["channel wire", pdf][..]), "{planned}");
+    let (_, out, _) = home.run(&["plugins", "check", &source]);
+    assert!(out.contains("channel    wire\n") && out.contains("skill      pdf  Makes PDFs.\n"), "{out}");
+}
+
 #[test]
 fn an_update_that_is_refused_says_that_the_installed_one_stays() {
     let home = Home::with("{}");

@@ -12,6 +12,8 @@ use crate::target::Kind;
 
 /// The most commands that are listed.
 const MOST_COMMANDS: usize = 40;
+/// The most characters of a line about a skill that a plugin brings.
+const MOST_BROUGHT: usize = 400;
 const SHELLS: [&str; 7] = ["sh", "bash", "zsh", "shell", "console", "shellsession", "terminal"];
 
 /// The front matter of a `SKILL.md`.
@@ -67,14 +69,15 @@ fn names(keys: &Map<String, Value>, key: &str) -> Vec<String> {
     names.map(|name| one_line(name, MOST_QUOTED)).collect()
 }
 
-pub(super) fn look_at(skill: &SkillManifest, scan: &mut Scan, findings: &mut Findings) {
-    scan.programs.extend(["bins", "anyBins"].iter().flat_map(|key| names(&skill.keys, key)));
-    let wanted = names(&skill.keys, "env");
+/// Looks at the front matter of the skill in `file`.
+pub(super) fn look_at(skill: &SkillManifest, file: &str, scan: &mut Scan, findings: &mut Findings) {
+    let (programs, variables) = wants(skill);
     let secrets =
-        wanted.iter().filter(|name| pincer_secrecy::is_secret_variable(name, "x")).cloned().collect::<Vec<_>>();
-    scan.environment.extend(wanted);
+        variables.iter().filter(|name| pincer_secrecy::is_secret_variable(name, "x")).cloned().collect::<Vec<_>>();
+    scan.programs.extend(programs);
+    scan.environment.extend(variables);
     let mut add = |rule, message: &str| {
-        findings.add(Finding::new(Severity::Warning, rule, message).at(Kind::Skill.manifest(), None));
+        findings.add(Finding::new(Severity::Warning, rule, message).at(file, None));
     };
     if let Some(problem) = &skill.problem {
         add("unreadable", &format!("no agent will see this skill, since its front matter cannot be read: {problem}"));
@@ -95,6 +98,36 @@ pub(super) fn look_at(skill: &SkillManifest, scan: &mut Scan, findings: &mut Fin
             add(rule, &format!("it asks for `{key}: {value}`, which gives it no right here"));
         }
     }
+}
+
+/// Returns the programs and the variables that a skill wants.
+fn wants(skill: &SkillManifest) -> (Vec<String>, Vec<String>) {
+    (["bins", "anyBins"].iter().flat_map(|key| names(&skill.keys, key)).collect(), names(&skill.keys, "env"))
+}
+
+/// Returns the folder of a skill that a plugin brings, if this is the file of one.
+pub(super) fn folder_in_plugin(path: &str) -> Option<&str> {
+    let mut parts = path.split('/');
+    // Some systems open a name that is written in another case.
+    let is = |part: Option<&str>, name: &str| part.is_some_and(|part| part.eq_ignore_ascii_case(name));
+    let found = is(parts.next(), "skills").then(|| parts.next()).flatten()?;
+    (is(parts.next(), Kind::Skill.manifest()) && parts.next().is_none()).then_some(found)
+}
+
+/// Looks at a skill that a plugin brings.
+pub(super) fn look_at_brought(folder: &str, path: &str, file: &[u8], scan: &mut Scan, findings: &mut Findings) {
+    let skill = SkillManifest::read(file);
+    let (programs, variables) = wants(&skill);
+    let listed = |what: &str, names: &[String]| match names {
+        [] => None,
+        names => Some(format!("the {what} {}", names.join(", "))),
+    };
+    let wants: Vec<String> =
+        [listed("programs", &programs), listed("variables", &variables)].into_iter().flatten().collect();
+    let wants = if wants.is_empty() { String::new() } else { format!(" (wants {})", wants.join("; ")) };
+    let name = one_line(skill.name.as_deref().unwrap_or(folder), MOST_QUOTED);
+    scan.brings.push(one_line(&format!("skill {name}{wants}"), MOST_BROUGHT));
+    look_at(&skill, path, scan, findings);
 }
 
 /// Lists commands in blocks of a shell's language.
@@ -134,7 +167,7 @@ mod tests {
     fn looked_at(text: &str) -> (SkillManifest, Scan, Vec<Finding>) {
         let (skill, mut scan, mut findings) =
             (SkillManifest::read(text.as_bytes()), Scan::default(), Findings::default());
-        look_at(&skill, &mut scan, &mut findings);
+        look_at(&skill, Kind::Skill.manifest(), &mut scan, &mut findings);
         (skill, scan, findings.sorted().0)
     }
 

@@ -1,6 +1,6 @@
 //! Findings in texts, and texts in which nothing is found.
 
-use pincer_install::{Finding, Kind, Severity};
+use pincer_install::{Finding, Kind, Scan, Severity};
 
 use crate::common::{Home, MANIFEST, judged};
 
@@ -141,6 +141,74 @@ fn what_a_plugin_starts_and_brings_is_listed() {
     assert_eq!(plan.scan.hosts.iter().collect::<Vec<_>>(), ["api.example"]);
     let rules: Vec<&str> = plan.scan.findings.iter().map(|finding| finding.rule.as_str()).collect();
     assert!(rules.contains(&"sees-every-call") && rules.contains(&"command-of-a-shell"), "{rules:?}");
+}
+
+/// What is shown of a plugin with this manifest and these files besides.
+fn brought(manifest: &str, files: &[(&str, &str)]) -> Scan {
+    let home = Home::new();
+    let folder = home.folder("source", &[files, &[("pincer.plugin.json5", manifest)]].concat());
+    judged(home.installs.stage(Kind::Plugin, &folder).unwrap()).unwrap().plan().scan.clone()
+}
+
+#[test]
+fn each_key_of_a_manifest_that_brings_something_is_shown() {
+    let keys: [(&str, &str, &[&str]); 8] = [
+        ("id", "'all'", &[]),
+        ("version", "'1'", &[]),
+        ("description", "'Words for people.'", &[]),
+        ("command", "['python3', 'all.py']", &[]),
+        ("tools", "[{ name: 'add', description: 'x', inputSchema: { type: 'object' } }]", &["tool plugin:all:add"]),
+        ("hooks", "[{ event: 'before_tool_call', matcher: ['core:*'] }]", &["hook before_tool_call on core:*"]),
+        (
+            "namespaces",
+            "[{ id: 'notes', globalName: 'Notes', scope: { add: { $tool: 'add' } } }]",
+            &["namespace Notes"],
+        ),
+        ("channels", "[{ name: 'wire' }, { name: 'post' }]", &["channel wire", "channel post"]),
+    ];
+    let mut known: Vec<&str> = keys.iter().map(|(key, ..)| *key).collect();
+    known.sort_unstable();
+    let schema = pincer_plugins::Manifest::schema();
+    let mut all: Vec<&str> = schema["properties"].as_object().unwrap().keys().map(String::as_str).collect();
+    all.sort_unstable();
+    assert_eq!(all, known, "a new key: show what it brings, and add its line here");
+    let manifest: String = keys.iter().map(|(key, value, _)| format!("{key}: {value},")).collect();
+    let lines: Vec<&str> = keys.iter().flat_map(|(_, _, lines)| *lines).copied().collect();
+    assert_eq!(brought(&format!("{{ {manifest} }}"), &[]).brings, lines);
+}
+
+#[test]
+fn the_skills_of_a_plugin_are_shown_with_their_wants() {
+    let wants = "---\nname: pdf\ndescription: x\nmetadata: {\"openclaw\": {\"requires\": {\"bins\": [\"weasyprint\"], \"env\": [\"PDF_KEY\"]}}}\n---\n```sh\nweasyprint x\n```\n";
+    let scan = brought(
+        MANIFEST,
+        &[
+            ("skills/pdf/SKILL.md", wants),
+            ("skills/plain/SKILL.md", "---\ndescription: x\n---\n"),
+            ("skills/Shout/skill.MD", "---\nname: loud\x1b[2J\ndescription: x\n---\n"),
+            ("skills/broken/SKILL.md", "Do it."),
+            ("skills/pdf/more/SKILL.md", "---\nname: deeper\n---\n"),
+            ("docs/SKILL.md", "---\nname: elsewhere\n---\n"),
+            ("README.md", "```sh\nmake\n```\n"),
+        ],
+    );
+    assert_eq!(
+        scan.brings,
+        [
+            "skill loud\\u{1b}[2J",
+            "skill broken",
+            "skill pdf (wants the programs weasyprint; the variables PDF_KEY)",
+            "skill plain",
+        ]
+    );
+    assert!(scan.programs.contains("weasyprint") && scan.environment.contains("PDF_KEY"), "{scan:?}");
+    assert_eq!(scan.runs[1..], ["tells the agent to run: weasyprint x"]);
+    let rules = |file: &str| -> Vec<&str> {
+        let found = scan.findings.iter().filter(|finding| finding.file.as_deref() == Some(file));
+        found.map(|finding| finding.rule.as_str()).collect()
+    };
+    assert_eq!(rules("skills/pdf/SKILL.md"), ["wants-a-secret"]);
+    assert_eq!(rules("skills/broken/SKILL.md"), ["unreadable"]);
 }
 
 #[test]

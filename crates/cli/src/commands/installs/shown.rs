@@ -62,7 +62,10 @@ pub(super) fn plan(judged: &Judged) -> String {
         },
     );
     listed(&mut row, "runs", &plan.scan.runs);
-    listed(&mut row, "brings", &plan.scan.brings);
+    // All of them: a guard or a channel that hides behind many tools would be agreed to unseen.
+    for (index, brought) in plan.scan.brings.iter().enumerate() {
+        row(if index == 0 { "brings" } else { "" }, brought);
+    }
     listed(&mut row, "programs", &plan.scan.programs.iter().cloned().collect::<Vec<_>>());
     listed(&mut row, "environment", &plan.scan.environment.iter().cloned().collect::<Vec<_>>());
     listed(&mut row, "reaches", &plan.scan.hosts.iter().cloned().collect::<Vec<_>>());
