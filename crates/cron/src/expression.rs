@@ -10,9 +10,9 @@ use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds, Year};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::tz::{AmbiguousOffset, TimeZone};
+use jiff::tz::TimeZone;
 
-use crate::time::{timestamp, zone};
+use crate::time::{moment_of, timestamp, zone};
 use crate::{Millis, ScheduleError};
 
 /// The names of the fields, in the order in which they are written if there are six.
@@ -118,15 +118,7 @@ impl Expression {
         let mut local = zone.to_datetime(after);
         for _ in 0..MOST_STEPS {
             local = self.next_local(local, false)?;
-            let ambiguous = zone.to_ambiguous_timestamp(local);
-            let at = match ambiguous.offset() {
-                AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
-                AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
-                // With the offset after the change the time lies before the change, and the first change from there is it.
-                AmbiguousOffset::Gap { after, .. } => {
-                    zone.following(after.to_timestamp(local).ok()?).next()?.timestamp()
-                }
-            };
+            let at = moment_of(zone, local)?;
             if at > after {
                 return Some(at);
             }

@@ -7,7 +7,7 @@ use crate::expression::Expression;
 use crate::time::{local, moment, utc, zone_name};
 use crate::{Millis, ScheduleError};
 
-/// A schedule. As JSON it is `{"kind":"at","at":…}`, `{"kind":"every","everyMs":…}` or `{"kind":"cron","expr":…,"tz":…}`.
+/// A schedule. As JSON it is `{"kind":"at","at":…,"tz":…}`, `{"kind":"every","everyMs":…}` or `{"kind":"cron","expr":…,"tz":…}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase", deny_unknown_fields)]
 pub enum Schedule {
@@ -15,6 +15,9 @@ pub enum Schedule {
     At {
         /// When, in UTC.
         at: String,
+        /// The name of the time zone in which people are shown it, if one was named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tz: Option<String>,
     },
     /// Again and again.
     Every {
@@ -34,8 +37,9 @@ impl Schedule {
     /// Reads a moment in the future.
     pub fn at(text: &str, zone: Option<&str>, now: Millis) -> Result<Self, ScheduleError> {
         let at = moment(text, zone, now)?;
+        let tz = zone.map(|name| zone_name(Some(name))).transpose()?;
         match at > now {
-            true => Ok(Self::At { at: precise(at) }),
+            true => Ok(Self::At { at: precise(at), tz }),
             false => Err(ScheduleError::Past { text: text.to_owned(), now: local(now, zone) }),
         }
     }
@@ -71,7 +75,7 @@ impl Schedule {
     /// Returns the first time after `after` at which it is due. One that counts the time does so from `began`.
     pub fn next(&self, began: Millis, after: Millis) -> Result<Option<Millis>, ScheduleError> {
         match self {
-            Self::At { at } => Ok(Some(moment(at, Some("UTC"), after)?).filter(|at| *at > after)),
+            Self::At { at, .. } => Ok(Some(moment(at, Some("UTC"), after)?).filter(|at| *at > after)),
             Self::Every { every_ms } => {
                 let every = (*every_ms).max(1);
                 let periods = after.saturating_sub(began).div_euclid(every).saturating_add(1).max(1);
@@ -84,8 +88,8 @@ impl Schedule {
     /// Returns it in a few words, for a table.
     pub fn in_words(&self) -> String {
         match self {
-            Self::At { at } => {
-                moment(at, Some("UTC"), 0).map_or_else(|_| at.clone(), |at| format!("at {}", local(at, None)))
+            Self::At { at, tz } => {
+                moment(at, Some("UTC"), 0).map_or_else(|_| at.clone(), |at| format!("at {}", local(at, tz.as_deref())))
             }
             Self::Every { every_ms } => format!("every {}", in_words(*every_ms)),
             Self::Cron { expr, tz } => format!("{expr} ({tz})"),
@@ -96,7 +100,8 @@ impl Schedule {
     pub fn zone(&self) -> Option<&str> {
         match self {
             Self::Cron { tz, .. } => Some(tz),
-            Self::At { .. } | Self::Every { .. } => None,
+            Self::At { tz, .. } => tz.as_deref(),
+            Self::Every { .. } => None,
         }
     }
 }
@@ -139,6 +144,20 @@ mod tests {
         assert_eq!(schedule.next(0, at).expect("none"), None);
         let error = Schedule::at("2026-01-31T08:00:00Z", Some("UTC"), at).expect_err("past").to_string();
         assert!(error.contains("has gone by: it is 2026-01-31 08:00:00"), "{error}");
+    }
+
+    #[test]
+    fn a_moment_is_shown_in_the_zone_in_which_it_was_named() {
+        for (zone, shown) in
+            [("Europe/Berlin", "at 2026-01-31 09:00:00 +01:00"), ("asia/tokyo", "at 2026-01-31 09:00:00 +09:00")]
+        {
+            let schedule = Schedule::at("2026-01-31T09:00", Some(zone), 0).expect("at");
+            let read = Schedule::parse(&schedule.to_json()).expect("read");
+            assert_eq!(read.in_words(), shown);
+            assert_eq!(read.zone().map(str::to_lowercase), Some(zone.to_lowercase()));
+        }
+        let older = Schedule::parse(r#"{"kind":"at","at":"2026-01-31T08:00:00Z"}"#).expect("one of an older version");
+        assert_eq!(older.zone(), None);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Times and time zones.
 
 use jiff::civil::DateTime;
-use jiff::tz::TimeZone;
+use jiff::tz::{AmbiguousOffset, TimeZone};
 use jiff::{Timestamp, Zoned};
 
 use crate::duration::duration;
@@ -31,8 +31,18 @@ pub(crate) fn timestamp(at: Millis) -> Timestamp {
     Timestamp::from_millisecond(at).unwrap_or(end)
 }
 
-/// Reads a moment: with an offset, in local time of a zone (the system's without one), or as a duration from now. One in local time
-/// that a change of the clock skips is moved on by as much as the clock is.
+/// Returns the moment at which the clock of a zone shows a local time: the first, if it shows it twice. If a change of the clock leaves it
+/// out, that is the moment at which the clock jumps.
+pub(crate) fn moment_of(zone: &TimeZone, local: DateTime) -> Option<Timestamp> {
+    match zone.to_ambiguous_timestamp(local).offset() {
+        AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok(),
+        AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok(),
+        // With the offset after the change the time lies before the change, and the first change from there is it.
+        AmbiguousOffset::Gap { after, .. } => Some(zone.following(after.to_timestamp(local).ok()?).next()?.timestamp()),
+    }
+}
+
+/// Reads a moment: with an offset, in local time of a zone (the system's without one), or as a duration from now.
 pub fn moment(text: &str, zone_name: Option<&str>, now: Millis) -> Result<Millis, ScheduleError> {
     let refused = || ScheduleError::Time { text: text.to_owned() };
     let trimmed = text.trim();
@@ -49,8 +59,7 @@ pub fn moment(text: &str, zone_name: Option<&str>, now: Millis) -> Result<Millis
         Some(name) => zone(name)?,
         None => TimeZone::try_system().unwrap_or(TimeZone::UTC),
     };
-    let at = zone.to_ambiguous_timestamp(civil).compatible().map_err(|_| refused())?;
-    Ok(at.as_millisecond())
+    moment_of(&zone, civil).map(Timestamp::as_millisecond).ok_or_else(refused)
 }
 
 /// Writes a moment in UTC: `2026-01-31T08:00:00Z`.
@@ -82,8 +91,12 @@ mod tests {
         for text in ["20m", "in 20m", "+20m"] {
             assert_eq!(moment(text, None, 1_000).expect(text), 1_201_000);
         }
-        // The clock jumps from 2:00 to 3:00.
-        assert_eq!(read("2026-03-29T02:30").expect("moved on"), "2026-03-29T01:30:00Z");
+        // The clock jumps from 2:00 to 3:00, and back from 3:00 to 2:00.
+        for left_out in ["2026-03-29T02:00", "2026-03-29T02:30", "2026-03-29T02:59:59"] {
+            assert_eq!(read(left_out).expect("when the clock jumps"), "2026-03-29T01:00:00Z", "{left_out}");
+        }
+        assert_eq!(read("2026-03-29T03:00").expect("there"), "2026-03-29T01:00:00Z");
+        assert_eq!(read("2026-10-25T02:30").expect("the first"), "2026-10-25T00:30:00Z");
         for text in ["", "soon", "2026-02-30T09:00", "2026-01-31", "09:00", "99999999w", "2026-01-31T25:00"] {
             let error = moment(text, berlin, 1_000).expect_err(text).to_string();
             assert!(error.contains("is no time") && error.contains("20m"), "{error}");

@@ -159,6 +159,11 @@ fn a_local_time_that_is_skipped_comes_when_the_clock_jumps_and_a_repeated_one_co
     ] {
         assert_eq!(times(expression, "Europe/Berlin", from, 2), expected, "{expression}");
     }
+    // Several that are left out come as one.
+    assert_eq!(
+        times("*/15 2 28 3 *", "Europe/Berlin", "2027-03-27T23:00:00Z", 2),
+        ["28 03:00:00 +02:00", "28 02:00:00 +02:00"]
+    );
     assert_eq!(
         times("30 2 * * *", "Pacific/Apia", "2011-12-29T13:00:00Z", 2),
         ["31 00:00:00 +14:00", "31 02:30:00 +14:00"]

@@ -26,6 +26,21 @@ const ALWAYS: &str = "replies: [{ parts: [{ text: 'Hello there.' }], repeat: tru
 const ADD: [&str; 6] = ["cron", "add", "report", "--every", "1h", "-m"];
 
 #[test]
+fn a_job_at_a_time_is_listed_in_its_own_zone_and_a_time_that_the_clock_leaves_out_is_when_it_jumps() {
+    let server = served(ALWAYS);
+    let home = home(&server, "");
+    for (name, at, zone) in [("gap", "2099-03-29T02:30", "Europe/Berlin"), ("tea", "2099-06-01T09:00", "asia/tokyo")] {
+        let (code, _, err) = home.run(&["cron", "add", name, "--at", at, "--tz", zone, "-m", "Look."]);
+        assert_eq!(code, 0, "{err}");
+    }
+    let (_, listed, _) = home.run(&["cron", "list"]);
+    for time in ["2099-03-29 03:00:00 +02:00", "2099-06-01 09:00:00 +09:00"] {
+        // Of the schedule, and as the next time.
+        assert_eq!(listed.matches(time).count(), 2, "{time}: {listed}");
+    }
+}
+
+#[test]
 fn a_job_is_added_listed_shown_and_removed() {
     let server = served(ALWAYS);
     let home = home(&server, "");
