@@ -1,14 +1,15 @@
 //! Runs what is due: one task and one timer for all jobs.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use pincer_config::keys;
 use pincer_cron::Schedule;
 use pincer_store::{
-    AgentRunId, AgentRunState, AgentRuns, ChangeWatch, Changes, Clock, CronBegun, CronDue, CronJob, CronJobs,
-    CronMissed, CronNow, CronRunState, CronSkip, Leases, Millis, OpenCronRun, SessionKey, Sessions, StoreError,
+    AgentRunId, AgentRunState, AgentRuns, ChangeWatch, Changes, Clock, CronBegun, CronDue, CronJob, CronJobId,
+    CronJobs, CronMissed, CronNow, CronRunState, CronSkip, Leases, Millis, OpenCronRun, SessionKey, Sessions,
+    StoreError,
 };
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -28,6 +29,8 @@ const ADOPT_EVERY: Duration = Duration::from_secs(30);
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// A time counts as missed if no process ran jobs for so long after it.
 const LATE: Millis = 60_000;
+/// The most jobs whose refusals are remembered.
+const MOST_REFUSED: usize = 10_000;
 
 /// News of the schedule.
 #[derive(Clone, Debug)]
@@ -104,6 +107,18 @@ struct Work {
     changes: Box<dyn ChangeWatch>,
     /// The user whose job was run last: those behind come first.
     last_user: Option<String>,
+    /// The refusals that were told last, by job. A job of every second would tell the same one for ever.
+    refused: HashMap<CronJobId, String>,
+}
+
+impl Work {
+    /// Notes why a job is refused. Returns whether that is to be told: it is not what was told the last time.
+    fn refuses(&mut self, job: &CronJobId, reason: &str) -> bool {
+        if self.refused.len() >= MOST_REFUSED {
+            self.refused.clear();
+        }
+        self.refused.insert(job.clone(), reason.to_owned()).as_deref() != Some(reason)
+    }
 }
 
 impl Cron {
@@ -151,7 +166,14 @@ impl Cron {
         let now = self.now();
         let presence = Presence { since: now, last: now };
         let changes = self.agent.0.store.watch(LOOK_FOR_JOBS);
-        Work { open: JoinSet::new(), followed: HashSet::new(), presence, changes, last_user: None }
+        Work {
+            open: JoinSet::new(),
+            followed: HashSet::new(),
+            presence,
+            changes,
+            last_user: None,
+            refused: HashMap::new(),
+        }
     }
 
     fn now(&self) -> CronNow {
@@ -272,17 +294,18 @@ impl Cron {
             Ok(next_at) => CronDue { seen, next_at },
             Err(error) => {
                 let due = CronDue { seen, next_at: None };
-                return self.skip(job, due, CronRunState::Refused, error.to_string(), true).await;
+                return self.skip(work, job, due, CronRunState::Refused, error.to_string(), true).await;
             }
         };
         let is_missed = seen.saturating_add(LATE) < work.presence.since.by(clock);
         if is_missed && self.missed(job) == CronMissed::Skip {
             let reason = "no process ran jobs when it was due".to_owned();
-            return self.skip(job, due, CronRunState::Missed, reason, false).await;
+            return self.skip(work, job, due, CronRunState::Missed, reason, false).await;
         }
         let name = job.definition.name.clone();
         match self.agent.0.begin_cron(job, Some(due)).await {
             Ok(CronBegun::Begun(run)) => {
+                work.refused.remove(&job.id);
                 self.agent.0.work_on_cron(&run);
                 let session = run.session_key.clone();
                 self.tell(CronNews::Began { job: name.clone(), run: run.id.clone(), session: session.clone() });
@@ -297,7 +320,7 @@ impl Cron {
             Ok(CronBegun::Gone) => {}
             // One that the store will never take must not hold up the others.
             Err(AgentError::Store(error)) if !error.is_final() => return Err(error.into()),
-            Err(error) => return self.skip(job, due, CronRunState::Refused, error.to_string(), false).await,
+            Err(error) => return self.skip(work, job, due, CronRunState::Refused, error.to_string(), false).await,
         }
         Ok(())
     }
@@ -309,9 +332,10 @@ impl Cron {
         })
     }
 
-    /// Stores that a job does not run for a time, and tells it once it is stored.
+    /// Stores that a job does not run for a time, and tells it once it is stored. The same refusal again is told no more.
     async fn skip(
         &self,
+        work: &mut Work,
         job: &CronJob,
         due: CronDue,
         state: CronRunState,
@@ -331,13 +355,17 @@ impl Cron {
             keep: keys.keep_runs,
             now: inner.store.now(),
         };
-        if inner.store.skip_cron_run(skip).await? {
-            let name = job.definition.name.clone();
-            if state == CronRunState::Refused {
-                tracing::warn!(job = %job.id, "the job {name:?} cannot run: {reason}");
-            }
-            self.tell(CronNews::Skipped { job: name, reason });
+        if !inner.store.skip_cron_run(skip).await? {
+            return Ok(());
         }
+        let name = job.definition.name.clone();
+        if state == CronRunState::Refused {
+            if !work.refuses(&job.id, &reason) {
+                return Ok(());
+            }
+            tracing::warn!(job = %job.id, "the job {name:?} cannot run: {reason}");
+        }
+        self.tell(CronNews::Skipped { job: name, reason });
         Ok(())
     }
 }

@@ -287,6 +287,23 @@ async fn a_job_whose_agent_is_gone_is_refused_and_turned_off_in_the_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_job_that_is_refused_again_and_again_is_one_line_of_its_history_and_told_once() {
+    let world = world(&conversation(&[text("Never.")]), "");
+    let every_second = wish("orphan", When::Every("1s".into()));
+    let job = added(&world, JobWish { agent: Some("writer".into()), ..every_second }).await;
+    let news = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&news);
+    let cron = Cron::new(world.agent.clone(), move |news| kept.lock().unwrap().push(format!("{news:?}")));
+    let watching = tokio::spawn(async move { cron.watch().await });
+    until(&world, &job, |job, _| job.failures >= 3).await;
+    world.agent.close().await;
+    within(watching).await.expect("ended");
+    let history = history(&world, &job).await;
+    assert!(history.len() == 1 && history[0].count >= 3, "{history:?}");
+    assert_eq!(news.lock().unwrap().len(), 1, "{news:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_job_that_is_added_while_the_schedule_runs_is_noticed() {
     let world = world("{ replies: [{ parts: [{ text: 'Done.' }], repeat: true }] }", "");
     let cron = Cron::new(world.agent.clone(), |_| {});

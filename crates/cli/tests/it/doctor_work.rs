@@ -6,8 +6,8 @@ use std::process::Stdio;
 use pincer_runtime::Principal;
 use pincer_scripted::{Script, Server};
 use pincer_store::{
-    AgentRuns, Clock, CronChange, CronJobs, Deliveries, DeliveryChange, DeliverySource, Enqueued, Millis, NewAgentRun,
-    NewDelivery, QueueLimit, Route, WhenFull,
+    AgentRuns, Clock, CronChange, CronDefinition, CronJobs, Deliveries, DeliveryChange, DeliverySource, Enqueued,
+    Millis, NewAgentRun, NewDelivery, QueueLimit, Route, WhenFull,
 };
 use pincer_store_sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -360,4 +360,30 @@ fn jobs_that_are_overdue_failed_or_were_turned_off_are_told() {
     let (_, document) = doctor(&home);
     check(&document, "job:late", "warn", &["`cron.enabled` is false", "pincer cron run late --user ann"]);
     check(&document, "job:bad", "warn", &["was turned off", "pincer cron enable bad"]);
+}
+
+#[test]
+fn a_job_that_was_refused_has_another_remedy_than_running_it() {
+    let server = served("{ parts: [{ text: 'Never.' }] }");
+    let home = with_model(&server, "");
+    let orphan = ["cron", "add", "orphan", "--every", "1h", "-m", "Look."];
+    assert_eq!(home.run(&orphan).0, 0);
+    {
+        let store = store(&home);
+        let job = store.cron_job_named(&me(), "orphan").wait().unwrap();
+        let definition = CronDefinition { agent: Some("gone".into()), ..job.definition.clone() };
+        let now = store.now();
+        let change = CronChange { seen: job.version, definition, is_enabled: true, next_at: Some(now - 1), now };
+        store.change_cron_job(&job.id, change).wait().unwrap();
+    }
+    home.run(&["cron", "run", "--due"]);
+    let (_, document) = doctor(&home);
+    check(
+        &document,
+        "job:orphan",
+        "warn",
+        &["was refused when it was last due", "gone", "pincer cron show orphan", "pincer cron remove orphan"],
+    );
+    let orphan = document.to_string();
+    assert!(!orphan.contains("pincer cron run orphan"), "a job that is refused is refused by hand too: {document:#}");
 }

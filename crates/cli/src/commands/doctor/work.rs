@@ -6,8 +6,8 @@ use pincer_agent::cron_now;
 use pincer_config::Config;
 use pincer_runtime::Principal;
 use pincer_store::{
-    AgentRun, AgentRunState, AgentRuns, Clock, CronJob, CronJobs, CronNow, CronPage, CronRunState, Leases, Millis,
-    SessionKey, Sessions, StoreError,
+    AgentRun, AgentRunState, AgentRuns, Clock, CronJob, CronJobs, CronNow, CronPage, CronRun, CronRunState, Leases,
+    Millis, SessionKey, Sessions, StoreError,
 };
 use pincer_store_sqlite::{FileLeases, SqliteStore};
 use pincer_tools::one_line;
@@ -171,14 +171,29 @@ fn job(
     }
     if job.failures > 0 && job.disabled_because.is_none() {
         let runs = store.cron_runs(&job.id, None, 5).wait()?;
-        let last = runs.iter().find(|run| run.ended_at.is_some() && !matches!(run.state, CronRunState::Open));
+        let is_failure =
+            |run: &&CronRun| matches!(run.state, CronRunState::Failed | CronRunState::TimedOut | CronRunState::Refused);
+        let last = runs.iter().find(is_failure);
         let reason =
             last.and_then(|run| run.error.as_deref()).map(|error| format!(": {}", one_line(error, MOST_REASON)));
         let since = last.and_then(|run| run.ended_at).map(|at| format!(" {} ago", lasted(now.store - at)));
         let again = if job.failures > 1 { format!(", {} times in a row", job.failures) } else { String::new() };
-        let message =
-            format!("{of} failed when it last ran{}{again}{}", since.unwrap_or_default(), reason.unwrap_or_default());
-        findings.push((message, format!("{} tells more; {} runs it now", command("runs"), command("run"))));
+        let (since, reason) = (since.unwrap_or_default(), reason.unwrap_or_default());
+        findings.push(match last.map(|run| run.state) {
+            // Run by hand, it would be refused again.
+            Some(CronRunState::Refused) => (
+                format!("{of} was refused when it was last due{since}{again}{reason}"),
+                format!(
+                    "allow it in the config: {} shows its agent, session and sender; or remove it with {}",
+                    command("show"),
+                    command("remove")
+                ),
+            ),
+            _ => (
+                format!("{of} failed when it last ran{since}{again}{reason}"),
+                format!("{} tells more; {} runs it now", command("runs"), command("run")),
+            ),
+        });
     }
     if findings.is_empty() {
         return Ok(None);
