@@ -21,6 +21,7 @@ use crate::inner::Inner;
 use crate::lane::{Lane, entry, note, tell_trouble};
 use crate::preparing::{fail, work};
 use crate::record;
+use crate::reply::{Void, nothing_said};
 use crate::request::{QueueMode, Request};
 use crate::settings::{SessionSettings, freshness, verbose};
 
@@ -396,8 +397,7 @@ async fn taken(agent: &Arc<Inner>, run: AgentRun, session: &Session) -> Result<O
 async fn resumed(agent: &Inner, detail: &Detail, was_waiting: bool) -> Result<(Vec<Happening>, Value), StoreError> {
     if !was_waiting {
         let data = json!({ "phase": "taken-over" });
-        let void = Happening::new(Stream::Assistant, json!({ "text": "", "delta": "", "replace": true }));
-        return Ok((vec![Happening::lifecycle(data.clone()), void], data));
+        return Ok((vec![Happening::lifecycle(data.clone()), nothing_said(Void::TakenOver)], data));
     }
     let (mut happenings, mut answers) = (Vec::new(), Vec::new());
     for id in &detail.approvals {

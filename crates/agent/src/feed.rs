@@ -254,6 +254,8 @@ pub(crate) fn replayed(entry: &Entry, run: &AgentRunId, session: &SessionKey) ->
             match stream {
                 Stream::Assistant | Stream::Thinking => {
                     let text = match stream {
+                        // The reply that is stored with it does not count.
+                        Stream::Assistant if data.contains_key("reason") => String::new(),
                         Stream::Assistant => visible(&text_of("text")).to_owned(),
                         _ => text_of("thinking"),
                     };

@@ -199,12 +199,28 @@ fn note(event: Option<&Result<Event, ModelError>>, lane: &Lane) {
 
 /// Voids what was told of a reply that did not come to its end. The next reply takes its place.
 pub(crate) fn void(lane: &Lane) {
-    lane.feed.tell(nothing_said(), lane.store.now());
+    lane.feed.tell(nothing_said(Void::BrokenOff), lane.store.now());
+}
+
+/// The reason for which a reply does not count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Void {
+    /// It broke off, or its conversation was too long.
+    BrokenOff,
+    /// A hook has the model revise it.
+    Revised,
+    /// Another process wrote it, and is gone.
+    TakenOver,
 }
 
 /// Tells that what was told of a reply does not count.
-pub(crate) fn nothing_said() -> Happening {
-    Happening::new(Stream::Assistant, json!({ "text": "", "delta": "", "replace": true }))
+pub(crate) fn nothing_said(void: Void) -> Happening {
+    let reason = match void {
+        Void::BrokenOff => "broken-off",
+        Void::Revised => "revised",
+        Void::TakenOver => "taken-over",
+    };
+    Happening::new(Stream::Assistant, json!({ "text": "", "delta": "", "replace": true, "reason": reason }))
 }
 
 /// Returns how long to wait before a model is asked again whose reply broke for the `count`-th time in a row.

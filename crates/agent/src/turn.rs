@@ -27,7 +27,7 @@ use crate::preparing::fail;
 use crate::prompt::Prompt;
 use crate::record;
 use crate::replies::{Said, said_in};
-use crate::reply::{Asked, Shown, Voice, ask, nothing_said, pause, void};
+use crate::reply::{Asked, Shown, Voice, Void, ask, nothing_said, pause, void};
 use crate::request::{QueueMode, Reasoning, Request};
 use crate::settings::blocks;
 use crate::surface::Surface;
@@ -353,7 +353,7 @@ impl Turn {
         entries.push(self.lane.entry(EntryKind::CustomMessage, body));
         let detail = Some(self.state().detail.to_json().into());
         // The part of the reply that was shown is void.
-        let happenings = vec![nothing_said()];
+        let happenings = vec![nothing_said(Void::Revised)];
         let step = Step { entries, totals, detail, happenings, ..Step::default() };
         let committed = self.lane.commit(step, &self.stop.token).await?;
         let mut state = self.state();

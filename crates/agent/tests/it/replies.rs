@@ -126,3 +126,20 @@ async fn a_reply_is_told_in_blocks_that_keep_code_fences_whole() {
     assert!(blocks.iter().all(|block| block.matches("```").count() % 2 == 0), "{blocks:?}");
     assert_eq!(folded(&outcome.text()), folded(&reply));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_say_that_a_hook_has_revised_a_reply_and_replay_it_as_void() {
+    let answer = r#"{"action":"revise","retry":{"instruction":"Once more, please."}}"#;
+    let config = format!("hooks: {{ before_agent_finalize: [{{ command: ['echo', '{answer}'] }}] }},");
+    let world = world(&conversation(&[text("First."), text("Second.")]), &config);
+    let run = world.send("Hi").await;
+    let live = world.events(&run, 1).await;
+    assert_eq!(world.outcome(&run).await.text(), "Second.");
+    let replayed = world.events(&run, 1).await;
+    for events in [live, replayed] {
+        let revised: Vec<_> = events.iter().filter(|event| event.text("reason") == "revised").collect();
+        assert_eq!(revised.len(), 1, "{events:?}");
+        let said = (revised[0].text("text"), &revised[0].data["replace"]);
+        assert_eq!(said, ("", &serde_json::json!(true)));
+    }
+}

@@ -127,6 +127,17 @@ fn a_hook_refuses_a_compaction_with_its_own_words() {
 }
 
 #[test]
+fn a_terminal_says_that_a_hook_has_an_answer_revised_and_not_that_it_broke_off() {
+    let server = served(&[HELLO, AGAIN]);
+    let answer = json!({ "action": "revise", "retry": { "instruction": "Once more, please." } });
+    let home = home(&server, &format!("hooks: {{ before_agent_finalize: [{{ command: ['echo', '{answer}'] }}] }}"));
+    let (code, out, error) = home.run(&["agent", "-m", "Hi"]);
+    assert!(code == 0 && out.ends_with("Again.\n"), "{code} {out} {error}");
+    assert!(error.contains("(a hook has the model revise its answer: the reply so far does not count)"), "{error}");
+    assert!(!error.contains("broke off"), "{error}");
+}
+
+#[test]
 fn a_session_that_waits_is_not_compacted() {
     let server = served(&[COMMAND, AGAIN]);
     let home = home(&server, "");

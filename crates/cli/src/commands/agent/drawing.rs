@@ -90,9 +90,14 @@ impl Drawing {
         let delta = event.text("delta");
         // A reply that is void, or told again as a whole, has been drawn in part. The next text begins on a new line, as every reply does.
         let is_replaced = event.data.get("replace").and_then(Value::as_bool) == Some(true);
-        if is_replaced && delta.is_empty() && self.is_in_line {
+        if is_replaced && delta.is_empty() {
+            let is_cut = self.is_in_line;
             self.rest();
-            note("(the reply broke off, and the model is asked again)");
+            match event.text("reason") {
+                "broken-off" if is_cut => note("(the reply broke off, and the model is asked again)"),
+                "revised" => note("(a hook has the model revise its answer: the reply so far does not count)"),
+                _ => {}
+            }
         } else if is_replaced || delta == event.text("text") {
             self.rest();
         }
