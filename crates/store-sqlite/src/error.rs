@@ -48,6 +48,18 @@ pub enum SqliteError {
         /// The file.
         path: PathBuf,
     },
+    /// The system failed to write, and there is no room. It is not known whether something was written.
+    #[error(
+        "the disk of the directory {} is full, so the store {} cannot be written ({reason}): make room there and try again",
+        directory(path).display(),
+        path.display()
+    )]
+    NoRoom {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        reason: String,
+    },
     /// Another process holds the file for longer than we wait.
     #[error("the store {} is busy: another process has been writing for too long; try again", path.display())]
     Busy {
@@ -144,16 +156,31 @@ pub enum SqliteError {
     },
 }
 
+/// The room below which the system's failure to write is that of a full disk: SQLite's own files begin with 32 KiB.
+const LEAST_ROOM: u64 = 256 << 10;
+
 impl SqliteError {
+    /// Returns the failure of the system to write, on a disk with so much room.
+    fn unwritable(path: &Path, reason: String, room: Option<u64>) -> Self {
+        let path = path.to_owned();
+        match room {
+            Some(room) if room < LEAST_ROOM => Self::NoRoom { path, reason },
+            _ => Self::Unwritable { path, reason },
+        }
+    }
+
     /// Sorts what SQLite says.
     pub(crate) fn of(path: &Path, error: rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        if code == Some(ErrorCode::SystemIoFailure) {
+            return Self::unwritable(path, error.to_string(), room(directory(path)));
+        }
         let path = path.to_owned();
-        match error.sqlite_error_code() {
+        match code {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 Self::Corrupt { path, reason: error.to_string() }
             }
             Some(ErrorCode::DiskFull) => Self::Full { path },
-            Some(ErrorCode::SystemIoFailure) => Self::Unwritable { path, reason: error.to_string() },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig) => {
                 Self::Unfit { path, reason: error.to_string() }
@@ -163,16 +190,52 @@ impl SqliteError {
     }
 }
 
+/// Returns the directory of a file.
+fn directory(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Returns the bytes that may still be written on the disk of a directory, if the system tells.
+fn room(directory: &Path) -> Option<u64> {
+    let disk = rustix::fs::statvfs(directory).ok()?;
+    Some(disk.f_bavail.saturating_mul(disk.f_frsize))
+}
+
 impl From<SqliteError> for StoreError {
     fn from(error: SqliteError) -> Self {
         let kind = match error {
             SqliteError::Busy { .. } => DatabaseErrorKind::Busy,
-            SqliteError::Unwritable { .. } | SqliteError::Database { .. } | SqliteError::Died { .. } => {
-                DatabaseErrorKind::Interrupted
-            }
+            SqliteError::Unwritable { .. }
+            | SqliteError::NoRoom { .. }
+            | SqliteError::Database { .. }
+            | SqliteError::Died { .. } => DatabaseErrorKind::Interrupted,
             SqliteError::Unfit { .. } => DatabaseErrorKind::Unfit,
             _ => DatabaseErrorKind::Refused,
         };
         Self::Database(DatabaseError::new(kind, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_to_write_on_a_full_disk_names_the_disk_and_the_remedy() {
+        let told = |room| {
+            SqliteError::unwritable(Path::new("/srv/state/pincer.db"), "disk I/O error".into(), room).to_string()
+        };
+        for room in [Some(0), Some(LEAST_ROOM - 1)] {
+            assert_eq!(
+                told(room),
+                "the disk of the directory /srv/state is full, so the store /srv/state/pincer.db cannot be written (disk I/O \
+                 error): make room there and try again"
+            );
+        }
+        for room in [None, Some(LEAST_ROOM)] {
+            assert!(told(room).contains("look at the disk"), "{}", told(room));
+        }
+        assert!(room(directory(Path::new("pincer.db"))).is_some_and(|room| room > 0));
+        assert_eq!(room(Path::new("/no/such/directory")), None);
     }
 }
