@@ -216,7 +216,7 @@ impl<'s> Check<'s> {
             .or_else(|| beyond(bound("maximum"), |number, most| number > most));
         if let Some(used) = used {
             let written = std::mem::replace(number, used.clone());
-            self.warnings.push(Warning { path: path.to_string(), written, used });
+            self.warnings.push(Warning::Number { path: path.to_string(), written, used });
         }
     }
 

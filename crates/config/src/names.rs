@@ -1,12 +1,14 @@
 //! Checks that a schema cannot express: names of tools, patterns, lists that exclude each other.
 
-use pincer_catalog::{Selector, nearest};
+use pincer_catalog::{Selector, nearest, shortened};
 use regex::Regex;
 
 use crate::keys::{Channel, InstallPolicy, Mcp, McpTransport, SecretSource};
 use crate::variables::is_secret_name;
-use crate::{Config, Problem};
+use crate::{Config, Problem, Warning};
 
+/// The channel that is always there.
+const COMMAND_LINE: &str = "cli";
 /// The longest name of a channel.
 const MOST_CHANNEL_NAME: usize = 64;
 
@@ -154,7 +156,7 @@ fn servers(mcp: &Mcp, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
 fn channels(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
     for (name, channel) in &config.channels {
         let at = format!("channels.{name}");
-        if name == "cli" {
+        if name == COMMAND_LINE {
             wrong(&format!("{at}: the command line is always there, and has no settings"));
         } else if !is_channel_name(name) {
             wrong(&format!(
@@ -178,6 +180,20 @@ fn channels(config: &Config, wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
             }
         }
     }
+}
+
+/// Returns warnings about settings of channels that are not there.
+pub(crate) fn without_channel(config: &Config) -> Vec<Warning> {
+    let queue = &config.messages.queue;
+    let modes = queue.by_channel.keys().map(|name| ("byChannel", name));
+    let pauses = queue.debounce_ms_by_channel.keys().map(|name| ("debounceMsByChannel", name));
+    let is_there = |name: &str| name == COMMAND_LINE || config.channels.contains_key(name);
+    let warning = |(key, name): (&str, &String)| {
+        let known = config.channels.keys().map(|known| (known.clone(), known.clone()));
+        let shown = shortened(&name.escape_default().to_string(), MOST_CHANNEL_NAME);
+        Warning::Channel { path: format!("messages.queue.{key}.{shown}"), near: nearest(name, known, 1).pop() }
+    };
+    modes.chain(pauses).filter(|(_, name)| !is_there(name)).map(warning).collect()
 }
 
 fn is_channel_name(name: &str) -> bool {

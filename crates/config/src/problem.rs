@@ -63,20 +63,40 @@ impl From<Problem> for Problems {
     }
 }
 
-/// A number that was brought into its range.
+/// A part of a config that can be used, but not as it is written.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Warning {
-    /// Where.
-    pub path: String,
-    /// What was written.
-    pub written: serde_json::Number,
-    /// What is used.
-    pub used: serde_json::Number,
+#[serde(untagged)]
+pub enum Warning {
+    /// A number that was brought into its range.
+    Number {
+        /// Where.
+        path: String,
+        /// What was written.
+        written: serde_json::Number,
+        /// What is used.
+        used: serde_json::Number,
+    },
+    /// A setting of a channel that is not there.
+    Channel {
+        /// Where.
+        path: String,
+        /// The channel that was probably meant.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        near: Option<String>,
+    },
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bound = if self.written.as_f64() < self.used.as_f64() { "below the least" } else { "above the most" };
-        write!(f, "{}: {} is {bound} that is allowed; {} is used", self.path, self.written, self.used)
+        match self {
+            Self::Number { path, written, used } => {
+                let bound = if written.as_f64() < used.as_f64() { "below the least" } else { "above the most" };
+                write!(f, "{path}: {written} is {bound} that is allowed; {used} is used")
+            }
+            Self::Channel { path, near } => {
+                write!(f, "{path}: `channels` has no channel of this name, so this means nothing")?;
+                near.as_ref().map_or(Ok(()), |near| write!(f, "; did you mean `{near}`?"))
+            }
+        }
     }
 }

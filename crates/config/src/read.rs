@@ -22,7 +22,7 @@ const MOST_DEPTH: usize = 64;
 pub struct Parsed {
     /// The settings.
     pub config: Config,
-    /// Numbers that were brought into their range.
+    /// Numbers that were brought into their range, and settings that mean nothing.
     pub warnings: Vec<Warning>,
     written: Vec<Written>,
 }
@@ -72,7 +72,7 @@ pub fn parse_with(text: &str, values: &dyn Values) -> Result<Parsed, Problems> {
     let mut value = syntax(text)?;
     let sources = sources(&value, values);
     let Expansion { written, unresolved, problems } = expand(&mut value, values, &sources);
-    let (mut config, warnings): (Config, _) = typed(value, &schema(), problems, &written)?;
+    let (mut config, mut warnings): (Config, Vec<Warning>) = typed(value, &schema(), problems, &written)?;
     for (name, strings) in unresolved {
         if let Some(server) = config.mcp.servers.get_mut(&name) {
             server.unresolved = strings;
@@ -95,6 +95,7 @@ pub fn parse_with(text: &str, values: &dyn Values) -> Result<Parsed, Problems> {
     if !problems.is_empty() {
         return Err(Problems(problems));
     }
+    warnings.extend(names::without_channel(&config));
     Ok(Parsed { config, warnings, written })
 }
 

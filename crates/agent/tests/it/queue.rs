@@ -60,6 +60,26 @@ async fn followups_are_answered_one_by_one_and_collected_ones_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_channel_has_its_own_queue_mode_and_quiet_time() {
+    // With the quiet time of all, none of the messages that are collected would ever be answered.
+    let queue = "messages: { queue: { mode: 'followup', debounceMs: 600000, byChannel: { wire: 'collect' }, \
+                 debounceMsByChannel: { wire: 50 } } }";
+    for (channel, answers, count) in [("wire", ["Two.", "Two."], 3), ("irc", ["Two.", "Three."], 4)] {
+        let script = conversation(&[calls(&[("gate", 1)]), text("One."), text("Two."), text("Three.")]);
+        let world = world(&script, queue);
+        let by = |text: &str| Request { channel: Some(channel.into()), ..Request::new(text) };
+        let first = world.submit(by("a")).await;
+        world.busy(1).await;
+        let second = world.submit(by("b")).await;
+        let third = world.submit(by("c")).await;
+        world.gate.add_permits(1);
+        assert_eq!(world.outcome(&first).await.text(), "One.");
+        let told = [world.outcome(&second).await.text(), world.outcome(&third).await.text()];
+        assert_eq!((told, world.server.requests().len()), (answers.map(str::to_owned), count), "{channel}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_interrupt_stops_the_run_and_comes_next() {
     let world = world(&conversation(&[calls(&[("gate", 1)]), text("The new one."), text("The old one.")]), "");
     let first = world.send("Begin.").await;

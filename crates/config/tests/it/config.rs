@@ -199,6 +199,26 @@ fn everything_wrong_is_told_at_once() {
 }
 
 #[test]
+fn a_queue_of_a_channel_that_is_not_there_is_a_warning() {
+    let parsed = read(
+        "{ channels: { wire: {} }, messages: { queue: { \
+         byChannel: { wire: 'collect', cli: 'followup', wires: 'steer', 'no\\u001bchan': 'steer' }, \
+         debounceMsByChannel: { wire: 5, wier: 10 } } } }",
+    )
+    .unwrap();
+    let told: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    let nothing = "`channels` has no channel of this name, so this means nothing";
+    assert_eq!(
+        told,
+        [
+            format!("messages.queue.byChannel.no\\u{{1b}}chan: {nothing}"),
+            format!("messages.queue.byChannel.wires: {nothing}; did you mean `wire`?"),
+            format!("messages.queue.debounceMsByChannel.wier: {nothing}; did you mean `wire`?"),
+        ]
+    );
+}
+
+#[test]
 fn numbers_are_brought_into_their_range_with_one_warning_each() {
     let parsed = read("{ tools: { codeMode: { timeoutMs: 5, maxOutputBytes: 1e12, maxPendingToolCalls: -3, snapshotTtlSeconds: 60 } } }").unwrap();
     let told: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
