@@ -127,6 +127,77 @@ async fn a_reply_is_told_in_blocks_that_keep_code_fences_whole() {
     assert_eq!(folded(&outcome.text()), folded(&reply));
 }
 
+const BLOCKS: &str = "One one one.\n\nTwo two two.\n\nThree three.\n\nFour four.";
+
+/// A world that cuts replies into blocks, with these settings besides.
+fn in_blocks(replies: &[String], more: &str) -> World {
+    let config = format!(
+        "agents: {{ defaults: {{ model: 'scripted/scripted', blockStreamingDefault: 'on', \
+         blockStreamingChunk: {{ minChars: 5, maxChars: 40, breakPreference: 'paragraph' }}, {more} }} }},"
+    );
+    world(&conversation(replies), &config)
+}
+
+/// The events of a reply after a call, all of them as they happen: blocks are not stored.
+async fn seen(more: &str) -> (pincer_agent::RunOutcome, Vec<(Stream, String)>) {
+    let world = in_blocks(&[calls(&[("gate", 1)]), in_pieces(BLOCKS)], more);
+    let run = world.send("Hi").await;
+    world.busy(1).await;
+    let mut reader = world.agent.events(USER, &run, 1).await.expect("events");
+    world.gate.add_permits(1);
+    let mut events = Vec::new();
+    while let Some(event) = within(reader.next()).await.expect("read") {
+        events.push((event.stream, event.text("text").to_owned()));
+    }
+    (world.outcome(&run).await, events)
+}
+
+/// The first block of a reply that never ends.
+async fn first_block(more: &str) -> String {
+    let stalls = format!("{{ parts: [{{ text: {BLOCKS:?} }}], pieces: 3, wire: {{ stallAfter: 10 }} }}");
+    let world = in_blocks(&[stalls], more);
+    let run = world.send("Hi").await;
+    let mut reader = world.agent.events(USER, &run, 1).await.expect("events");
+    loop {
+        let event = within(reader.next()).await.expect("read").expect("a block");
+        if event.stream == Stream::Block {
+            world.send("/stop").await;
+            return event.text("text").to_owned();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn blocks_come_as_soon_as_they_are_complete_or_when_the_reply_has_ended() {
+    assert_eq!(first_block("").await, "One one one.");
+    assert_eq!(first_block("blockStreamingBreak: 'text_end'").await, "One one one.");
+    let (outcome, events) = seen("blockStreamingBreak: 'message_end'").await;
+    assert_eq!(outcome.text(), BLOCKS);
+    let first = events.iter().position(|(of, _)| *of == Stream::Block).expect("a block");
+    let last = events.iter().rposition(|(of, _)| *of == Stream::Assistant).expect("a text");
+    assert!(first > last, "{events:?}");
+    assert!(of(&events, Stream::Block).last().unwrap().ends_with("Four four."), "{events:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_blocks_wait_for_the_next_ones_until_they_are_large_enough_or_the_time_is_over() {
+    let (one, two, three) = ("One one one.", "Two two two.", "Three three.");
+    let halves = [format!("{one}\n\n{two}"), format!("{three}\n\nFour four.")];
+    for (coalesce, expected) in [
+        ("minChars: 0, idleMs: 60000", [one, two, three, "Four four."].map(str::to_owned).to_vec()),
+        ("minChars: 20, idleMs: 60000", halves.to_vec()),
+        ("minChars: 500, idleMs: 60000", vec![BLOCKS.to_owned()]),
+    ] {
+        let (outcome, events) = seen(&format!("blockStreamingCoalesce: {{ {coalesce} }}")).await;
+        assert_eq!(
+            (of(&events, Stream::Block), outcome.text()),
+            (expected.iter().map(String::as_str).collect(), BLOCKS.into()),
+            "{coalesce}"
+        );
+    }
+    assert_eq!(first_block("blockStreamingCoalesce: { minChars: 500, idleMs: 10 }").await, one);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_say_that_a_hook_has_revised_a_reply_and_replay_it_as_void() {
     let answer = r#"{"action":"revise","retry":{"instruction":"Once more, please."}}"#;

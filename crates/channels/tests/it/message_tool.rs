@@ -44,6 +44,21 @@ async fn what_was_sent_to_the_conversation_is_not_answered_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn after_a_text_that_was_sent_no_failed_call_is_told() {
+    let fails = call(&json!({ "to": "ben", "text": "Hello." }));
+    let sends = call(&json!({ "text": "I could not reach ben." }));
+    let silence = text("NO_REPLY");
+    let world = World::new(&[sends, fails.clone(), silence.clone(), text("Next."), fails, silence]);
+    for id in ["m1", "m2", "m3"] {
+        made(&world, id).await;
+    }
+    let told = world.fake.texts(3).await;
+    assert_eq!(told[..2], ["I could not reach ben.", "Next."]);
+    assert!(told[2].starts_with("message failed: "), "without such a text it is told: {told:?}");
+    world.ends().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_text_goes_to_other_places_only_if_the_config_allows_it() {
     let to = |to: &str| call(&json!({ "to": to, "text": "Hello." }));
     let replies = [to("#lounge"), text("Done."), to("ben"), text("Done.")];
