@@ -119,10 +119,13 @@ fn required(requires: &Map<String, Value>) -> Requirements {
 fn between(bytes: &[u8]) -> Result<&str, FrontMatterError> {
     let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
     let bytes = &bytes[..bytes.len().min(MOST_BYTES)];
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
+    let (text, is_broken) = match std::str::from_utf8(bytes) {
+        Ok(text) => (text, false),
         // The end of the piece may cut a character, and text behind the front matter is not looked at.
-        Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+        Err(error) => {
+            let text = std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default();
+            (text, error.error_len().is_some())
+        }
     };
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -138,7 +141,7 @@ fn between(bytes: &[u8]) -> Result<&str, FrontMatterError> {
         }
         end += line.len();
     }
-    Err(FrontMatterError::Open)
+    Err(if is_broken { FrontMatterError::NotText } else { FrontMatterError::Open })
 }
 
 /// Returns the version as it is written: as a number, `1.10` would be 1.1.

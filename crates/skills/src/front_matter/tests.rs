@@ -81,6 +81,8 @@ fn what_is_no_front_matter_is_refused_with_a_reason() {
         (b"", "does not begin"),
         (b"\xff\xfe", "not UTF-8"),
         (b"---\nname: x\n", "is missing"),
+        (b"---\nname: caf\xe9\n---\n", "not UTF-8"),
+        (b"---\nname: x\n\xff\n", "not UTF-8"),
         (b"---\n- a\n- b\n---\n", "not a list of keys"),
         (b"---\nname: [\n---\n", "not YAML"),
     ] {
