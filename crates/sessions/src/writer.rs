@@ -23,7 +23,7 @@ impl<T: Sessions + Clock + Changes + Send + Sync> SessionStore for T {}
 pub enum AcquireError {
     /// Another writer has it.
     #[error(
-        "session busy: {key} is being written to by {}, and was not free within {} ms. Wait for it, or stop it with `pincer sessions abort`",
+        "session busy: {key} is being written to by {}, and was not free within {} ms. Wait for it, or stop it with `pincer sessions abort {key}`",
         if *is_here { "this process" } else { "another process" },
         waited.as_millis()
     )]

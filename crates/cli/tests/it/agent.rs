@@ -143,7 +143,8 @@ fn a_session_that_waits_is_not_compacted() {
     let home = home(&server, "");
     assert_eq!(home.run(&["agent", "-m", "Do it."]).0, 3);
     let (code, _, error) = home.run(&["sessions", "compact", "main"]);
-    assert!(code == 1 && error.contains("waits for an answer"), "{code} {error}");
+    let remedy = "or stop the run with `pincer sessions abort main`";
+    assert!(code == 1 && error.contains("waits for an answer") && error.contains(remedy), "{code} {error}");
     assert_eq!(home.json(&["sessions", "list", "--json"]).1[0]["queued"], 0);
 }
 

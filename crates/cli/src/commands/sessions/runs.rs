@@ -68,7 +68,9 @@ async fn compacted(agent: &Agent, key: &str, instructions: Option<&str>) -> Resu
     };
     let refused = || {
         let told = format!("{} waits for an answer and cannot be compacted before", shown(key));
-        Refused(FAILED, format!("{told}: see `pincer approvals list`, or stop the run with `pincer sessions abort`"))
+        let remedy =
+            format!("see `pincer approvals list`, or stop the run with `pincer sessions abort {}`", shown(key));
+        Refused(FAILED, format!("{told}: {remedy}"))
     };
     if waits().await? {
         return Err(refused());
