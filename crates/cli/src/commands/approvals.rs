@@ -4,12 +4,14 @@ use std::env;
 use std::fmt::Display;
 
 use pincer_store::{
-    AgentRuns, Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, Runs, Upkeep, block_on,
+    AgentRuns, Approval, ApprovalState, Approvals, Clock, Grant, GrantKind, Grants, RunId, Runs, Upkeep, block_on,
 };
 use pincer_store_sqlite::SqliteStore;
 use pincer_tools::{Answer, ApprovalRequest, answer_question, one_line};
 use serde_json::{Value, json};
 
+use crate::commands::agent::message::CHANNEL;
+use crate::commands::doctor::words::quoted;
 use crate::print::chain;
 use crate::refused::{Refused, report};
 use crate::usage::{ApprovalsArguments, ApprovalsCommand, LocationArguments};
@@ -83,13 +85,7 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
     }
     let mut text = format!("{verb} {id}: {}", approval.tool);
     if let Some(run) = &approval.run {
-        // A run of an agent goes on as a whole; its programs are not continued by themselves.
-        let is_agents = store.agent_run(&run.as_str().into()).wait().is_ok()
-            || store.run(run).wait().is_ok_and(|run| run.agent_run.is_some());
-        text.push_str(&match is_agents {
-            true => format!("\ncontinue with: pincer agent --session {} --continue", approval.session),
-            false => format!("\ncontinue with: pincer wait {run}"),
-        });
+        text.push_str(&goes_on(store, &approval, run));
     }
     if answer == Answer::AllowAlways {
         let request = ApprovalRequest::of(&approval);
@@ -99,6 +95,25 @@ fn settle(store: &SqliteStore, id: &str, answer: Answer, verb: &str) -> Result<(
         });
     }
     Ok((approval_json(&approval), text))
+}
+
+/// Returns what goes on with a run, as a line of its own.
+fn goes_on(store: &SqliteStore, approval: &Approval, run: &RunId) -> String {
+    // A run of an agent goes on as a whole; its programs are not continued by themselves.
+    let program = store.run(run).wait().ok();
+    let of = program.as_ref().and_then(|program| program.agent_run.as_deref());
+    let agents = store.agent_run(&of.unwrap_or(run.as_str()).into()).wait().ok();
+    if agents.is_none() && of.is_none() {
+        return format!("\ncontinue with: pincer wait {run}");
+    }
+    let command = format!("pincer agent --session {} --continue", quoted(approval.session.as_str()));
+    let request: Value = agents.and_then(|run| serde_json::from_str(&run.request).ok()).unwrap_or_default();
+    match request["channel"].as_str() {
+        Some(channel) if channel != CHANNEL => {
+            format!("\na process that runs its channel goes on with it; otherwise: {command}")
+        }
+        _ => format!("\ncontinue with: {command}"),
+    }
 }
 
 /// Closes the questions whose time is over, and those of runs that can no longer be continued.

@@ -276,6 +276,22 @@ fn a_message_comes_by_a_plugin_and_its_answer_goes_back() {
 }
 
 #[test]
+fn an_answer_to_a_question_of_a_channel_says_that_the_process_of_the_channel_goes_on() {
+    let command = "{ parts: [{ call: { id: 'c', name: 'exec', arguments: { command: 'rm -f nothing' } } }] }";
+    let server = served(&format!("{command}, {{ parts: [{{ text: 'It is done.' }}], repeat: true }}"));
+    let home = home(&server, &format!("wire: {{ {ANN} }}"));
+    let _running = Running::up(&home);
+    say(&home, &json!({ "messageId": "m1", "sender": "ann", "text": "Remove it." }));
+    let question =
+        until("the question", || home.json(&["approvals", "list", "--json"]).1[0]["id"].as_str().map(str::to_owned));
+    let (code, out, err) = home.run(&["approvals", "allow", &question]);
+    let told =
+        "a process that runs its channel goes on with it; otherwise: pincer agent --session wire:dm:ann --continue";
+    assert!(code == 0 && out.contains(told) && !out.contains("continue with:"), "{code} {out} {err}");
+    sent(&home, "It is done.");
+}
+
+#[test]
 fn a_killed_process_leaves_the_message_and_its_answer_to_the_next_one() {
     let slow = "{ parts: [{ text: 'Never.' }], wire: { headersAfterMs: 60000 } }";
     let server = served(&format!("{slow}, {{ parts: [{{ text: 'Hello again.' }}], repeat: true }}"));

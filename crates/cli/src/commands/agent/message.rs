@@ -13,7 +13,7 @@ use crate::asking::somebody_is_here;
 use crate::usage_agent::AgentArguments;
 
 /// The channel of the command line.
-const CHANNEL: &str = "cli";
+pub(crate) const CHANNEL: &str = "cli";
 /// The most bytes of a file that goes with a message.
 const MOST_FILE: u64 = 16 << 20;
 

@@ -2,7 +2,7 @@
 
 mod drawing;
 mod following;
-mod message;
+pub(crate) mod message;
 mod showing;
 mod typing;
 

@@ -4,7 +4,7 @@ mod channels;
 mod check;
 mod machine;
 mod services;
-mod words;
+pub(crate) mod words;
 mod work;
 
 use std::path::Path;

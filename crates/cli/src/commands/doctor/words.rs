@@ -8,7 +8,7 @@ pub(super) const MOST_REASON: usize = 200;
 const MOST_NAME: usize = 80;
 
 /// Returns a name as one word of a shell's command line.
-pub(super) fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-:./@%+=,".contains(letter);
     let text = one_line(name, MOST_NAME);
     match !text.is_empty() && !text.starts_with('-') && text.chars().all(is_plain) {
