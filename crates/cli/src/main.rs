@@ -18,6 +18,7 @@ mod state;
 mod tokio_runtime;
 mod usage;
 mod usage_agent;
+mod usage_approvals;
 mod usage_bench;
 mod usage_channels;
 mod usage_cron;

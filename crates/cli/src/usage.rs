@@ -7,6 +7,7 @@ use tracing_subscriber::filter::Targets;
 
 use crate::log;
 use crate::usage_agent::AgentArguments;
+use crate::usage_approvals::ApprovalsArguments;
 use crate::usage_bench::BenchCommand;
 use crate::usage_channels::ChannelsArguments;
 use crate::usage_cron::{self, CronArguments};
@@ -304,6 +305,12 @@ Example:
 What the kernel cannot do is an error: then the command does not run.")]
     Confine(ConfineArguments),
     /// Measure
+    #[command(after_help = "\
+Examples:
+  pincer bench cells
+  pincer bench agent --json
+
+Each measurement has its own `--help`.")]
     Bench {
         #[command(subcommand)]
         command: BenchCommand,
@@ -353,15 +360,6 @@ pub(crate) struct CellArguments {
 }
 
 #[derive(Args)]
-pub(crate) struct ApprovalsArguments {
-    #[command(subcommand)]
-    pub command: ApprovalsCommand,
-    /// Print one JSON document
-    #[arg(long, global = true)]
-    pub json: bool,
-}
-
-#[derive(Args)]
 pub(crate) struct ModelsArguments {
     #[command(subcommand)]
     pub command: ModelsCommand,
@@ -373,12 +371,20 @@ pub(crate) struct ModelsArguments {
 #[derive(Subcommand)]
 pub(crate) enum ModelsCommand {
     /// List the models of the config, and those that each provider says it has
+    #[command(after_help = "\
+Examples:
+  pincer models list
+  pincer models list --offline --json")]
     List {
         /// Ask no provider
         #[arg(long)]
         offline: bool,
     },
     /// Send one tiny request, and time each step
+    #[command(after_help = "\
+Examples:
+  pincer models test
+  pincer models test anthropic/NAME")]
     Test {
         /// The model, as provider/model; otherwise that of agents.defaults
         #[arg(value_name = "PROVIDER/MODEL")]
@@ -398,6 +404,11 @@ pub(crate) struct SecretsArguments {
 #[derive(Subcommand)]
 pub(crate) enum SecretsCommand {
     /// Keep a value, in place of the one that was kept under this name
+    #[command(after_help = "\
+Examples:
+  pincer secrets set GITHUB_TOKEN
+  pass show github | pincer secrets set GITHUB_TOKEN
+  pincer secrets set LINEAR_KEY --keychain")]
     Set {
         /// Its name in the config
         name: String,
@@ -406,8 +417,15 @@ pub(crate) enum SecretsCommand {
         keychain: bool,
     },
     /// The names of all secrets, and where they are kept
+    #[command(after_help = "\
+Examples:
+  pincer secrets list
+  pincer secrets list --json")]
     List,
     /// Forget a value
+    #[command(after_help = "\
+Example:
+  pincer secrets remove GITHUB_TOKEN")]
     Remove {
         /// Its name in the config
         name: String,
@@ -435,40 +453,22 @@ pub(crate) struct ConfigArguments {
 #[derive(Subcommand, Clone, Copy)]
 pub(crate) enum ConfigCommand {
     /// Tell everything that is wrong with it
+    #[command(after_help = "\
+Examples:
+  pincer config validate
+  pincer config validate --config ./pincer.json5 --json")]
     Validate,
     /// The JSON Schema of the config, for editors
+    #[command(after_help = "\
+Example:
+  pincer config schema > pincer.schema.json")]
     Schema,
     /// All settings in force, defaults included, without secrets; ${NAME} stays as it is written
+    #[command(after_help = "\
+Examples:
+  pincer config show
+  pincer config show --json")]
     Show,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum ApprovalsCommand {
-    /// The questions that wait for an answer
-    List,
-    /// Allow a call
-    Allow {
-        /// The question
-        id: String,
-        /// And every later call of this tool; of `exec`, every command like this one
-        #[arg(long, conflicts_with = "next")]
-        always: bool,
-        /// And the next such calls in this run, N in all
-        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-        next: Option<u32>,
-    },
-    /// Deny a call
-    Deny {
-        /// The question
-        id: String,
-    },
-    /// What has been allowed for later calls too
-    Grants,
-    /// Take a grant back
-    Revoke {
-        /// The grant
-        id: String,
-    },
 }
 
 #[derive(Args)]
@@ -483,3 +483,6 @@ pub(crate) struct ConfineArguments {
     #[arg(last = true, required = true)]
     pub command: Vec<String>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,22 +16,47 @@ pub(crate) struct PluginsArguments {
 #[derive(Subcommand)]
 pub(crate) enum PluginsCommand {
     /// All plugins, those that are turned off too
+    #[command(after_help = "\
+Examples:
+  pincer plugins list
+  pincer plugins list --json")]
     List,
     /// Tell everything that is wrong with the plugin in a folder
+    #[command(after_help = "\
+Examples:
+  pincer plugins check ./my-plugin
+  pincer plugins check ./my-plugin --json")]
     Check {
         /// The folder
         dir: PathBuf,
     },
     /// Show one plugin and everything that it brings
+    #[command(after_help = "\
+Examples:
+  pincer plugins show notes
+  pincer plugins show notes --json")]
     Show {
         /// Its id
         id: String,
     },
     /// Install the plugin in a folder or an archive
+    #[command(after_help = "\
+Examples:
+  pincer plugins install notes.tar.gz
+  pincer plugins install ./my-plugin --dry-run
+  pincer plugins install ./my-plugin --yes --json")]
     Install(InstallArguments),
     /// Replace an installed plugin by a newer one
+    #[command(after_help = "\
+Examples:
+  pincer plugins update notes
+  pincer plugins update notes notes-2.zip --yes")]
     Update(UpdateArguments),
     /// Remove an installed plugin
+    #[command(after_help = "\
+Examples:
+  pincer plugins remove notes
+  pincer plugins remove notes --dry-run")]
     Remove(RemoveArguments),
 }
 

@@ -19,6 +19,10 @@ pub(crate) struct RunsArguments {
 #[derive(Subcommand)]
 pub(crate) enum RunsCommand {
     /// The latest runs, those that have ended too, for a day
+    #[command(after_help = "\
+Examples:
+  pincer runs list
+  pincer runs list --limit 200 --json")]
     List {
         /// The most that are listed
         #[arg(long, value_name = "N", default_value_t = RunsCommand::PAGE, value_parser = clap::value_parser!(u32).range(1..))]
@@ -28,6 +32,10 @@ pub(crate) enum RunsCommand {
         before: Option<String>,
     },
     /// One run with its calls and its last result
+    #[command(after_help = "\
+Examples:
+  pincer runs show cm_0199a1b2
+  pincer runs show cm_0199a1b2 --json")]
     Show {
         /// The run
         id: String,
@@ -43,6 +51,9 @@ Examples:
 Nothing is called, changed or stored. Exit codes: 0 the same way, 1 another way or a damaged recording.")]
     Replay(ReplayArguments),
     /// End a run: the program, its calls, its snapshot
+    #[command(after_help = "\
+Example:
+  pincer runs abort cm_0199a1b2")]
     Abort {
         /// The run
         id: String,

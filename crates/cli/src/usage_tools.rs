@@ -36,8 +36,16 @@ pub(crate) struct ScopeArguments {
 #[derive(Subcommand)]
 pub(crate) enum ToolsCommand {
     /// All tools that policy leaves
+    #[command(after_help = "\
+Examples:
+  pincer tools list
+  pincer tools list --agent writer --json")]
     List,
     /// The tools that fit a few words best
+    #[command(after_help = "\
+Examples:
+  pincer tools search 'find text in files'
+  pincer tools search calendar --limit 5")]
     Search {
         /// What the tool should do
         query: String,
@@ -46,16 +54,26 @@ pub(crate) enum ToolsCommand {
         limit: u32,
     },
     /// One tool with its schemas
+    #[command(after_help = "\
+Examples:
+  pincer tools describe read
+  pincer tools describe read --json")]
     Describe {
         /// Its id or name
         tool: String,
     },
     /// Why a tool is there or not: what each layer of policy says
+    #[command(after_help = "\
+Example:
+  pincer tools explain openclaw:core:exec --agent writer")]
     Explain {
         /// Its id or name
         tool: String,
     },
     /// All tools as TypeScript
+    #[command(after_help = "\
+Example:
+  pincer tools declarations > tools.d.ts")]
     Declarations,
     /// Call one tool, as a program would
     #[command(after_help = "\

@@ -14,7 +14,8 @@ use crate::commands::agent::message::CHANNEL;
 use crate::commands::doctor::words::quoted;
 use crate::print::chain;
 use crate::refused::{Refused, report};
-use crate::usage::{ApprovalsArguments, ApprovalsCommand, LocationArguments};
+use crate::usage::LocationArguments;
+use crate::usage_approvals::{ApprovalsArguments, ApprovalsCommand};
 use crate::{FAILED, WRONG_USAGE, state};
 
 /// The most characters that are shown of a grant.
