@@ -59,6 +59,76 @@ fn paths_in_the_documents_exist() {
     }
 }
 
+/// The pages of the repository: those at its top and all in `docs`.
+fn pages() -> Vec<String> {
+    let markdown = |folder: &str| -> Vec<String> {
+        let files = fs::read_dir(root().join(folder)).expect("a folder").map(|entry| entry.expect("an entry"));
+        let names = files.map(|entry| entry.file_name().into_string().expect("a name"));
+        names.filter(|name| name.ends_with(".md")).map(|name| format!("{folder}{name}")).collect()
+    };
+    [markdown(""), markdown("docs/")].concat()
+}
+
+/// The lines of a page outside blocks of code.
+fn prose(page: &str) -> Vec<String> {
+    let mut is_code = false;
+    let lines = page.lines().filter(|line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence
+    });
+    lines.map(str::to_owned).collect()
+}
+
+/// The anchors of a page's headings, as GitHub makes them.
+fn anchors(page: &str) -> Vec<String> {
+    let mut plain: Vec<String> = Vec::new();
+    let mut anchors = Vec::new();
+    for heading in prose(page).iter().filter_map(|line| line.strip_prefix('#')) {
+        let text = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+        let anchor: String = kept.map(|c| if c == ' ' { '-' } else { c }).collect();
+        // The second of the same heading has a number.
+        let before = plain.iter().filter(|other| **other == anchor).count();
+        anchors.push(if before == 0 { anchor.clone() } else { format!("{anchor}-{before}") });
+        plain.push(anchor);
+    }
+    anchors
+}
+
+const NOT_YET: [&str; 2] = ["telemetry.md", "tools.md#finding-tools"];
+
+#[test]
+fn links_between_the_pages_lead_to_a_page_and_a_heading_that_are_there() {
+    let mut dead = Vec::new();
+    let mut count = 0;
+    for document in pages() {
+        let text = read(&document);
+        for line in prose(&text) {
+            for link in line.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+                if link.contains("://") || link.starts_with("mailto:") {
+                    continue;
+                }
+                count += 1;
+                let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let target = match path {
+                    "" => root().join(&document),
+                    path => root().join(&document).parent().expect("a folder").join(path),
+                };
+                let is_there = match fs::read_to_string(&target) {
+                    Ok(page) => anchor.is_empty() || anchors(&page).iter().any(|known| known == anchor),
+                    Err(_) => anchor.is_empty() && target.exists(),
+                };
+                if !is_there && !NOT_YET.contains(&link) {
+                    dead.push(format!("{document}: {link}"));
+                }
+            }
+        }
+    }
+    assert!(dead.is_empty(), "dead links: {dead:#?}");
+    assert!(count > 80, "{count}");
+}
+
 #[test]
 fn every_defence_in_the_threat_model_has_its_test() {
     assert!(tests_named_in("SECURITY.md") >= 15);
