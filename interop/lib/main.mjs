@@ -7,8 +7,9 @@ import { models } from "./models.mjs";
 import { stopAll } from "./processes.mjs";
 import { servers } from "./servers.mjs";
 import { table } from "./table.mjs";
+import { trajectory } from "./trajectory.mjs";
 
-const parts = { conformance, servers, clients, declarations, models, channels };
+const parts = { conformance, servers, clients, declarations, models, channels, trajectory };
 const seconds = (since) => `${((Date.now() - since) / 1000).toFixed(0)} s`;
 
 /** Runs each part whatever became of those before, and sums up. */

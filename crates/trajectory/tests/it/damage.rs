@@ -1,7 +1,6 @@
 //! Sessions in damaged stores: what is wrong is told, and the rest is exported.
 
 use pincer_store::EntryKind;
-use pincer_trajectory::Program;
 use serde_json::{Value, json};
 
 use crate::world::{World, entry, nested, reply, result, user};
@@ -59,16 +58,6 @@ fn a_frame_that_is_damaged_is_told() {
         exported.manifest.warnings
     );
     assert!(world.events().iter().any(|event| event["type"] == "context.compiled"));
-}
-
-#[test]
-fn a_program_that_cannot_be_read_is_told_and_the_others_are_there() {
-    let world = world();
-    let program = Program { run: "cm_2".into(), json: "{}".into() };
-    let exported = world.export_with(vec![Err("cm_1: it is damaged".into()), Ok(program)]).expect("exported");
-    assert_eq!(exported.manifest.counts.programs, 1);
-    let told = |warning: &String| warning.contains("a program was left out: cm_1: it is damaged");
-    assert!(exported.manifest.warnings.iter().any(told), "{:?}", exported.manifest.warnings);
 }
 
 #[test]

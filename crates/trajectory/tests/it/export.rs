@@ -177,11 +177,11 @@ fn nested_calls_stand_under_their_call_with_line_duration_and_effect() {
 fn a_bundle_has_all_files_for_its_owner_alone_with_their_sums() {
     let world = world();
     let programs = vec![
-        Program { run: "cm_1".into(), json: json!({ "token": "hunter2", "deep": [[[[[[[[1]]]]]]]] }).to_string() },
-        Program { run: "../evil".into(), json: "{}".into() },
-        Program { run: "cm_2".into(), json: "{broken".into() },
+        Ok(Program { run: "cm_1".into(), json: json!({ "deep": [[[[[[[[1]]]]]]]] }).to_string() }),
+        Ok(Program { run: "../evil".into(), json: "{}".into() }),
+        Err("cm_2 cannot be read".into()),
     ];
-    let exported = world.try_export(programs).expect("exported");
+    let exported = world.export_with(programs).expect("exported");
     let mode = |name: &str| fs::metadata(world.place().join(name)).expect("there").permissions().mode() & 0o777;
     assert_eq!((mode("."), mode("programs")), (0o700, 0o700));
     let names: Vec<&str> = exported.manifest.files.keys().map(String::as_str).collect();
@@ -201,7 +201,7 @@ fn a_bundle_has_all_files_for_its_owner_alone_with_their_sums() {
         let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!((sum.bytes, &sum.sha256, mode(name)), (bytes.len() as u64, &digest, 0o600), "{name}");
     }
-    assert_eq!(world.json("programs/cm_1.json"), json!({ "token": "[redacted]", "deep": [[[[[[[[1]]]]]]]] }));
+    assert_eq!(world.json("programs/cm_1.json"), json!({ "deep": [[[[[[[[1]]]]]]]] }));
     assert_eq!(exported.manifest.warning_count, 2, "{:?}", exported.manifest.warnings);
 
     assert_eq!(world.file("system-prompt.txt"), "Be kind.\n\nBe brief.\n\nToday.");
