@@ -1,8 +1,9 @@
 //! The branch in use, and the order of what happened on it. Of each entry only a few numbers are in memory.
 
+use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 
 use pincer_store::{EntryKind, EntryOutline, EntryPage, Millis, Outlines, Session, StoreError};
 
@@ -23,7 +24,9 @@ pub(crate) struct Mark {
     /// The bytes of its body.
     pub bytes: u32,
     /// The digest of the call that it belongs to.
-    call: Option<NonZeroU32>,
+    call: Option<NonZeroU64>,
+    /// The digest of its run.
+    run: Option<NonZeroU64>,
     /// How long it took, if it is a call of a program.
     took_ms: u32,
     /// When it began, if it is a call of a program.
@@ -87,14 +90,13 @@ pub(crate) struct Outline {
     pub marks: Vec<Mark>,
     /// The last entry of the branch in use.
     pub leaf: Option<u32>,
-    /// The first time that is known of each run, by its id, in the order in which they appear; and the index of its last mark in use.
-    pub runs: Vec<(pincer_store::AgentRunId, u32)>,
+    /// The last mark in use of each run, by the digest of its id.
+    pub runs: HashMap<NonZeroU64, u32>,
 }
 
 /// Reads the outline of a session, as it is when this begins. A row that cannot be read is passed over.
 pub(crate) fn read<S: Outlines>(store: &S, session: &Session, warnings: &mut Warnings) -> Result<Outline, StoreError> {
     let mut marks: Vec<Mark> = Vec::with_capacity(session.entries.min(MOST_RESERVED) as usize);
-    let mut runs = Runs::default();
     let mut after = 0;
     while after < session.entries {
         let limit = PAGE.min(session.entries - after);
@@ -111,7 +113,6 @@ pub(crate) fn read<S: Outlines>(store: &S, session: &Session, warnings: &mut War
             if outline.kind.is_none() {
                 warnings.add(format!("entry {} is of a kind that is not known", outline.position));
             }
-            runs.add(outline, marks.len());
             marks.push(mark(outline));
         }
         after = end;
@@ -120,9 +121,9 @@ pub(crate) fn read<S: Outlines>(store: &S, session: &Session, warnings: &mut War
     if missing > 0 {
         warnings.add(format!("{missing} of {} entries are not in the store", session.entries));
     }
-    let mut outline = Outline { marks, leaf: session.leaf, runs: Vec::new() };
+    let mut outline = Outline { marks, leaf: session.leaf, runs: HashMap::new() };
     outline.find_branch(warnings);
-    outline.runs = runs.in_use(&outline.marks);
+    outline.runs = last_of_runs(&outline.marks);
     Ok(outline)
 }
 
@@ -157,57 +158,24 @@ fn mark(outline: &EntryOutline) -> Mark {
         is_used: false,
         bytes: u32::try_from(outline.bytes).unwrap_or(u32::MAX),
         call: outline.call.as_deref().map(digest),
+        run: outline.run.as_ref().map(|run| digest(run.as_str())),
         took_ms: u32::try_from(took.max(0)).unwrap_or(u32::MAX),
         began_at: outline.began_at.unwrap_or_else(|| outline.at.saturating_sub(took)),
         at: outline.at,
     }
 }
 
-fn digest(text: &str) -> NonZeroU32 {
+/// Returns a number for a text that is seldom that of another one.
+pub(crate) fn digest(text: &str) -> NonZeroU64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
-    NonZeroU32::new(hasher.finish() as u32).unwrap_or(NonZeroU32::MIN)
+    NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
 }
 
-/// The runs of entries, in the order in which they appear.
-#[derive(Default)]
-struct Runs {
-    known: std::collections::HashMap<pincer_store::AgentRunId, usize>,
-    /// The first and the last mark of each.
-    ranges: Vec<(usize, Vec<usize>)>,
-}
-
-/// The marks of a run that are kept to find the last one on the branch: those at its end.
-const LAST_KEPT: usize = 16;
-
-impl Runs {
-    fn add(&mut self, outline: &EntryOutline, index: usize) {
-        let Some(run) = &outline.run else { return };
-        let number = match self.known.get(run) {
-            Some(number) => *number,
-            None => {
-                self.known.insert(run.clone(), self.ranges.len());
-                self.ranges.push((index, Vec::new()));
-                self.ranges.len() - 1
-            }
-        };
-        if outline.kind != Some(EntryKind::NestedCall) {
-            let last = &mut self.ranges[number].1;
-            if last.len() == LAST_KEPT {
-                last.remove(0);
-            }
-            last.push(index);
-        }
-    }
-
-    /// Returns the runs with entries on the branch, each with the index of its last mark there.
-    fn in_use(self, marks: &[Mark]) -> Vec<(pincer_store::AgentRunId, u32)> {
-        let mut ids: Vec<_> = self.known.into_iter().collect();
-        ids.sort_unstable_by_key(|(_, number)| *number);
-        let ranges = self.ranges;
-        let last = |number: usize| ranges[number].1.iter().rev().copied().find(|index| marks[*index].is_used);
-        ids.into_iter().filter_map(|(id, number)| Some((id, u32::try_from(last(number)?).ok()?))).collect()
-    }
+/// Returns the last entry in use of each run, by the digest of its id. The ids themselves would take more than the entries.
+fn last_of_runs(marks: &[Mark]) -> HashMap<NonZeroU64, u32> {
+    let used = (0..).zip(marks).filter(|(_, mark)| mark.is_used && !mark.is_nested);
+    used.filter_map(|(index, mark)| Some((mark.run?, index))).collect()
 }
 
 impl Outline {

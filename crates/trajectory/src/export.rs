@@ -1,18 +1,17 @@
 //! A session becomes a bundle: its outline is read first, then its texts in the order in which things happened.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pincer_secrecy::{Bounds, Cleaner, Cut};
 use pincer_store::{
-    AgentRunId, AgentRuns, Approval, Approvals, Clock, EntryKind, EntryText, Instructions, Millis, Outlines, Session,
-    Sessions,
+    AgentRuns, Approval, Approvals, Clock, EntryKind, EntryText, Instructions, Millis, Outlines, Session, Sessions,
 };
 use serde_json::{Value, json};
 
 use crate::about::About;
-use crate::branch::{Outline, Point, What, read};
+use crate::branch::{Outline, Point, What, digest, read};
 use crate::bundle::Bundle;
 use crate::entries::{Side, Told, nested, told};
 use crate::error::ExportError;
@@ -144,7 +143,7 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
         let mut frames = Frames::new(store, &session.id);
         let mut windows = Windows::new(store, &session.id);
         // A run is taken out when it begins.
-        let mut runs: HashMap<AgentRunId, u32> = std::mem::take(&mut outline.runs).into_iter().collect();
+        let mut runs = std::mem::take(&mut outline.runs);
         let mut ends: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         for (number, point) in points.iter().enumerate() {
             if number % 64 == 0 {
@@ -172,7 +171,8 @@ impl<S: Sessions + Outlines + Instructions + Approvals + AgentRuns + Clock> Work
                     let text = windows.text(&outline.marks, index, &mut self.warnings);
                     let of = text.and_then(|text| text.entry.run.clone());
                     let told = text.map(|text| told(text, &self.reading));
-                    if let Some((id, last)) = of.and_then(|id| runs.remove_entry(&id))
+                    if let Some(id) = of
+                        && let Some(last) = runs.remove(&digest(id.as_str()))
                         && let Some(facts) = run(store, &id, &self.reading)
                     {
                         self.begins(facts, last, *point, &mut ends)?;
