@@ -44,10 +44,10 @@ impl Ask for CommandHook {
 impl CommandHook {
     /// Runs the command. Returns what it printed.
     async fn run(&self, hook: HookName, event: &Value) -> Result<Vec<u8>, HookError> {
-        let start = |error: std::io::Error| HookError::Start(error.into());
-        if self.command.is_empty() {
+        let Some(program) = self.command.first() else {
             return Err(HookError::Start("it has no command".into()));
-        }
+        };
+        let start = |error: std::io::Error| HookError::Start(format!("{program:?}: {error}").into());
         // The operator's own command has all of the operator's environment.
         let mut environment: Vec<(String, String)> = std::env::vars().collect();
         environment.push(("PINCER_HOOK".into(), hook.as_str().into()));

@@ -18,7 +18,7 @@ pub enum HookError {
         stderr: String,
     },
     /// Its answer cannot be read.
-    #[error("its answer is not a verdict: {0}")]
+    #[error("its answer cannot be read: {0}")]
     Answer(#[source] Box<dyn Error + Send + Sync>),
     /// The hook did not answer in time.
     #[error("it did not answer within {} ms", .0.as_millis())]

@@ -23,6 +23,7 @@
 //!
 //! The crate knows no agent and no tools: the hooks about tools are rows of the table, and belong to the door.
 
+mod answer;
 mod command;
 mod error;
 pub mod events;
@@ -30,6 +31,7 @@ mod point;
 mod spec;
 mod table;
 
+pub use answer::{ContentForm, in_place_of, object};
 pub use command::CommandHook;
 pub use error::HookError;
 pub use point::{Ask, BoxFuture, External, FnHook, Handle, Hook, Nothing, Point, asked};

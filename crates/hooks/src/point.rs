@@ -77,8 +77,8 @@ impl<P: Point> Handle<P> for External<P> {
                 return Ok(P::Answer::default());
             }
             match self.0.ask(P::NAME, event).await? {
-                None | Some(Value::Null) => Ok(P::Answer::default()),
-                Some(answer) => serde_json::from_value(answer).map_err(|error| HookError::Answer(error.into())),
+                None => Ok(P::Answer::default()),
+                Some(answer) => crate::answer::read::<P>(answer),
             }
         })
     }

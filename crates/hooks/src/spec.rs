@@ -55,11 +55,19 @@ pub struct Spec {
     pub gets: &'static str,
     /// The members of its answer, and how they are merged.
     pub answers: &'static str,
+    /// The keys that its answer may have. An answer with another one cannot be read.
+    pub answer_keys: &'static [&'static str],
+}
+
+impl Spec {
+    const fn answers(self, answer_keys: &'static [&'static str]) -> Self {
+        Self { answer_keys, ..self }
+    }
 }
 
 const fn row(kind: Kind, on_failure: OnFailure, seconds: u64, reach: Reach, texts: [&'static str; 3]) -> Spec {
     let [when, gets, answers] = texts;
-    Spec { kind, on_failure, timeout: Duration::from_secs(seconds), reach, when, gets, answers }
+    Spec { kind, on_failure, timeout: Duration::from_secs(seconds), reach, when, gets, answers, answer_keys: &[] }
 }
 
 macro_rules! names {
@@ -134,38 +142,38 @@ names! {
         "A run begins, after the commands in its message and before a model is chosen.",
         "`cleanedBody` (the message without its commands; all messages that became this run)",
         "`handled: true` answers the message without a model: with `reply`, or silently without one. `reason` is logged. The first hook that handles it wins",
-    ]);
+    ]).answers(&["handled", "reply", "reason"]);
     /// The model of a run is about to be chosen.
     BeforeModelResolve "before_model_resolve" row(Modify, Skip, 15, Conversation, [
         "Before the model of a run is chosen. No transcript is loaded for it.",
         "`prompt`, `attachments` (`kind` and `mimeType` of each)",
         "`providerOverride`, `modelOverride` (a model of that provider, or `provider/model`). For each, the answer with the highest priority wins",
-    ]);
+    ]).answers(&["providerOverride", "modelOverride"]);
     /// A run begins: both of the others, for plugins of earlier versions.
     BeforeAgentStart "before_agent_start" row(Modify, Skip, 15, Conversation, [
         "The place of `before_model_resolve` and `before_prompt_build` together, for plugins of earlier versions. It is asked once for each run.",
         "`prompt`, `messages`",
         "the members of both. Where `before_model_resolve` or `before_prompt_build` gave an answer, that one counts",
-    ]);
+    ]).answers(&["providerOverride", "modelOverride", "systemPrompt", "prependContext", "appendContext", "prependSystemContext", "appendSystemContext", "toolsAllow"]);
     /// The bootstrap files of a run are about to become part of its prompt.
     AgentBootstrap "agent:bootstrap" row(Modify, Skip, 15, Prompt, [
         "Before the bootstrap files become part of the prompt.",
         "`files` (`name`, `content`)",
         "`files`: the files in place of those. Each hook gets what the one before it made of them",
-    ]);
+    ]).answers(&["files"]);
     /// The prompt of a run is about to be built.
     BeforePromptBuild "before_prompt_build" row(Modify, Skip, 15, Prompt, [
         "Before the prompt of a run is put together. Asked once for each run; a run that goes on after a wait keeps the answer.",
         "`prompt`, `messages`",
         "`systemPrompt` replaces the instructions (the first wins); `prependSystemContext` and `appendSystemContext` go around them; \
          `prependContext` and `appendContext` go into the user's turn; `toolsAllow` narrows the tools (`[]` is no tools). Texts are joined, lists intersected",
-    ]);
+    ]).answers(&["systemPrompt", "prependContext", "appendContext", "prependSystemContext", "appendSystemContext", "toolsAllow"]);
     /// A run is about to ask its model for the first time.
     BeforeAgentRun "before_agent_run" row(Gate, Block, 15, Conversation, [
         "When the prompt is ready, before the first request of a run; and before `/compact` sends the conversation to a model: then `prompt` is the command and `systemPrompt` are the instructions for the summary. A compaction or a turn for notes within a run is not asked about again.",
         "`prompt`, `messages`, `systemPrompt`",
         "`outcome`: `pass`, or `block` with `message` for the user: later runs are not sent the blocked words either. `reason` is neither logged nor shown. With such a hook, a message that would steer begins a run of its own",
-    ]);
+    ]).answers(&["outcome", "reason", "message"]);
     /// A request is about to be sent to a model.
     LlmInput "llm_input" row(Observe, Skip, 15, Conversation, [
         "A request is sent to a model, one for a summary too.",
@@ -183,8 +191,8 @@ names! {
         "Before a tool is called, by a model or by a program, and before a program is run (`toolKind: \"code_mode_exec\"`).",
         "`toolName`, `toolId`, `params`, `toolCallId`, `toolKind`, `toolInputKind`",
         "`params` replaces the input (each hook sees what the one before made of it) until an approval is asked for; `block: true` with \
-         `blockReason` ends the matter; `block: false` says nothing; `requireApproval` (`title`, `description`, `severity`, `allowedDecisions`) asks a person",
-    ]);
+         `blockReason` ends the matter; `block: false` says nothing; `requireApproval` (`title`, `description`, `severity`, `allowedDecisions`, `scope`) asks a person",
+    ]).answers(&["params", "block", "blockReason", "requireApproval"]);
     /// A tool was called.
     AfterToolCall "after_tool_call" row(Observe, Skip, 15, Plain, [
         "After a call of a tool.",
@@ -195,14 +203,14 @@ names! {
     ToolResultPersist "tool_result_persist" row(Modify, Skip, 15, Plain, [
         "Before the result of a tool is stored, in the journal of a program too. The program and the model get what is stored. The result of a whole program is one of `exec`: a text for each thing that it printed, and one for its value or error.",
         "`toolName`, `toolCallId`, `message` (a `toolResult`), `isSynthetic` (Pincer wrote it: the call has no result of its own)",
-        "`message`: the result in place of that one. Each hook gets what the one before it made of it",
-    ]);
+        "`message`: its content is stored in place of the other. A failed call stays one unless the answer has `isError: false`. Each hook gets what the one before it made of it",
+    ]).answers(&["message"]);
     /// A message of a conversation is about to be stored.
     BeforeMessageWrite "before_message_write" row(Modify, Skip, 15, Conversation, [
         "Before a message is written to the transcript. The model is sent what was written.",
         "`message` (with `role` and `content`)",
         "`message`: its content is stored in place of the other; role, ids and calls stay. `block: true` stores a note in place of the content. Each hook gets what the one before it made of it",
-    ]);
+    ]).answers(&["block", "message"]);
     /// The history of a session is about to be summarized.
     BeforeCompaction "before_compaction" row(Observe, Skip, 30, Plain, [
         "Before the older part of a conversation is summarized.",
@@ -219,15 +227,15 @@ names! {
     BeforeAgentFinalize "before_agent_finalize" row(Modify, Skip, 15, Conversation, [
         "When the model has nothing more to do, before the run ends.",
         "`provider`, `model`, `lastAssistantMessage`, `stopHookActive` (this run was revised before), `messages`",
-        "`action`: `continue` (no opinion), `finalize` (no further hook is asked), or `revise` with `retry` (`instruction`, `idempotencyKey`, `maxAttempts`): the model goes on with the \
+        "`action`: `continue` (no opinion), `finalize` (no further hook is asked), or `revise` with `retry` (`instruction`, which is `reason` if absent; `idempotencyKey`, `maxAttempts`): the model goes on with the \
          instruction, at most three times in a run, and the reply that was revised is no part of the answer",
-    ]);
+    ]).answers(&["action", "reason", "retry"]);
     /// A message is about to be sent.
     MessageSending "message_sending" row(Gate, Skip, 15, Conversation, [
         "Before a text is sent to a channel. Not asked for text that a command of Pincer prints.",
         "`to`, `content`, `replyToId`, `threadId`, `metadata`",
         "`content` replaces the text (each hook sees what the one before made of it); `cancel: true` with `cancelReason` ends the matter; `cancel: false` says nothing",
-    ]);
+    ]).answers(&["content", "cancel", "cancelReason", "metadata"]);
     /// A message was sent.
     MessageSent "message_sent" row(Observe, Skip, 15, Conversation, [
         "After a text was sent to a channel, or could not be.",
@@ -245,7 +253,7 @@ names! {
         "Before a plugin or a skill is installed or updated, after the operator's `security.installPolicy`.",
         "`targetType`, `targetName`, `sourcePath`, `sourcePathKind`, `origin`, `request`, `digest`, `builtinScan`",
         "`findings` are added to those shown; `block: true` with `blockReason` ends the matter; `block: false` says nothing",
-    ]);
+    ]).answers(&["findings", "block", "blockReason"]);
 }
 
 impl HookName {
@@ -318,6 +326,14 @@ mod tests {
             assert_eq!(HookName::named(name.as_str()), Some(*name));
             let spec = name.spec();
             assert_eq!(spec.kind == Observe, spec.answers.is_empty(), "{name}");
+            assert_eq!(spec.kind == Observe, spec.answer_keys.is_empty(), "{name}");
+            let is_told =
+                |key: &&&str| spec.answers.contains(&format!("`{key}")) || *name == HookName::BeforeAgentStart;
+            assert_eq!(
+                spec.answer_keys.iter().find(|key| !is_told(key)),
+                None,
+                "the page does not tell of a key of {name}"
+            );
         }
         let shut: Vec<&str> =
             HookName::ALL.iter().filter(|name| name.spec().on_failure == Block).map(|name| name.as_str()).collect();

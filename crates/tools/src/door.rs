@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use pincer_catalog::{Entry, Flags, ToolId};
+use pincer_hooks::ContentForm;
 use pincer_hooks::events::ToolResultPersist;
 use pincer_json::{Json, Payload};
 use pincer_store::{Approvals, CallId, Changes, ClientCalls, Clock, Grants, Journal, Permission, RunId};
@@ -194,7 +195,7 @@ impl Door {
     pub async fn persisted_message(&self, tool: &str, event: ToolResultPersist) -> Value {
         let registry = self.registry();
         let entry = Entry::new(tool.parse().unwrap_or_else(|_| ToolId::control("exec")), "");
-        persisted_message(registry.persisting(), &entry, event).await
+        persisted_message(registry.persisting(), &entry, event, ContentForm::Parts).await
     }
 
     /// Returns the texts of a program's result as the hooks want them stored, as many as there were. `tool` is the one that ran it.

@@ -8,6 +8,7 @@ mod cron;
 mod cron_tool;
 mod direct;
 mod faults;
+mod hook_answers;
 mod hooks;
 mod hooks_and_texts;
 mod kept;

@@ -380,6 +380,8 @@ fn a_before_install_hook_is_asked_and_its_block_is_final() {
     // One that fails, is late or talks nonsense cannot be asked, so the gate is shut.
     for (hooks, answer) in
         [(hook(""), "nonsense"), (hook(", timeoutMs: 10"), "null"), ("{ command: 'exit 1' }".to_owned(), "null")]
+            .into_iter()
+            .chain([r#"{"blocked":true}"#, r#"{"outcome":"block"}"#, "[]"].map(|answer| (hook(""), answer)))
     {
         config(&[hooks], "");
         let (code, word, message) = install(answer, &[]);

@@ -71,7 +71,8 @@ impl Table {
                 }
             };
             if answer.block == Some(true) {
-                let reason = answer.block_reason.unwrap_or_else(|| "it gave no reason".into());
+                let reason = answer.block_reason.filter(|reason| !reason.trim().is_empty());
+                let reason = reason.unwrap_or_else(|| "it gave no reason".into());
                 return Installing::Block(format!("blocked by the hook {}: {reason}", hook.name));
             }
             findings.extend(answer.findings);

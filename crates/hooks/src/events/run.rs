@@ -155,6 +155,7 @@ pub struct FinalizeAnswer {
     /// The reason. The model is told this if there is no instruction.
     pub reason: Option<String>,
     /// The revision that is asked for.
+    #[serde(deserialize_with = "crate::object")]
     pub retry: Option<Retry>,
 }
 
@@ -173,7 +174,7 @@ pub enum FinalizeAction {
 
 /// The revision of an answer that a hook asks for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Retry {
     /// The instruction for the model.
     pub instruction: Option<String>,
@@ -255,6 +256,7 @@ impl Table {
             match hook.ask(event).await {
                 Ok(RunAnswer { outcome: RunOutcome::Pass, .. }) => {}
                 Ok(RunAnswer { message, .. }) => {
+                    let message = message.filter(|text| !text.trim().is_empty());
                     return Err(message.unwrap_or_else(|| format!("blocked by the hook {}", hook.name)));
                 }
                 Err(error) => {

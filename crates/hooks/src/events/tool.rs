@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::RunContext;
 use crate::table::warn;
-use crate::{HookName, Point, Table};
+use crate::{ContentForm, HookName, Point, Table, in_place_of};
 
 /// The result of a tool is about to be stored.
 #[derive(Clone, Debug, Serialize)]
@@ -78,7 +78,13 @@ impl Table {
         for hook in self.of::<BeforeMessageWrite>() {
             match hook.ask(&event).await {
                 Ok(answer) if answer.block == Some(true) => return Written::Blocked,
-                Ok(answer) => event.message = answer.message.unwrap_or(event.message),
+                Ok(MessageWriteAnswer { message: None, .. }) => {}
+                Ok(MessageWriteAnswer { message: Some(answer), .. }) => {
+                    match in_place_of(&event.message, &answer, ContentForm::Parts) {
+                        Ok(message) => event.message = message,
+                        Err(error) => warn(hook, &error),
+                    }
+                }
                 Err(error) => warn(hook, &error),
             }
         }

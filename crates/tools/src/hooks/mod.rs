@@ -63,6 +63,7 @@ pub struct BeforeVerdict {
     /// Why it is blocked.
     pub block_reason: Option<String>,
     /// A person must be asked.
+    #[serde(deserialize_with = "pincer_hooks::object")]
     pub require_approval: Option<ApprovalDemand>,
     /// What an answer for ever would cover, whoever asks. Only hooks of ours can say.
     #[serde(skip)]
@@ -84,6 +85,9 @@ pub struct ApprovalDemand {
     /// this call only.
     #[serde(skip_serializing)]
     pub allowed_decisions: Option<Vec<String>>,
+    /// The reach of an answer, in words that Pincer does not know. With it, the answer is for this call only.
+    #[serde(skip_serializing)]
+    pub scope: Option<Value>,
     /// Read for the sake of plugins of other systems: here a question stays open until it is answered, unless
     /// `approvals.expireAfterSeconds` is set.
     #[serde(skip_serializing)]
@@ -112,7 +116,7 @@ impl ApprovalDemand {
     /// Returns what an answer for ever may cover, as far as the demand says.
     fn standing(&self) -> Standing {
         let is_for_ever = |decisions: &Vec<String>| decisions.iter().any(|decision| decision == "allow-always");
-        match self.allowed_decisions.as_ref().is_none_or(is_for_ever) {
+        match self.scope.is_none() && self.allowed_decisions.as_ref().is_none_or(is_for_ever) {
             true => Standing::Tool,
             false => Standing::Never,
         }
@@ -213,7 +217,8 @@ pub(crate) async fn ask_all(hooks: impl Iterator<Item = &Hook>, entry: &Entry, m
             }
         };
         if verdict.block == Some(true) {
-            let reason = verdict.block_reason.unwrap_or_else(|| "it gave no reason".into());
+            let reason = verdict.block_reason.filter(|reason| !reason.trim().is_empty());
+            let reason = reason.unwrap_or_else(|| "it gave no reason".into());
             return Merged::Block(format!("blocked by the hook {name}: {reason}"));
         }
         if let (Some(params), None) = (verdict.params, &approval) {

@@ -1,7 +1,8 @@
 //! Hooks that change the result of a tool before it is stored anywhere: in the journal of a program, or in a transcript.
 
 use pincer_catalog::{Entry, ToolId};
-use pincer_hooks::events::ToolResultPersist;
+use pincer_hooks::events::{ToolResultAnswer, ToolResultPersist};
+use pincer_hooks::{ContentForm, in_place_of};
 use pincer_json::Json;
 use pincer_store::CallId;
 use serde_json::{Value, json};
@@ -35,7 +36,12 @@ pub(crate) async fn persisted(
         message: before.clone(),
         is_synthetic: false,
     };
-    let after = persisted_message(hooks, entry, event).await;
+    // Only the parts of an MCP result can be other things than text.
+    let form = match &value {
+        Ok(Value::Object(members)) if is_content(&before, members) => ContentForm::Parts,
+        _ => ContentForm::Text,
+    };
+    let after = persisted_message(hooks, entry, event, form).await;
     if after == before {
         return None;
     }
@@ -45,7 +51,7 @@ pub(crate) async fn persisted(
     }
     let value = match value {
         // The parts of an MCP result are its content.
-        Ok(Value::Object(mut members)) if members.contains_key("content") && is_content(&before, &members) => {
+        Ok(Value::Object(mut members)) if form == ContentForm::Parts => {
             if members.get("content") != Some(&content) {
                 // It says the same in another form.
                 members.remove("structuredContent");
@@ -68,10 +74,16 @@ pub(crate) async fn persisted_message(
     hooks: impl Iterator<Item = &PersistHook>,
     entry: &Entry,
     mut event: ToolResultPersist,
+    form: ContentForm,
 ) -> Value {
     for PersistHook { hook, .. } in hooks.filter(|hook| hook.matcher.could_mean(entry)) {
-        match hook.ask(&event).await {
-            Ok(answer) => event.message = answer.message.unwrap_or(event.message),
+        let answered = match hook.ask(&event).await {
+            Ok(ToolResultAnswer { message: None }) => continue,
+            Ok(ToolResultAnswer { message: Some(answer) }) => in_place_of(&event.message, &answer, form),
+            Err(error) => Err(error),
+        };
+        match answered {
+            Ok(message) => event.message = message,
             Err(error) => {
                 tracing::warn!(hook = hook.name, tool = %entry.id, "the hook tool_result_persist is skipped: {error}");
             }
@@ -100,7 +112,7 @@ pub(crate) async fn persisted_texts(
         message: before.clone(),
         is_synthetic: false,
     };
-    let after = persisted_message(hooks, &entry, event).await;
+    let after = persisted_message(hooks, &entry, event, ContentForm::Text).await;
     if after == before {
         return texts;
     }
@@ -143,7 +155,7 @@ fn message_of(entry: &Entry, call: &CallId, content: Value, is_error: bool) -> V
 }
 
 fn is_content(message: &Value, members: &serde_json::Map<String, Value>) -> bool {
-    message.get("content") == members.get("content")
+    members.contains_key("content") && message.get("content") == members.get("content")
 }
 
 fn text_of(content: &Value) -> String {

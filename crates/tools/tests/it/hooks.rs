@@ -8,7 +8,7 @@ use pincer_tools::hooks::{
     AfterToolCall, BeforeToolCall, BeforeVerdict, CommandHook, External, FnHook, Handle, Hook, HookError, Nothing,
     Observer, PersistHook,
 };
-use pincer_tools::{DoorBuilder, ErrorCode, Matcher};
+use pincer_tools::{DoorBuilder, ErrorCode, FnTool, Matcher, ToolCall, ToolError};
 use serde_json::{Value, json};
 
 fn hook(name: &str, priority: i32, hook: impl Handle<BeforeToolCall> + 'static) -> Hook {
@@ -173,8 +173,15 @@ async fn a_command_that_fails_in_any_way_blocks() {
     for (script, says) in [
         ("echo why >&2; exit 3", "exit status: 3: why"),
         ("kill -9 $$", "signal: 9"),
-        ("echo not json", "its answer is not a verdict"),
-        (r#"echo '{"blok":true}'"#, "unknown field `blok`"),
+        ("echo not json", "its answer cannot be read"),
+        (r#"echo '{"blok":true}'"#, "it has the key \"blok\""),
+        (r#"echo '{"outcome":"block"}'"#, "may have `params`, `block`"),
+        ("echo '[]'", "it is a list instead of an object"),
+        (r#"echo '[null,true]'"#, "it is a list instead of an object"),
+        ("echo 1", "it is a number"),
+        (r#"echo '"block"'"#, "it is a text"),
+        (r#"echo '{"requireApproval":["x"]}'"#, "invalid type: sequence"),
+        (r#"echo '{"requireApproval":{"titel":"x"}}'"#, "unknown field `titel`"),
         (r#"echo '{"block":"yes"}'"#, "invalid type"),
         ("head -c 2000000 /dev/zero | tr '\\0' ' '; echo '{}'", "more than 1048576 bytes"),
     ] {
@@ -182,7 +189,8 @@ async fn a_command_that_fails_in_any_way_blocks() {
         assert!(message.contains(says), "{script}: {message}");
     }
     let missing = command(&["/no/such/program"]);
-    assert!(blocked(&with(vec![hook("missing", 1, missing)])).await.contains("cannot be started"));
+    let missing = blocked(&with(vec![hook("missing", 1, missing)])).await;
+    assert!(missing.contains("cannot be started: \"/no/such/program\": No such file"), "{missing}");
     let empty = command(&[]);
     assert!(blocked(&with(vec![hook("empty", 1, empty)])).await.contains("it has no command"));
     let slow = Hook { timeout: Duration::from_millis(50), ..hook("slow", 1, shell("sleep 600")) };
@@ -217,4 +225,67 @@ async fn a_result_is_passed_on_as_the_hooks_have_it_stored() {
     let outcome = house.call("openclaw:core:echo", json!({ "text": "a secret" })).await;
     let value = outcome.value().expect("a value").to_string();
     assert!(value.contains("a ***") && !value.contains("secret") && !value.contains("never"), "{value}");
+}
+
+/// A hook that answers with this message.
+fn answers(message: Value) -> PersistHook {
+    let hook = FnHook(move |_: &pincer_tools::hooks::events::ToolResultPersist| {
+        Ok(pincer_tools::hooks::events::ToolResultAnswer { message: Some(message.clone()) })
+    });
+    PersistHook { matcher: Matcher::default(), hook: pincer_hooks::Hook::new("answers", hook) }
+}
+
+#[tokio::test]
+async fn a_failed_call_stays_one_unless_a_hook_says_otherwise() {
+    let failing = |message: Value| {
+        house(move |door| {
+            let fails = FnTool(|_: ToolCall| async { Err::<Value, _>(ToolError::before("a secret reason")) });
+            let door = door.tool(crate::common::entry("plugin:test:fails"), Arc::new(fails)).expect("registered");
+            door.persisting(answers(message))
+        })
+    };
+    let redacted = json!([{ "type": "text", "text": "redacted" }]);
+    for message in [json!({ "content": redacted }), json!({ "content": "redacted", "isError": true })] {
+        let error = failing(message.clone()).error("plugin:test:fails", json!({ "text": "" })).await;
+        assert_eq!((error.code, error.message.as_str()), (ErrorCode::ToolFailed, "redacted"), "{message}");
+    }
+    let house = failing(json!({ "content": redacted, "isError": false }));
+    let outcome = house.call("plugin:test:fails", json!({ "text": "" })).await;
+    assert_eq!(outcome.value().expect("a value"), "redacted");
+}
+
+#[tokio::test]
+async fn a_result_stays_as_it_is_if_the_answer_of_a_hook_has_no_content_that_can_be_read() {
+    let picture = json!([{ "type": "image", "mimeType": "image/png", "data": "AA==" }]);
+    for message in [
+        json!("x"),
+        json!({}),
+        json!({ "content": null }),
+        json!({ "content": ["x"] }),
+        json!({ "content": picture }),
+        json!({ "content": "x", "isError": 1 }),
+    ] {
+        let house = house(|door| door.persisting(answers(message.clone())));
+        let outcome = house.call("openclaw:core:echo", json!({ "text": "as it was" })).await;
+        assert!(outcome.value().expect("a value").to_string().contains("as it was"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn the_parts_of_a_result_stay_parts() {
+    let given = |message: Value| async move {
+        let house = house(move |door| {
+            let shows = FnTool(|_: ToolCall| async {
+                Ok::<_, ToolError>(
+                    json!({ "content": [{ "type": "text", "text": "a" }], "structuredContent": { "a": 1 } }),
+                )
+            });
+            let door = door.tool(crate::common::entry("mcp:files:show"), Arc::new(shows)).expect("registered");
+            door.persisting(answers(message))
+        });
+        house.call("mcp:files:show", json!({ "text": "" })).await.value().expect("a value").clone()
+    };
+    let picture = json!([{ "type": "image", "mimeType": "image/png", "data": "AA==" }]);
+    assert_eq!(given(json!({ "content": "b" })).await, json!({ "content": [{ "type": "text", "text": "b" }] }));
+    assert_eq!(given(json!({ "content": picture })).await, json!({ "content": picture }));
 }
