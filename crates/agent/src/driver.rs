@@ -16,7 +16,7 @@ use crate::error::AgentError;
 use crate::event::{Happening, Stream};
 use crate::feed::Feed;
 use crate::frame::FrameSlot;
-use crate::hooks::{RunHooks, SessionHooks};
+use crate::hooks::{Author, RunHooks, SessionHooks};
 use crate::inner::Inner;
 use crate::lane::{Lane, entry, note, tell_trouble};
 use crate::preparing::{fail, work};
@@ -263,11 +263,12 @@ async fn begin(
     }
     for run in &runs {
         let request = Request::parse(&run.request).unwrap_or_default();
+        let hooks = RunHooks::new(agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
         if let Some(instructions) = &request.compact {
+            let instructions = hooks.written_text(Author::User, instructions.clone()).await;
             entries.push(note(&run.id, "pincer.compact", &json!({ "instructions": instructions }), now));
             continue;
         }
-        let hooks = RunHooks::new(agent, &run.user, &run.session_key, &request).of_run(&run.id).in_session(&session.id);
         let message = hooks.written(record::user(&request, run.created_at)).await;
         entries.push(entry(&run.id, EntryKind::Message, message.to_body(), now));
     }

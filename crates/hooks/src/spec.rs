@@ -207,8 +207,8 @@ names! {
     ]).answers(&["message"]);
     /// A message of a conversation is about to be stored.
     BeforeMessageWrite "before_message_write" row(Modify, Skip, 15, Conversation, [
-        "Before a message is written to the transcript. The model is sent what was written.",
-        "`message` (with `role` and `content`)",
+        "Before a message is written to the transcript, and before a summary and the words behind `/compact` are. The model is sent what was written.",
+        "`message` (with `role` and `content`; the role of a summary is `compactionSummary`)",
         "`message`: its content is stored in place of the other; role, ids and calls stay. `block: true` stores a note in place of the content. Each hook gets what the one before it made of it",
     ]).answers(&["block", "message"]);
     /// The history of a session is about to be summarized.

@@ -4,7 +4,7 @@ use super::planned::{LEAST_SUMMARIZED, Short, Size, Trigger};
 use super::request::SYSTEM;
 use super::run::Done;
 use crate::claimed::Left;
-use crate::hooks::messages;
+use crate::hooks::{Author, messages};
 use crate::lane::Lost;
 use crate::replies::Said;
 use crate::turn::Turn;
@@ -56,7 +56,8 @@ impl Turn {
                 return self.blocked(message).await.map(|()| Left::Ended);
             }
         }
-        match self.compact(planned, Some(instructions)).await? {
+        let instructions = self.hooks.written_text(Author::User, instructions.to_owned()).await;
+        match self.compact(planned, Some(&instructions)).await? {
             Done::Compacted { before, after } => {
                 self.end_with(format!("The conversation is compacted: about {before} tokens became about {after}."))
                     .await

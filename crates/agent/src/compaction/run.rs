@@ -14,6 +14,7 @@ use super::summary::{Spent, Summarizer, Written, plain};
 use crate::claimed::StopReason;
 use crate::ending::Failure;
 use crate::event::{Happening, Stream};
+use crate::hooks::Author;
 use crate::lane::{Lost, Step};
 use crate::replies::Said;
 use crate::reply::void;
@@ -231,6 +232,7 @@ impl Turn {
             let told = ModelError::new(ErrorKind::Malformed, "it has no entries");
             return self.give_up(Done::Failed(told), &spent).await;
         };
+        let summary = self.hooks.written_text(Author::Summary, summary).await;
         let most_result_bytes = branch.shortened(at, *budget, &summary).or(branch.details.most_result_bytes);
         let request = branch.cut_request(at);
         let details = CompactionDetails { most_result_bytes, request, fallback };

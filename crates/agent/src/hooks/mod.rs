@@ -3,6 +3,7 @@
 mod observing;
 mod session;
 mod shown;
+mod writing;
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use crate::transcript::Transcript;
 pub(crate) use observing::Observing;
 pub(crate) use session::SessionHooks;
 pub(crate) use shown::{messages, of_stored, stored_messages};
+pub(crate) use writing::Author;
 
 /// The kind of the note that keeps the answers of hooks to the beginning of a run.
 pub(crate) const NOTE: &str = "pincer.hooks";
