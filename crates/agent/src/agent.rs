@@ -449,6 +449,11 @@ impl Agent {
         }
         self.0.observing.drain(LONGEST_OBSERVING).await;
     }
+
+    /// Ends the hooks that observe, and tells them nothing more: [`Agent::close`] does not wait for them then.
+    pub fn leave_observers(&self) {
+        self.0.observing.leave();
+    }
 }
 
 /// Fails if a message cannot be accepted.

@@ -10,12 +10,13 @@ use pincer_runtime::{
     Audience, EngineStart, ModelSetup, Principal, Runtime, RuntimeError, RuntimeOptions, ScopeRequest,
 };
 
+use crate::interrupt::{Interrupted, Interruptions};
 use crate::print::{chain, note};
 use crate::refused::Refused;
 use crate::state::{self, OpenError};
 use crate::usage::LocationArguments;
 use crate::usage_tools::ScopeArguments;
-use crate::{FAILED, WRONG_USAGE, notices, settings};
+use crate::{FAILED, INTERRUPTED, WRONG_USAGE, notices, settings};
 
 /// Returns the options of a runtime that draws its notices on stderr.
 pub(crate) fn options(locations: &LocationArguments, loaded: Loaded) -> Result<RuntimeOptions, OpenError> {
@@ -57,10 +58,36 @@ pub(crate) fn for_agent(locations: &LocationArguments, loaded: Loaded) -> Result
     Ok(Agent::new(Arc::new(runtime), models))
 }
 
-/// Ends an agent and its runtime. `linger` is the time that programs which go on have to end.
-pub(crate) async fn close(agent: &Agent, linger: Duration) {
-    agent.close().await;
+/// Ends an agent and its runtime. `linger` is the time that programs which go on have to end. Returns the signal that made it end without
+/// waiting for hooks.
+pub(crate) async fn close(agent: &Agent, linger: Duration) -> Option<Interrupted> {
+    let mut interruptions = Interruptions::listen();
+    let closing = agent.close();
+    tokio::pin!(closing);
+    let by = tokio::select! {
+        biased;
+        () = &mut closing => None,
+        by = interruptions.next() => Some(by),
+    };
+    if by.is_some() {
+        note("interrupted: hooks that observe are not waited for");
+        agent.leave_observers();
+        // Work that does not end either is continued by the next process, so another signal ends this one at once.
+        tokio::select! {
+            () = closing => {}
+            _ = interruptions.next() => {}
+        }
+    }
     agent.runtime().shutdown(linger).await;
+    by
+}
+
+/// Returns the exit code of a command, unless a person has interrupted its end.
+pub(crate) fn ended(code: Result<u8, u8>, by: Option<Interrupted>) -> Result<u8, u8> {
+    match by {
+        Some(Interrupted::ByPerson) => Ok(INTERRUPTED),
+        Some(Interrupted::BySystem) | None => code,
+    }
 }
 
 /// Tells a failure of the runtime. Returns the exit code for it.

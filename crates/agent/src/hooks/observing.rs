@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use pincer_tools::BoxFuture;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// The events that wait for the observers of one session at most.
 const MOST_WAITING: usize = 256;
+
+/// The longest that the end of an observer takes. A closure that never gives way does not end at all.
+const ENDING: Duration = Duration::from_secs(1);
 
 type Key = (String, String);
 type Waiting = HashMap<Key, VecDeque<BoxFuture<'static, ()>>>;
@@ -22,11 +26,13 @@ struct State {
     waiting: Mutex<Waiting>,
     /// The number of such sessions.
     busy: watch::Sender<usize>,
+    /// Observers are not waited for any more: those that are being told are ended.
+    left: CancellationToken,
 }
 
 impl Default for Observing {
     fn default() -> Self {
-        Self(Arc::new(State { waiting: Mutex::default(), busy: watch::Sender::new(0) }))
+        Self(Arc::new(State { waiting: Mutex::default(), busy: watch::Sender::new(0), left: CancellationToken::new() }))
     }
 }
 
@@ -53,7 +59,8 @@ impl Observing {
         tokio::spawn(async move {
             let mut next = Some(telling);
             while let Some(telling) = next {
-                telling.await;
+                // A command ends with all that it has started when it is dropped.
+                observing.0.left.run_until_cancelled(telling).await;
                 next = observing.next(&of);
             }
         });
@@ -70,12 +77,19 @@ impl Observing {
         next
     }
 
-    /// Waits until observers have been told everything, for so long at most.
+    /// Ends the observers that are being told, and tells them nothing more.
+    pub(crate) fn leave(&self) {
+        self.0.left.cancel();
+    }
+
+    /// Waits until observers have been told everything, for so long at most. Those that are late are ended.
     pub(crate) async fn drain(&self, limit: Duration) {
         let mut busy = self.0.busy.subscribe();
-        let told = tokio::time::timeout(limit, busy.wait_for(|busy| *busy == 0)).await;
-        if told.is_err() {
-            tracing::warn!("hooks that observe did not end within {} s and are left behind", limit.as_secs());
+        let is_late = tokio::time::timeout(limit, busy.wait_for(|busy| *busy == 0)).await.is_err();
+        if is_late {
+            tracing::warn!("hooks that observe did not end within {} s and are ended", limit.as_secs());
+            self.leave();
+            let _ = tokio::time::timeout(ENDING, busy.wait_for(|busy| *busy == 0)).await;
         }
     }
 }
@@ -105,7 +119,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_observer_that_hangs_is_left_behind() {
+    async fn an_observer_that_hangs_is_ended() {
         let observing = Observing::default();
         observing.push(("u".into(), "a".into()), Box::pin(std::future::pending()));
         for _ in 0..2 * MOST_WAITING {
@@ -113,5 +127,16 @@ mod tests {
         }
         assert_eq!(observing.lock().values().map(VecDeque::len).sum::<usize>(), MOST_WAITING);
         observing.drain(Duration::from_secs(1)).await;
+        assert!(observing.lock().is_empty());
+    }
+
+    #[tokio::test]
+    async fn nothing_waits_for_observers_that_are_left() {
+        let observing = Observing::default();
+        observing.push(("u".into(), "a".into()), Box::pin(std::future::pending()));
+        observing.leave();
+        observing.push(("u".into(), "b".into()), Box::pin(std::future::pending()));
+        observing.drain(Duration::MAX).await;
+        assert!(observing.lock().is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! `pincer agent`: a message and its answer, in one process or several.
 
 use std::fs;
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
 use pincer_scripted::{Script, Server};
@@ -388,4 +388,47 @@ fn wrong_usage_is_told_before_anything_is_accepted() {
     assert_eq!(server.requests().len(), 0);
     let (code, _, err) = Home::with("{}").run(&["agent", "-m", "x"]);
     assert!(code == 1 && err.contains("agents.defaults.model"), "{err}");
+}
+
+#[test]
+fn a_signal_ends_the_wait_for_hooks_that_observe_and_the_hooks_with_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let pause = || std::thread::sleep(std::time::Duration::from_millis(20));
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 0)] {
+        let server = served(&[HELLO]);
+        // Without the signal it would run for hours.
+        let hook =
+            "command: 'echo $$ > \"$HOME/new\"; mv \"$HOME/new\" \"$HOME/begun\"; sleep 36000', timeoutMs: 600000";
+        let home = home(&server, &format!("hooks: {{ agent_end: [{{ {hook} }}] }}"));
+        let mut command = home.command(&["agent", "-m", "Hi.", "--json"]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The command has told the answer, and the hook has begun.
+        let mut answer = String::new();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        out.read_line(&mut answer).unwrap();
+        assert!(answer.contains("Hello there."), "{answer}");
+        let hook = loop {
+            match fs::read_to_string(home.path("begun")) {
+                Ok(text) => break text.trim().to_owned(),
+                Err(_) => pause(),
+            }
+        };
+        // A signal that comes before the command listens for it is lost.
+        let ended = loop {
+            kill_process(Pid::from_child(&child), signal).unwrap();
+            match child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => pause(),
+            }
+        };
+        let mut error = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut error).unwrap();
+        assert_eq!(ended.code(), Some(code), "{signal:?}: {error}");
+        assert!(error.contains("hooks that observe are not waited for"), "{error}");
+        // In a container nothing may clear it away.
+        let stat = || fs::read_to_string(format!("/proc/{hook}/stat")).unwrap_or_default();
+        while !stat().is_empty() && !stat().contains(") Z ") {
+            pause();
+        }
+    }
 }

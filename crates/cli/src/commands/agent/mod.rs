@@ -14,7 +14,7 @@ use pincer_runtime::Principal;
 use pincer_store::{AgentRun, AgentRunId, AgentRuns, ClientCalls, Leases, SessionKey, Sessions};
 
 use crate::asking::{next_line, somebody_is_here};
-use crate::opened::{close, for_agent};
+use crate::opened::{close, ended, for_agent};
 use crate::print::{chain, line, note, streamed};
 use crate::refused::Refused;
 use crate::usage::LocationArguments;
@@ -66,8 +66,7 @@ pub(crate) fn run(locations: &LocationArguments, arguments: &AgentArguments) -> 
         };
         let history = state::directory(locations).map(|state| state.join("agent-history"));
         let code = here.attend(arguments, form, history).await;
-        close(&here.agent, Duration::ZERO).await;
-        code
+        ended(code, close(&here.agent, Duration::ZERO).await)
     })
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::interrupt::{Interrupted, Interruptions};
-use crate::opened::{close, for_agent};
+use crate::opened::{close, ended, for_agent};
 use crate::print::{line, note};
 use crate::refused::Refused;
 use crate::usage::LocationArguments;
@@ -40,8 +40,7 @@ pub(super) fn run(locations: &LocationArguments, user: &str, wanted: &RunArgumen
             (None, true) => watch(&agent, json).await,
             (None, false) => due(&agent, json).await,
         };
-        close(&agent, Duration::ZERO).await;
-        done.map_err(Refused::tell)
+        ended(done.map_err(Refused::tell), close(&agent, Duration::ZERO).await)
     })
 }
 
