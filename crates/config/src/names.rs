@@ -337,7 +337,7 @@ fn glob_problem(pattern: &str) -> Option<String> {
 fn selectors(at: &str, names: &[String], wrong: &mut impl FnMut(&dyn std::fmt::Display)) {
     for (index, name) in names.iter().enumerate() {
         let at = if names.len() == 1 { at.to_owned() } else { format!("{at}[{index}]") };
-        if let Err(error) = Selector::parse(&at, name) {
+        if let Err(error) = Selector::parse_matcher(&at, name) {
             wrong(&error);
         }
     }

@@ -11,7 +11,8 @@ pub struct Matcher {
 impl Matcher {
     /// Parses names as they stand in `allow` and `deny`. `at` is their place in the config, for messages.
     pub fn parse(at: &str, names: &[impl AsRef<str>]) -> Result<Self, PolicyError> {
-        let parse = |(index, name): (usize, &_)| Selector::parse(&format!("{at}[{index}]"), AsRef::<str>::as_ref(name));
+        let parse =
+            |(index, name): (usize, &_)| Selector::parse_matcher(&format!("{at}[{index}]"), AsRef::<str>::as_ref(name));
         Ok(Self { selectors: names.iter().enumerate().map(parse).collect::<Result<_, _>>()? })
     }
 

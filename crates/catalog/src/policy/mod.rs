@@ -53,6 +53,17 @@ pub enum PolicyError {
         /// Those there are.
         known: Vec<&'static str>,
     },
+    /// A regular expression where a name or a glob belongs.
+    #[error(
+        "{at}: {written:?} is neither the name of a tool nor a glob: `*` stands for any text, and several names are a list, as in \
+         [\"exec\", \"write\"]"
+    )]
+    Expression {
+        /// Where in the config.
+        at: String,
+        /// The text.
+        written: String,
+    },
     /// An empty name.
     #[error("{at}: an empty name selects nothing: remove it")]
     EmptyName {

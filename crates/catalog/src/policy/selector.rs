@@ -6,6 +6,8 @@ use super::PolicyError;
 use super::groups::{GROUPS, Group};
 use crate::{Entry, Source};
 
+/// Characters of regular expressions.
+const EXPRESSION: &[char] = &['[', ']', '(', ')', '{', '}', '^', '$', '|', '\\', '+', '?'];
 /// Stands for all MCP tools.
 const BUNDLE_MCP: &str = "bundle-mcp";
 
@@ -48,6 +50,15 @@ impl Selector {
             },
         };
         Ok(Self { written: written.trim().into(), kind })
+    }
+
+    /// Parses a name for a matcher. Other systems have regular expressions there: taken for a name, one would match nothing, and a gate
+    /// would stay open without a word.
+    pub fn parse_matcher(at: &str, written: &str) -> Result<Self, PolicyError> {
+        match written.contains(EXPRESSION) {
+            true => Err(PolicyError::Expression { at: at.into(), written: written.into() }),
+            false => Self::parse(at, written),
+        }
     }
 
     /// Whether it admits a tool: only what it plainly means.

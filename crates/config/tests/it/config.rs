@@ -177,6 +177,23 @@ fn a_group_that_does_not_exist_is_told_wherever_it_stands() {
 }
 
 #[test]
+fn a_regular_expression_in_place_of_a_name_is_told() {
+    for (text, path) in [
+        ("{ hooks: { before_tool_call: [{ matcher: '[(', command: 'c' }] } }", "hooks.before_tool_call[0].matcher"),
+        (
+            "{ hooks: { after_tool_call: [{ matcher: ['x', 'exec|write'], command: 'c' }] } }",
+            "hooks.after_tool_call[0].matcher[1]",
+        ),
+        ("{ approvals: { rules: [{ match: '^exec$', decision: 'ask' }] } }", "approvals.rules[0].match"),
+    ] {
+        let told = read(text).expect_err(text);
+        assert!(told.starts_with(&format!("{path}: ")) && told.contains("several names are a list"), "{told}");
+    }
+    read("{ hooks: { before_tool_call: [{ matcher: ['mcp:git:*', 'group:fs', 'a.b/c-d_e'], command: 'c' }] } }")
+        .expect("names, globs and groups");
+}
+
+#[test]
 fn what_is_not_json5_has_its_line_and_column() {
     for (text, place) in [
         ("{\n  tools: {,}\n}", "line 2, column 11"),
