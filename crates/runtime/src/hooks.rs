@@ -7,7 +7,9 @@ use std::time::Duration;
 use pincer_catalog::{PolicyError, nearest};
 use pincer_config::Loaded;
 use pincer_config::keys::{CommandLine, PluginHooks};
-use pincer_hooks::{Ask, BoxFuture, CommandHook, External, HookError, HookName, Registration, Settings, Table};
+use pincer_hooks::{
+    Ask, BoxFuture, CommandHook, External, HookError, HookName, OnFailure, Registration, Settings, Table,
+};
 use pincer_plugins::{Found, HookSettings, PluginProcess};
 use pincer_process::{anchored, anchored_line};
 use pincer_tools::hooks::{Hook, PersistHook};
@@ -151,6 +153,36 @@ impl Ask for OneCommand {
             false => Box::pin(std::future::ready(Ok(()))),
         }
     }
+}
+
+/// The program of a hook of the config.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookProgram {
+    /// Its place in the config: `hooks.before_tool_call[0]`.
+    pub at: String,
+    /// The effect of its failure.
+    pub on_failure: OnFailure,
+    /// The program, as it is started. A line for the shell is started by the shell.
+    pub program: String,
+}
+
+/// Returns the programs of the hooks of the config, without starting any.
+pub fn hook_programs(loaded: &Loaded) -> Vec<HookProgram> {
+    let hooks = &loaded.parsed.config.hooks;
+    let about_tools = hooks.about_tools();
+    let about_tools = about_tools
+        .iter()
+        .flat_map(|(name, hooks)| hooks.iter().enumerate().map(move |(index, hook)| (*name, index, &hook.command)));
+    let others = hooks.others();
+    let others = others
+        .iter()
+        .flat_map(|(name, hooks)| hooks.iter().enumerate().map(move |(index, hook)| (*name, index, &hook.command)));
+    let program = |(name, index, command): (&str, usize, &CommandLine)| HookProgram {
+        at: format!("hooks.{name}[{index}]"),
+        on_failure: named(name).spec().on_failure,
+        program: hook_words(loaded, command).into_iter().next().unwrap_or_default(),
+    };
+    about_tools.chain(others).map(program).collect()
 }
 
 /// Returns the words of a hook. It starts elsewhere, so its relative paths are made absolute: as seen from here, or from the config.

@@ -53,7 +53,7 @@ mod workspace;
 pub use assembly::{found_plugins, redactor, trusted_plugins};
 pub use engine::{EngineError, load_engine};
 pub use error::{RuntimeError, chain};
-pub use hooks::ConfiguredHooks;
+pub use hooks::{ConfiguredHooks, HookProgram, hook_programs};
 pub use mcp_settings::{mcp_server, mcp_servers};
 pub use models::{ModelSetup, ModelSetupError};
 pub use notice::{Notice, Observer};

@@ -217,6 +217,25 @@ fn plugins_that_are_wrong_fail() {
 }
 
 #[test]
+fn hooks_whose_program_is_not_there_are_told_and_gates_fail() {
+    let check_with = |config: &str, code: i32, status: &str, words: &[&str]| {
+        let home = Home::with(config);
+        let (found, document) = home.json(&["doctor", "--offline", "--json"]);
+        assert_eq!(found, code, "{document:#}");
+        check(&document, "hooks", status, words);
+    };
+    let gate = "before_agent_run: [{ command: ['/no/such/gate', 'x'] }]";
+    let words = ["hooks.before_agent_run[0]", "/no/such/gate", "blocked", "correct `command`"];
+    check_with(&format!("{{ hooks: {{ {gate} }} }}"), 1, "fail", &words);
+    let observer = "agent_end: [{ command: ['sh', '-c', 'true'] }, { command: ['no-such-observer'] }]";
+    let words = ["hooks.agent_end[1]", "no-such-observer", "skipped"];
+    check_with(&format!("{{ hooks: {{ {observer} }} }}"), 0, "warn", &words);
+    let there =
+        "before_tool_call: [{ matcher: 'exec', command: ['sh', '-c', 'true'] }], agent_end: [{ command: 'true' }]";
+    check_with(&format!("{{ hooks: {{ {there} }} }}"), 0, "ok", &["2 hooks of the config can be started"]);
+}
+
+#[test]
 fn people_read_it_in_columns_and_in_colours_only_on_a_terminal() {
     let home = Home::with("{ tools: { profil: 'x' } }");
     let (code, out, err) = home.run(&["doctor", "--offline"]);

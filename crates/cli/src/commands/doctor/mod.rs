@@ -2,6 +2,7 @@
 
 mod channels;
 mod check;
+mod hooks;
 mod machine;
 mod services;
 pub(crate) mod words;
@@ -87,7 +88,7 @@ async fn all(locations: &LocationArguments, reach: Reach) -> Vec<Check> {
             let secrets = directory.is_some().then(|| machine::secrets(&vault));
             let plugins = machine::plugins(&loaded, directory.as_deref());
             let channels = channels::channels(&loaded, directory.as_deref());
-            secrets.into_iter().chain([plugins]).chain(channels).collect()
+            secrets.into_iter().chain([plugins]).chain(hooks::hooks(&loaded)).chain(channels).collect()
         })
     };
     let models = services::models(&loaded, directory, reach, &watch);
