@@ -147,7 +147,7 @@ names! {
     BeforeModelResolve "before_model_resolve" row(Modify, Skip, 15, Conversation, [
         "Before the model of a run is chosen. No transcript is loaded for it.",
         "`prompt`, `attachments` (`kind` and `mimeType` of each)",
-        "`providerOverride`, `modelOverride` (a model of that provider, or `provider/model`). For each, the answer with the highest priority wins",
+        "`providerOverride`, `modelOverride` (a model of that provider, or `provider/model`). For each, the answer with the highest priority wins. A provider without a model is left out, with a warning",
     ]).answers(&["providerOverride", "modelOverride"]);
     /// A run begins: both of the others, for plugins of earlier versions.
     BeforeAgentStart "before_agent_start" row(Modify, Skip, 15, Conversation, [

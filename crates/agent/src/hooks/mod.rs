@@ -313,8 +313,11 @@ fn named(model: ModelOverride, request: &Request) -> Option<String> {
             Some((provider, _)) => Some(format!("{provider}/{model}")),
             None => Some(model),
         },
-        // A provider alone names no model.
-        (Some(_), None) | (None, None) => None,
+        (Some(provider), None) => {
+            tracing::warn!("hooks chose the provider {provider:?} and no model of it: the run keeps its model");
+            None
+        }
+        (None, None) => None,
     }
 }
 

@@ -432,3 +432,13 @@ fn a_signal_ends_the_wait_for_hooks_that_observe_and_the_hooks_with_it() {
         }
     }
 }
+
+#[test]
+fn a_hook_that_names_a_provider_without_a_model_is_told_of() {
+    let server = served(&[HELLO]);
+    let hook = "echo '{\"providerOverride\":\"nope\"}'";
+    let home = home(&server, &format!("hooks: {{ before_model_resolve: [{{ command: {hook:?} }}] }}"));
+    let (code, out, error) = home.run(&["agent", "-m", "Hi."]);
+    assert!(code == 0 && out == "Hello there.\n", "{code} {out} {error}");
+    assert!(error.contains("chose the provider \"nope\" and no model"), "{error}");
+}
