@@ -261,3 +261,27 @@ fn run_context(context: &Context) -> RunContext {
         sender_id: context.sender.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_demand_in_words_of_other_systems_is_read_and_with_a_scope_is_for_one_call() {
+        let standing = |demand: Value| {
+            let verdict: BeforeVerdict =
+                serde_json::from_value(json!({ "requireApproval": demand })).expect("a verdict");
+            verdict.require_approval.expect("a demand").standing()
+        };
+        let demand = json!({
+            "title": "t", "description": "d", "severity": "warning", "timeoutMs": 1, "timeoutReason": "r",
+            "timeoutBehavior": "deny", "allowedDecisions": ["allow-once", "allow-always", "deny"],
+        });
+        assert_eq!(standing(demand.clone()), Standing::Tool);
+        let mut scoped = demand;
+        scoped["scope"] = json!("session");
+        assert_eq!(standing(scoped), Standing::Never);
+    }
+}
