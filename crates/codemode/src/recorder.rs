@@ -22,6 +22,9 @@ use crate::scope::RunScope;
 const MOST_EVENT_BYTES: usize = 1 << 20;
 /// The bytes of the texts that its events name.
 const MOST_TEXT_BYTES: usize = 8 << 20;
+/// The bytes from which a part is left as it is. A smaller one is stored again with what comes next: a program that makes many short calls
+/// has few rows.
+const FULL_PART: usize = 1 << 10;
 /// A value up to this size is part of its event. A larger one is a text: other runs may have it too.
 const SMALL: usize = 256;
 /// The things that a suspension lists.
@@ -35,6 +38,10 @@ struct Log {
     /// The beginning, as long as it is not stored.
     program: Option<RecordedProgram>,
     events: Vec<RecordedEvent>,
+    /// The first of these events that are stored: the part that they are in is stored again with those behind them.
+    kept: usize,
+    /// The bytes of the part that is about to be stored.
+    bytes: usize,
     texts: BTreeMap<[u8; 32], Arc<str>>,
     /// The turn that is under way.
     turn: RecordedTurn,
@@ -106,7 +113,7 @@ impl Recorder {
     fn of(program: Option<RecordedProgram>, stored: StoredRecorder) -> Self {
         let (events, texts) = (Vec::new(), BTreeMap::new());
         let (turn, journaled) = (RecordedTurn::default(), BTreeSet::new());
-        Self(Some(Box::new(Log { program, events, texts, turn, journaled, stored })))
+        Self(Some(Box::new(Log { program, events, kept: 0, bytes: 0, texts, turn, journaled, stored })))
     }
 
     /// Returns the log, unless the recording is off or has ended.
@@ -198,6 +205,7 @@ impl Recorder {
     /// Takes the last note back: the program could not be suspended.
     pub(crate) fn not_parked(&mut self) {
         if let Some(log) = self.open()
+            && log.has_more()
             && matches!(log.events.last(), Some(RecordedEvent::Parked(_)))
         {
             log.events.pop();
@@ -211,12 +219,13 @@ impl Recorder {
     }
 
     /// Returns what is to be stored with the next commit of the run, if anything is.
-    pub(crate) fn part(&self) -> Option<RecordedPart> {
-        let log = self.0.as_deref()?;
-        if log.program.is_none() && log.events.is_empty() {
+    pub(crate) fn part(&mut self) -> Option<RecordedPart> {
+        let log = self.0.as_deref_mut()?;
+        if !log.has_more() {
             return None;
         }
         let text = serde_json::to_string(&Part { program: log.program.as_ref(), events: &log.events }).ok()?;
+        log.bytes = text.len();
         let shared = |(hash, text): (&[u8; 32], &Arc<str>)| SharedText { hash: *hash, text: Arc::clone(text) };
         let texts = log.texts.iter().map(shared).collect();
         Some(RecordedPart { number: log.stored.number, text: text.into(), texts })
@@ -225,24 +234,33 @@ impl Recorder {
     /// Takes note that the part has been stored.
     pub(crate) fn stored(&mut self) {
         if let Some(log) = self.0.as_deref_mut()
-            && (log.program.is_some() || !log.events.is_empty())
+            && log.has_more()
         {
-            log.program = None;
-            log.events.clear();
             log.texts.clear();
-            log.stored.number += 1;
+            // The first part begins the recording anew whenever it is stored.
+            if log.program.take().is_some() || log.bytes >= FULL_PART {
+                log.events.clear();
+                log.stored.number += 1;
+            }
+            log.kept = log.events.len();
         }
     }
 
     /// Returns where the recording will stand when its part has been stored.
     pub(crate) fn standing(&self) -> Option<StoredRecorder> {
         let log = self.0.as_deref()?;
+        // Another process does not know the events of this part, so it begins another.
         let is_next = log.program.is_some() || !log.events.is_empty();
         Some(StoredRecorder { number: log.stored.number + u32::from(is_next), ..log.stored })
     }
 }
 
 impl Log {
+    /// Returns whether there is something that is not stored.
+    fn has_more(&self) -> bool {
+        self.program.is_some() || self.events.len() > self.kept
+    }
+
     fn push(&mut self, event: RecordedEvent, bytes: usize) {
         self.stored.event_bytes += bytes;
         if self.stored.event_bytes > MOST_EVENT_BYTES || self.stored.text_bytes > MOST_TEXT_BYTES {

@@ -74,9 +74,11 @@ fn a_trajectory_shows_nested_calls_under_the_call_of_the_program() {
     let function = |tool: &Value| tool["function"]["description"].clone();
     let sent: Vec<Value> = sent["tools"].as_array().unwrap().iter().map(function).collect();
     assert_eq!(tools.as_array().unwrap().iter().map(|tool| tool["description"].clone()).collect::<Vec<_>>(), sent);
-    let all: String = fs::read_dir(&bundle)
-        .expect("read")
-        .map(|file| fs::read_to_string(file.expect("a file").path()).expect("text"))
+    let files = |folder: &Path| fs::read_dir(folder).expect("read").map(|file| file.expect("a file").path());
+    let all: String = files(&bundle)
+        .chain(files(&bundle.join("programs")))
+        .filter(|path| path.is_file())
+        .map(|path| fs::read_to_string(path).expect("text"))
         .collect();
     assert!(
         !all.contains("abcdefgh12345678") && !all.contains(plan.home.path("").to_str().unwrap().trim_end_matches('/'))
