@@ -234,7 +234,7 @@ names! {
     MessageSending "message_sending" row(Gate, Skip, 15, Conversation, [
         "Before a text is sent to a channel. Not asked for text that a command of Pincer prints.",
         "`to`, `content`, `replyToId`, `threadId`, `metadata`",
-        "`content` replaces the text (each hook sees what the one before made of it); `cancel: true` with `cancelReason` ends the matter; `cancel: false` says nothing",
+        "`content` replaces the text (each hook sees what the one before made of it); `metadata` is added to that of the event for the hooks after it; `cancel: true` with `cancelReason` ends the matter; `cancel: false` says nothing",
     ]).answers(&["content", "cancel", "cancelReason", "metadata"]);
     /// A message was sent.
     MessageSent "message_sent" row(Observe, Skip, 15, Conversation, [
