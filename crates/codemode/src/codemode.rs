@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use pincer_sandbox::{Engine, Limits, MemoryBudget, Program, ProgramValue};
 use pincer_source::{Prepared, Returns};
 use pincer_store::{CallId, Leases, Run, RunId, StoreError};
-use pincer_tools::{Admission, Asking, Context, ControlCall, Door};
+use pincer_tools::{Admission, Asking, BoxFuture, Context, ControlCall, Door};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
@@ -115,7 +115,7 @@ impl CodeMode {
         let again = key.map(|key| (key, input.clone()));
         let begun = Begun { scope: scope.clone(), input, record, telemetry, abort: abort.clone(), is_admitted: false };
         let (mode, of) = (self.clone(), scope.clone());
-        let result = self.driven(id, &of, abort, tell, async move { mode.begin(begun).await }).await;
+        let result = self.driven(id, &of, abort, tell, boxed(async move { mode.begin(begun).await })).await;
         // Of two requests with one key at the same time, one begins the run.
         match again {
             Some((key, input)) if is_taken(&result) => match self.begun_before(scope, &key).await {
@@ -195,7 +195,7 @@ impl CodeMode {
                 let (of, token) = (scope.clone(), abort.clone());
                 let pending_calls = pending_calls.map(|pending_calls| *pending_calls);
                 let going = async move { mode.resume(scope, run, pending_calls, deadline, token, again).await };
-                self.driven(id, &of, abort, tell, going).await
+                self.driven(id, &of, abort, tell, boxed(going)).await
             }
         }
     }
@@ -207,7 +207,7 @@ impl CodeMode {
         scope: &RunScope,
         abort: CancellationToken,
         tell: watch::Sender<Option<CodeModeResult>>,
-        driving: impl Future<Output = Driven> + Send + 'static,
+        driving: BoxFuture<'static, Driven>,
     ) -> CodeModeResult {
         let mode = self.clone();
         let (lifetime, is_agents) = (scope.settings.snapshot_lifetime, scope.agent_run().is_some());
@@ -467,4 +467,10 @@ fn of_input(error: &InputError) -> RunError {
         InputError::Language(_) => ErrorCode::UnsupportedLanguage,
     };
     RunError::failed(code, error.to_string())
+}
+
+/// Moves the future of a run off the stack. It is large, and by value it would stand there once for each function that it is handed
+/// through.
+fn boxed(driving: impl Future<Output = Driven> + Send + 'static) -> BoxFuture<'static, Driven> {
+    Box::pin(driving)
 }
