@@ -8,7 +8,7 @@
 //! ([`SqliteStore::backup`], [`SqliteStore::restore`]).
 //!
 //! ```
-//! use pincer_store::{Claim, NewRun, RunState, Runs, Safety};
+//! use pincer_store::{Claim, NewRun, RunEnd, RunState, Runs, Safety};
 //! use pincer_store_sqlite::SqliteStore;
 //!
 //! # let directory = std::env::temp_dir().join(format!("pincer-doc-{}", std::process::id()));
