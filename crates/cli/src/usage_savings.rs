@@ -34,7 +34,7 @@ pub(crate) struct SavingsArguments {
     pub json: bool,
 }
 
-/// What a line of the table stands for.
+/// The subject of a line of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum By {
     /// The runs under one key

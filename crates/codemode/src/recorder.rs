@@ -33,7 +33,7 @@ const MOST_WAITS: usize = 20;
 /// Records one program.
 pub(crate) struct Recorder(Option<Box<Log>>);
 
-/// What has been recorded and is not stored.
+/// The part of a recording that is not stored.
 struct Log {
     /// The beginning, as long as it is not stored.
     program: Option<RecordedProgram>,

@@ -39,7 +39,7 @@ pub struct Recording {
     /// The calls, as the journal has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) calls: Vec<RecordedCall>,
-    /// What the caller was last told.
+    /// The last words to the caller.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub(crate) result: Option<Json>,
     /// Values in it were replaced since it was recorded.
@@ -69,7 +69,7 @@ pub(crate) struct RecordedProgram {
     pub limits: RecordedLimits,
 }
 
-/// What the program could use.
+/// The limits of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RecordedLimits {
@@ -81,7 +81,7 @@ pub(crate) struct RecordedLimits {
     pub timeout_ms: u64,
 }
 
-/// What happened to the program.
+/// An event of the program's life.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum RecordedEvent {
@@ -100,7 +100,7 @@ pub(crate) enum RecordedEvent {
 pub(crate) struct RecordedTurn {
     /// When it began, in milliseconds since the program did.
     pub at: u64,
-    /// What it was told, in order.
+    /// The answers to it, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<RecordedAnswer>,
     /// As in [`Readings`](pincer_sandbox::Readings).
@@ -188,7 +188,7 @@ pub(crate) enum RecordedEnd {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct RecordedPark {
     pub at: u64,
-    /// What it waited for.
+    /// The calls that it waited for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<RecordedWait>,
 }
@@ -254,7 +254,7 @@ pub enum RecordingError {
     /// It is larger than a recording may be.
     #[error("a recording may have {limit} {what}, and this one has more")]
     TooLarge {
-        /// What is counted.
+        /// The thing that is counted.
         what: &'static str,
         /// How many there may be.
         limit: usize,

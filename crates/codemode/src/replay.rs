@@ -30,7 +30,7 @@ const MOST_TIME: Duration = Duration::from_secs(300);
 const MOST_TURN_TIME: Duration = Duration::from_millis(*TIMEOUT_MS.end());
 /// The time of a turn that was stopped by its deadline, or from outside: what it printed until then is shown.
 const STOPPED_TURN: Duration = Duration::from_millis(250);
-/// What a recording may allow its program, whatever it says.
+/// The most that a recording may allow its program, whatever it says.
 const MOST: Limits = Limits {
     memory_bytes: 1 << 30,
     output_bytes: 10 << 20,
@@ -52,11 +52,11 @@ pub struct ReplayOptions {
     pub turn_time: Option<Duration>,
 }
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Replay {
-    /// What the program did, in order.
+    /// The steps of the program, in order.
     pub steps: Vec<Step>,
     /// The place where it took another way than the recorded one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,10 +64,10 @@ pub struct Replay {
     /// Why the replay ends before the program did, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_here: Option<String>,
-    /// What is wrong with the recording, if something is.
+    /// The faults of the recording, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damage: Option<String>,
-    /// What should be known about the comparison.
+    /// Remarks about the comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
 }

@@ -26,32 +26,32 @@ pub struct Step {
     /// The line of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What it was.
+    /// Its kind.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What a step is.
+/// The kind of a step.
 #[derive(Clone, Debug, Serialize)]
 #[serde(tag = "step", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum What {
     /// The program asked for something.
     Asked {
-        /// What it asked for.
+        /// The request.
         #[serde(flatten)]
         asked: Asked,
-        /// What it was told, if it was.
+        /// The answer, if there was one.
         #[serde(skip_serializing_if = "Option::is_none")]
         settled: Option<Settled>,
     },
     /// It printed something.
     Printed {
-        /// What it printed.
+        /// The output.
         output: Vec<Output>,
     },
     /// It was suspended.
     Suspended {
-        /// What it waited for.
+        /// The calls that it waited for.
         waits_for: Vec<String>,
         /// For how long, if it went on.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub enum What {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked {
-    /// What is asked for, as the bridge calls it: `call`, `search`, `sleep`.
+    /// The request's kind, as the bridge calls it: `call`, `search`, `sleep`.
     pub method: String,
     /// The tool, if it is a call of one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +83,7 @@ pub struct Asked {
     pub(crate) from_journal: bool,
 }
 
-/// What a program was told.
+/// An answer to a program.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Settled {
@@ -111,9 +111,9 @@ pub struct Difference {
     /// The line of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// What was recorded, shortened.
+    /// The recorded value, shortened.
     pub expected: String,
-    /// What the program did now, shortened.
+    /// The value that the program gave now, shortened.
     pub found: String,
 }
 

@@ -71,9 +71,9 @@ pub enum Warning {
     Number {
         /// Where.
         path: String,
-        /// What was written.
+        /// The value that was written.
         written: serde_json::Number,
-        /// What is used.
+        /// The value that is used.
         used: serde_json::Number,
     },
     /// A setting of a channel that is not there.

@@ -13,12 +13,12 @@ pub const MAX_LOADS: usize = 1 << 10;
 /// waits for it would never end.
 const MAX_PAST: u64 = 100_000;
 
-/// What a program has read in one turn.
+/// The readings of a program in one turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Readings {
     /// The clock: by how many milliseconds it had changed, and how often it was read then. The first change counts from 1970.
     pub clock: Vec<(i64, u64)>,
-    /// What it took from its library, in order.
+    /// The values that it took from its library, in order.
     pub loads: Vec<Load>,
     /// Some are left out: there were more than are kept.
     pub is_cut: bool,

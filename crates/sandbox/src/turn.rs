@@ -20,7 +20,7 @@ pub struct Turn {
     pub end: TurnEnd,
     /// The remains of a program that returned, if any.
     pub notes: Vec<Note>,
-    /// What it read besides its answers, if that is kept: see [`Cell::record_readings`](crate::Cell::record_readings).
+    /// Its readings besides its answers, if they are kept: see [`Cell::record_readings`](crate::Cell::record_readings).
     pub readings: Option<Readings>,
 }
 

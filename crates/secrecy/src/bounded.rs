@@ -81,7 +81,7 @@ impl Cleaner {
     }
 }
 
-/// What a text is, by its name.
+/// The kind of a text, by its name.
 #[derive(Clone, Copy)]
 enum Mode {
     Text,
@@ -111,7 +111,7 @@ fn is_secret_field(name: &str) -> bool {
     ["passwd", "pwd", "passcode", "pat", "signingkey", "webhookurl"].contains(&name.as_str())
 }
 
-/// What all parts of a value share while it is read.
+/// The state that all parts of a value share while it is read.
 #[derive(Clone, Copy)]
 struct Reading<'a> {
     cleaner: &'a Cleaner,

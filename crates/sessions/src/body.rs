@@ -193,7 +193,7 @@ pub struct NestedCall {
     /// When it was handed to its tool, in milliseconds since 1970. Calls of earlier versions have no time of their own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<i64>,
-    /// What it may have changed: `none`, `unknown` or `done`.
+    /// Its effect: `none`, `unknown` or `done`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<String>,
 }

@@ -184,7 +184,7 @@ pub struct RunChange {
     pub detail: Option<Arc<str>>,
     /// The result, as JSON.
     pub result: Option<Arc<str>>,
-    /// What its tools took up to now, as JSON: it takes the place of what was stored before.
+    /// The figures of its tools up to now, as JSON: they take the place of those before.
     pub figures: Option<Arc<str>>,
     /// The questions and client calls that it waits for, by their ids, if it waits.
     pub awaits: Vec<String>,

@@ -45,7 +45,7 @@ pub struct StoredRecording {
     pub texts: Vec<SharedText>,
     /// The calls of the run, in their order.
     pub calls: Vec<Call>,
-    /// What the caller of the run was last told, as JSON.
+    /// The last result that the caller of the run was told, as JSON.
     pub result: Option<String>,
 }
 

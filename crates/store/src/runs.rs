@@ -91,7 +91,7 @@ pub struct NewRun {
 pub struct RunEnd {
     /// A final state.
     pub state: RunState,
-    /// What its caller is told, as JSON.
+    /// The result that its caller is told, as JSON.
     pub result: Arc<str>,
     /// The end of its recording.
     pub recorded: Option<RecordedPart>,

@@ -13,7 +13,7 @@ pub struct Checkpoint {
     pub cell: CellPart,
     /// The detail that the process that goes on must know, as JSON.
     pub detail: String,
-    /// What was recorded of the run since the checkpoint before.
+    /// The recording of the run since the checkpoint before.
     pub recorded: Option<RecordedPart>,
 }
 

@@ -35,7 +35,7 @@ pub(crate) struct Mark {
     at: Millis,
 }
 
-/// What is told at a point of time.
+/// An event at a point of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// An entry as a whole.

@@ -95,7 +95,7 @@ pub(crate) struct Usage {
     pub cache_write: u64,
 }
 
-/// What an entry adds to the files beside the events.
+/// The share of an entry in the files beside the events.
 #[derive(Default)]
 pub(crate) struct Told {
     pub events: Vec<Event>,

@@ -13,9 +13,9 @@ use crate::{SCHEMA, VERSION};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Source {
-    /// What the loop did.
+    /// Events of the loop.
     Runtime,
-    /// What stands in the conversation.
+    /// Events of the conversation.
     Transcript,
     /// This export.
     Export,
@@ -191,7 +191,7 @@ impl<'c> Reading<'c> {
         Self { cleaner, bounds: Bounds { depth, items, chars: string_chars, bytes: 4 * line_bytes } }
     }
 
-    /// Returns JSON, cleaned. What is none is a text.
+    /// Returns JSON, cleaned. Anything else is a text.
     pub(crate) fn json(&self, text: &str, cut: &mut Cut) -> Value {
         match self.cleaner.json(text, &self.bounds) {
             Ok((value, shortened)) => {

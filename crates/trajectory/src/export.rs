@@ -32,7 +32,7 @@ const WHOLE: Bounds = Bounds { depth: 120, items: usize::MAX, chars: 64 << 20, b
 pub struct Program {
     /// Its run, which is the name of its file.
     pub run: String,
-    /// What was recorded of it, as JSON [without secrets](without_secrets).
+    /// Its recording, as JSON [without secrets](without_secrets).
     pub json: String,
 }
 
@@ -47,7 +47,7 @@ pub fn without_secrets(cleaner: &Cleaner, value: Value) -> Value {
 pub struct Exported {
     /// Its place.
     pub place: PathBuf,
-    /// What is in it.
+    /// Its contents.
     pub manifest: Manifest,
     /// The most bytes of texts of the session that were in memory at once.
     pub most_held: u64,

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// The most warnings that are written. All of them are counted.
 const MOST_WARNINGS: usize = 200;
 
-/// What is in a bundle.
+/// The contents of a bundle.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Manifest {
@@ -29,11 +29,11 @@ pub struct Manifest {
     pub leaf_id: Option<String>,
     /// Where the events come from.
     pub sources: Vec<SourceSum>,
-    /// What was counted.
+    /// The counts.
     pub counts: Counts,
     /// The limits of single values. There is no limit on all together.
     pub limits: Limits,
-    /// What was left out for its size.
+    /// The parts that were left out for their size.
     pub truncation: Truncation,
     /// Oddities of the session, in words. These are the first ones.
     pub warnings: Vec<String>,
@@ -57,7 +57,7 @@ pub struct SourceSum {
     pub events: u64,
 }
 
-/// What was counted.
+/// The counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Counts {
@@ -99,7 +99,7 @@ impl Default for Limits {
     }
 }
 
-/// What was left out for its size.
+/// The parts that were left out for their size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Truncation {

@@ -145,7 +145,7 @@ impl<'s, S: Instructions> Frames<'s, S> {
     }
 }
 
-/// What a model was sent around the conversation.
+/// The instructions and tools that a model was sent around the conversation.
 pub(crate) struct Sent {
     pub prompt: String,
     pub tools: String,

@@ -116,7 +116,7 @@ fn with_text(place: &Value, text: &str) -> String {
     item.to_string()
 }
 
-/// What the files that sum up are made of.
+/// The facts that the files that sum up are made of.
 #[derive(Default)]
 pub(crate) struct Summary {
     usage: Usage,
@@ -124,7 +124,7 @@ pub(crate) struct Summary {
     errors: Vec<Value>,
     error_count: u64,
     last: Option<Value>,
-    /// What is to be said of the instructions that were sent last, and the model.
+    /// Facts about the instructions that were sent last, and the model.
     pub sent: Option<(Value, Value)>,
 }
 

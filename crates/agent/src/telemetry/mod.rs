@@ -15,7 +15,7 @@ pub use weight::{Saved, Weight};
 /// The most tools that an event names.
 const MOST_IN_EVENT: usize = 20;
 
-/// What the tools and the instructions of a run, or of several runs, took of their requests, and how their models used the tools.
+/// The share of the tools and the instructions of runs in their requests, and the use that their models made of the tools.
 ///
 /// Tokens are estimated: four letters of English are one. A request counts when its reply is there. Direct exposure is the same request
 /// with all tools of the catalog in it, and with the instructions that it would have had then.

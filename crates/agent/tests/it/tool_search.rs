@@ -495,7 +495,7 @@ async fn a_found_tool_that_was_interrupted_is_not_called_again() {
     assert!(told(&other, 1).contains("may or may not have run"), "{}", told(&other, 1));
 }
 
-/// What a call means is stored with it, so that another process does not make another call under the same name.
+/// The meaning of a call is stored with it, so that another process does not make another call under the same name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_waits_is_not_made_once_its_name_means_nothing_or_another_tool() {
     let denied = format!("{}, {ASK}", mode("tools", "deny: ['plugin:test:mark']"));

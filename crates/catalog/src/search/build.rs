@@ -10,7 +10,7 @@ use super::{FAMILY, FIELDS, Family, Field, Index, Indexed, Postings, Term};
 use crate::text::start;
 use crate::{Catalog, Entry};
 
-/// How much of an entry is read. What a server says of its tools has no end of its own.
+/// How much of an entry is read. The words of a server about its tools have no end of their own.
 const MOST_NAME: usize = 128;
 const MOST_LABEL: usize = 512;
 const MOST_DESCRIPTION: usize = 8 * 1024;
@@ -20,7 +20,7 @@ const MOST_TIMES: usize = 4;
 /// How deep into a schema its parameters are read.
 const PARAMETER_DEPTH: usize = 4;
 
-/// What stands before a word that is written as it sounds. No word has it, so that neither is taken for the other.
+/// The mark before a word that is written as it sounds. No word has it, so that neither is taken for the other.
 const BY_SOUND: char = '~';
 
 /// The words of a catalog, numbered.
@@ -216,7 +216,7 @@ fn families(entries: &[Arc<Entry>], read: &[Read]) -> Vec<Family> {
     families
 }
 
-/// What is kept of each entry. Entries whose names have the same words get the same number.
+/// The part of each entry that is kept. Entries whose names have the same words get the same number.
 fn indexed(entries: Vec<Arc<Entry>>, read: Vec<Read>, scales: Vec<[f32; FIELDS.len()]>) -> Vec<Indexed> {
     let mut same_names: HashMap<Vec<Term>, u32> = HashMap::new();
     let each = entries.into_iter().zip(read).zip(scales);

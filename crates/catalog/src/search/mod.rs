@@ -40,7 +40,7 @@ enum Field {
     Parameters,
 }
 
-/// What a word of a field is worth.
+/// The weight of a word of a field.
 struct Worth {
     weight: f32,
     /// How much less in a long text, from 0 (no less) to 1.
@@ -111,7 +111,7 @@ struct Indexed {
     named: u32,
     /// The terms of each field in their order.
     orders: [Vec<Term>; FIELDS.len()],
-    /// What one word of each field is worth.
+    /// The weight of one word of each field.
     scales: [f32; FIELDS.len()],
 }
 
@@ -167,7 +167,7 @@ impl Index {
         hits
     }
 
-    /// What the terms of a question are worth, for each entry: all together, and those of the best sentence once more.
+    /// The weight of the terms of a question, for each entry: all together, and those of the best sentence once more.
     fn scores(&self, question: &Question) -> Vec<f32> {
         let mut whole = vec![0.0; self.entries.len()];
         let mut sentences = vec![vec![0.0; self.entries.len()]; question.sentences.len()];
@@ -242,7 +242,7 @@ impl Index {
 }
 
 impl Indexed {
-    /// What the phrases of a question are worth here.
+    /// The weight of the phrases of a question here.
     fn phrases(&self, question: &Question) -> f32 {
         if question.phrases.is_empty() {
             return 0.0;

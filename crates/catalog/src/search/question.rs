@@ -36,7 +36,7 @@ const PHRASE: f32 = 0.35;
 /// Terms, and how much each is wanted.
 pub(super) type Wanted = BTreeMap<Term, f32>;
 
-/// What a question asks for.
+/// The words and phrases of a question.
 #[derive(Default)]
 pub(super) struct Question {
     pub whole: Wanted,
@@ -67,7 +67,7 @@ impl Phrases {
         self.worth.is_empty()
     }
 
-    /// What it is worth to find these two side by side, if they are a phrase.
+    /// The weight of these two side by side, if they are a phrase.
     pub(super) fn worth(&self, first: Term, second: Term) -> Option<f32> {
         let begins = self.begins.get(first as usize).copied().unwrap_or_default();
         if begins { self.worth.get(&(first, second)).copied() } else { None }
@@ -96,7 +96,7 @@ impl Question {
 struct Reading<'a> {
     index: &'a Index,
     question: Question,
-    /// What the sentence that is being read wants.
+    /// The words of the sentence that is being read.
     sentence: Wanted,
     /// The terms of words that were read already.
     close: HashMap<String, Vec<(Term, f32)>>,

@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Number,
 }
 
-/// What has been worked out for a word. A stop word has no stem.
+/// The stem of a word, and the words that mean the same. A stop word has no stem.
 struct Known {
     stem: Option<String>,
     kind: Kind,
@@ -126,7 +126,7 @@ fn work_out(word: &str, stemmer: &Stemmer) -> Known {
     Known { stem: Some(stem), kind, meanings, sound: languages::sound(word) }
 }
 
-/// What a text is split into.
+/// The pieces of a text.
 enum Unit<'a> {
     /// A word in lower case, Latin letters without accents.
     Word(&'a str),

@@ -33,7 +33,7 @@ struct Query {
 }
 
 impl Query {
-    /// What tells it from others. The text, if the data has no ids.
+    /// The id that tells it from others. The text, if the data has no ids.
     fn id(&self) -> &str {
         self.qid.as_deref().unwrap_or(&self.query)
     }
@@ -59,7 +59,7 @@ struct Ranking {
     found: Vec<String>,
 }
 
-/// What another search found, by set, mode and question.
+/// The results of another search, by set, mode and question.
 type Beside = HashMap<(String, Mode, String), Vec<String>>;
 
 /// What may be searched: names and descriptions, or parameters too, as for trusted tools.

@@ -14,7 +14,7 @@ use crate::print::chain;
 use crate::usage::LocationArguments;
 use crate::{settings, state};
 
-/// What is known of this machine.
+/// Facts about this machine.
 pub(crate) struct Known {
     /// Takes out what must not leave it.
     pub cleaner: Cleaner,

@@ -143,7 +143,7 @@ fn what_a_plugin_starts_and_brings_is_listed() {
     assert!(rules.contains(&"sees-every-call") && rules.contains(&"command-of-a-shell"), "{rules:?}");
 }
 
-/// What is shown of a plugin with this manifest and these files besides.
+/// The lines that are shown of a plugin with this manifest and these files besides.
 fn brought(manifest: &str, files: &[(&str, &str)]) -> Scan {
     let home = Home::new();
     let folder = home.folder("source", &[files, &[("pincer.plugin.json5", manifest)]].concat());

@@ -48,7 +48,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// Reads the manifest. What is wrong with it is told.
+/// Reads the manifest, and tells its faults.
 pub(super) fn manifest(folder: &Folder, most: u64) -> (Option<Manifest>, Vec<Finding>) {
     let wrong = |state, text: String| (None, vec![Finding { state, text }]);
     let mut text = String::new();
@@ -67,7 +67,7 @@ pub(super) fn manifest(folder: &Folder, most: u64) -> (Option<Manifest>, Vec<Fin
     }
 }
 
-/// What is known of the order of an event.
+/// The place of an event in the order.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Numbered {

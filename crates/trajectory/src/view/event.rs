@@ -6,14 +6,14 @@ use chrono::DateTime;
 use pincer_secrecy::{Bounds, Cleaner};
 use serde_json::Value;
 
-/// What is read of an event.
+/// The members of an event that are read.
 const BOUNDS: Bounds = Bounds { depth: 12, items: 200, chars: 4000, bytes: 64 << 10 };
 /// The most bytes of all texts that are shown.
 const MOST_BYTES: usize = 24 << 20;
 /// The longest fact.
 const MOST_FACT: usize = 300;
 
-/// What an event is about.
+/// The subject of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
     /// The user.
@@ -54,7 +54,7 @@ pub struct Shown {
     pub seq: u64,
     /// Its level in the tree, from 0.
     pub depth: usize,
-    /// What it is about.
+    /// Its subject.
     pub tone: Tone,
     /// The time, as it is written.
     pub time: String,
@@ -62,7 +62,7 @@ pub struct Shown {
     pub at: Option<i64>,
     /// How long it took.
     pub took_ms: Option<i64>,
-    /// What it is.
+    /// Its kind.
     pub title: String,
     /// Facts about it, each on one line.
     pub facts: Vec<String>,

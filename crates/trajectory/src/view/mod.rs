@@ -51,7 +51,7 @@ pub struct Viewed {
     pub manifest: Option<Manifest>,
     /// Whether it is whole, and what is wrong with it.
     pub state: State,
-    /// What is wrong with it, in words.
+    /// Its fault, in words.
     pub findings: Vec<Finding>,
     /// The events that can be read.
     pub events: u64,

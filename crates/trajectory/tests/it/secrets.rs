@@ -12,7 +12,7 @@ use crate::world::{ID, World, entry, nested, note, reply, result, said};
 
 /// A secret that is known to be one, and looks like any other word.
 const KNOWN: &str = "correct-horse-staple";
-/// What must not be in any file: parts of what is planted.
+/// Texts that must not be in any file: parts of the planted secrets.
 const NEEDLES: [&str; 18] = [
     KNOWN,
     "correct%2Dhorse",

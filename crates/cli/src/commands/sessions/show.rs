@@ -106,7 +106,7 @@ struct Transcript<'e> {
     placed: HashSet<u32>,
     ids: HashMap<u32, String>,
     pauses: Pauses,
-    /// What the requests of a run took, by the place of its last entry in `nodes`.
+    /// The figures of the requests of a run, by the place of its last entry in `nodes`.
     figures: HashMap<usize, String>,
 }
 
