@@ -25,6 +25,7 @@ fuzz_target!(|parts: (String, String, String, String, String)| {
         request: request.to_string(),
         state: ApprovalState::Pending,
         decided_by: None,
+        decided_at: None,
         created_at: 0,
         expires_at: None,
         is_used: false,
